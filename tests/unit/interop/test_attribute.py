@@ -48,27 +48,27 @@ def model():
 @pytest.mark.parametrize("baseline", [None, 3])
 def test_a_linear_model_is_explained_by_its_weights(method, baseline):
     model = Linear().eval()
-    found = rg.attribute(model, IDS, target=2, against=6, method=method, baseline=baseline)
+    attribution = rg.attribute(model, IDS, target=2, against=6, method=method, baseline=baseline)
     weight = (model.out.weight[2] - model.out.weight[6]).view(N, C)
     base = 0.0 if baseline is None or method == "gradient_times_input" else model.table.weight[3]
-    assert_close(found.values, (weight * (model.table(IDS)[0] - base)).sum(-1))
-    assert found.target == (None, 2, 6)
-    if found.gap is not None:
-        assert abs(found.gap) < 1e-5
+    assert_close(attribution.values, (weight * (model.table(IDS)[0] - base)).sum(-1))
+    assert attribution.target == (None, 2, 6)
+    if attribution.gap is not None:
+        assert abs(attribution.gap) < 1e-5
 
 
 def test_integrated_gradients_are_complete_and_those_of_the_formula(model):
-    found = rg.attribute(model, IDS, position=3, target=5, steps=64, rows=7)
-    assert abs(found.gap) < 1e-8
+    attribution = rg.attribute(model, IDS, position=3, target=5, steps=64, rows=7)
+    assert abs(attribution.gap) < 1e-8
     vectors = model.table(IDS).detach()
     total = torch.zeros_like(vectors)
     for step in range(2000):
         point = ((step + 0.5) / 2000 * vectors).requires_grad_()
         logit = model.out(model.body(point).tanh())[0, 3, 5]
         total += torch.autograd.grad(logit, point)[0] / 2000
-    assert_close(found.values, (total * vectors).sum(-1)[0], atol=1e-6, rtol=1e-5)
-    assert found.values[4] == 0  # the place after the output
-    assert "completeness: values sum to" in str(found)
+    assert_close(attribution.values, (total * vectors).sum(-1)[0], atol=1e-6, rtol=1e-5)
+    assert attribution.values[4] == 0  # the place after the output
+    assert "completeness: values sum to" in str(attribution)
 
 
 @pytest.mark.parametrize("method", GRADIENTS)
@@ -84,21 +84,21 @@ def test_equal_tokens_get_equal_values_and_a_contrast_is_a_difference(method):
             return self.out(self.encode(ids).mean(1).sin())
 
     model = Pooled().eval()
-    found = [
+    values = [
         rg.attribute(model, IDS, target=target, against=against, method=method).values
         for target, against in ((1, None), (2, None), (1, 2))
     ]
-    assert_close(found[0][1], found[0][4])
-    assert_close(found[2], found[0] - found[1], atol=1e-6, rtol=1e-5)
+    assert_close(values[0][1], values[0][4])
+    assert_close(values[2], values[0] - values[1], atol=1e-6, rtol=1e-5)
 
 
 def test_leave_one_out_is_what_a_replaced_token_changes(model):
-    found = rg.attribute(model, IDS, target=5, method="leave_one_out", baseline=3, rows=2)
-    whole = model(IDS)[0][0, -1, 5]
-    for place in range(N):
+    attribution = rg.attribute(model, IDS, target=5, method="leave_one_out", baseline=3, rows=2)
+    logit = model(IDS)[0][0, -1, 5]
+    for position in range(N):
         ids = IDS.clone()
-        ids[0, place] = 3
-        assert_close(found.values[place], whole - model(ids)[0][0, -1, 5])
+        ids[0, position] = 3
+        assert_close(attribution.values[position], logit - model(ids)[0][0, -1, 5])
 
 
 def test_vectors_and_functions_are_explained_too(model):
@@ -106,75 +106,77 @@ def test_vectors_and_functions_are_explained_too(model):
         def forward(self, vectors):
             return model.out(model.body(vectors).tanh())
 
-    given = rg.attribute(model, IDS, target=5, method="gradient_times_input")
+    expected = rg.attribute(model, IDS, target=5, method="gradient_times_input")
     vectors = model.table(IDS).detach()
-    found = rg.attribute(OfVectors().eval(), vectors, target=5, method="gradient_times_input")
-    assert_close(found.values, given.values)
-    asked = rg.attribute(
+    attribution = rg.attribute(OfVectors().eval(), vectors, target=5, method="gradient_times_input")
+    assert_close(attribution.values, expected.values)
+    by_function = rg.attribute(
         model, IDS, target=lambda answer: answer[0][:, -1, 5], method="gradient_times_input"
     )
-    assert_close(asked.values, given.values)
-    assert asked.target is None
+    assert_close(by_function.values, expected.values)
+    assert by_function.target is None
 
 
 def eager(model, ids):
     """The weights (1, H, N, N) of each layer, parts of the graph."""
-    made, states = [], model.table(ids)
+    weights_of_layers, states = [], model.table(ids)
     for block in model.body.h:
         attn = block.attn
         q, k, v = (
             each.unflatten(2, (-1, 4)).transpose(1, 2) for each in attn.project(states).split(12, 2)
         )
         scores = (q @ k.mT / 2).masked_fill(~torch.ones(N, N).tril().bool(), -torch.inf)
-        made.append(scores.softmax(-1))
-        states = states + attn.out((made[-1] @ v).transpose(1, 2).flatten(2))
-    return made, model.out(states.tanh())
+        weights_of_layers.append(scores.softmax(-1))
+        states = states + attn.out((weights_of_layers[-1] @ v).transpose(1, 2).flatten(2))
+    return weights_of_layers, model.out(states.tanh())
 
 
 @pytest.mark.parametrize("form", [{}, {"by_hand": True}])
 def test_gradients_by_weights_are_those_of_the_written_out_model(form):
     model = Causal(**form).double().eval()
-    made, logits = eager(model, IDS)
-    expected = torch.autograd.grad(logits[0, -1, 5], made, retain_graph=True)
-    with rg.watch(model, keep=True, gradients=True) as seen:
-        found = model(IDS)[0]
-    assert_close(found, logits)
+    weights_of_layers, logits = eager(model, IDS)
+    expected = torch.autograd.grad(logits[0, -1, 5], weights_of_layers, retain_graph=True)
+    with rg.watch(model, keep=True, gradients=True) as watched:
+        output = model(IDS)[0]
+    assert_close(output, logits)
     for layer in (0, 1):
-        slopes = seen.weight_gradients(layer, range(N), found[0, -1, 5])
+        slopes = watched.weight_gradients(layer, range(N), output[0, -1, 5])
         assert_close(slopes, expected[layer])
-    rows = seen.rows(1, range(N))
+    rows = watched.rows(1, range(N))
     by_table = torch.autograd.grad(rows[..., 0].sum(), model.table.weight, retain_graph=True)[0]
-    assert_close(by_table, torch.autograd.grad(made[1][..., 0].sum(), model.table.weight)[0])
-    entropy = torch.autograd.grad(seen.summary(0).entropy.sum(), model.table.weight)[0]
+    assert_close(
+        by_table, torch.autograd.grad(weights_of_layers[1][..., 0].sum(), model.table.weight)[0]
+    )
+    entropy = torch.autograd.grad(watched.summary(0).entropy.sum(), model.table.weight)[0]
     assert entropy.abs().sum() > 0
 
 
 def test_relevance_is_chefers_and_rollout_that_of_the_layers(model):
-    made, logits = eager(model, IDS)
-    gradients = torch.autograd.grad(logits[0, -1, 5], made)
+    weights_of_layers, logits = eager(model, IDS)
+    gradients = torch.autograd.grad(logits[0, -1, 5], weights_of_layers)
     relevance = torch.eye(N, dtype=torch.float64)
-    for weights, gradient in zip(made, gradients, strict=True):
+    for weights, gradient in zip(weights_of_layers, gradients, strict=True):
         relevance = relevance + (weights * gradient).clamp(min=0).mean(1)[0] @ relevance
-    found = rg.attribute(model, IDS, target=5, method="attention_gradient")
-    assert_close(found.values, relevance[-1])
+    attribution = rg.attribute(model, IDS, target=5, method="attention_gradient")
+    assert_close(attribution.values, relevance[-1])
     mixed = torch.eye(N, dtype=torch.float64)
-    for weights in made:
+    for weights in weights_of_layers:
         mixed = (0.5 * torch.eye(N) + 0.5 * weights.mean(1)[0]) @ mixed
     assert_close(rg.attribute(model, IDS, method="rollout").values, mixed[-1])
-    mean = torch.stack(made).mean((0, 2))[0, -1]
+    mean = torch.stack(weights_of_layers).mean((0, 2))[0, -1]
     assert_close(rg.attribute(model, IDS, method="attention").values, mean)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_models_of_transformers_and_ours_are_explained(method):
     ids = torch.randint(4, V, (1, N))
-    found = rg.attribute(llama(), {"input_ids": ids}, method=method)
-    assert found.values.shape == (N,)
+    attribution = rg.attribute(llama(), {"input_ids": ids}, method=method)
+    assert attribution.values.shape == (N,)
     bert = tiny("BertForMaskedLM", "BertConfig", **SIZES)
     assert rg.attribute(bert, {"input_ids": ids}, method=method, position=1).values.abs().sum() > 0
     if method != "rollout":
-        given = {name: each[:1] for name, each in pair().items()}
-        assert rg.attribute(ours(), given, method=method, target=3).values.abs().sum() > 0
+        inputs = {name: each[:1] for name, each in pair().items()}
+        assert rg.attribute(ours(), inputs, method=method, target=3).values.abs().sum() > 0
     else:
         with pytest.raises(SettingError, match="must not be 'rollout' for a model that reads"):
             rg.attribute(ours(), {name: each[:1] for name, each in pair().items()}, method=method)
@@ -197,7 +199,7 @@ def test_what_cannot_be_explained_says_why(model):
         rg.attribute(model, IDS, name="words")
     with pytest.raises(SettingError, match="baseline must be None for vectors; got 3"):
         rg.attribute(nn.Linear(C, K).eval(), torch.ones(1, N, C), baseline=3)
-    with rg.watch(model) as seen:
+    with rg.watch(model) as watched:
         answer = model(IDS)[0]
     with pytest.raises(SettingError, match="gradients must be True; got False"):
-        seen.weight_gradients(0, [0], answer.sum())
+        watched.weight_gradients(0, [0], answer.sum())

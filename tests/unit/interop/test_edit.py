@@ -34,10 +34,10 @@ def model():
     return Plain()
 
 
-def edited(model, given, change, **options):
+def edited(model, inputs, change, **options):
     with rg.edit(model) as edits:
         change(edits)
-        return edits.compare(lambda: model(*given, **options))
+        return edits.compare(lambda: model(*inputs, **options))
 
 
 def test_a_muted_head_gives_zeros_and_the_others_what_they_gave(model):
@@ -98,44 +98,44 @@ def test_attention_without_heads_is_edited_as_one(model):
 
 def test_only_the_layer_and_kind_that_are_named_change():
     layers = nn.ModuleList([Plain("encoder", 0), Plain("cross", 0), Plain("cross", 1)])
-    given = states(H)
+    inputs = states(H)
 
     class All(nn.Module):
         def __init__(self):
             super().__init__()
             self.layers = layers
 
-        def forward(self, *given):
-            return [layer(*given) for layer in self.layers]
+        def forward(self, *inputs):
+            return [layer(*inputs) for layer in self.layers]
 
-    before, after = edited(All(), given, lambda edits: edits.mute(0, kind="cross"))
+    before, after = edited(All(), inputs, lambda edits: edits.mute(0, kind="cross"))
     changed = [not torch.equal(*pair) for pair in zip(before, after, strict=True)]
     assert changed == [False, True, False]
 
 
-def test_who_watches_sees_what_is_left(model):
-    with rg.edit(model) as edits, rg.watch(model) as seen:
+def test_a_watched_model_has_the_edited_weights(model):
+    with rg.edit(model) as edits, rg.watch(model) as watched:
         edits.hide(None, slice(2))
         model(*states(H))
-    received = seen.summary(0).received
+    received = watched.summary(0).received
     assert received[..., :2].eq(0).all()
     assert_close(received.sum(-1), torch.full((B, H), float(N)))
 
 
 def test_edits_within_edits_add_up(model):
-    given = states(H)
+    inputs = states(H)
     with rg.edit(model) as outer, rg.edit(model) as inner:
         outer.mute(0, 0)
         outer.hide(None, 0)
         inner.mute(0, 2)
         inner.hide(None, 1)
-        after = model(*given)
+        after = model(*inputs)
     assert after[:, [0, 2]].eq(0).all()
-    want = rg.attend(*given, mask=rg.where(lambda b, h, q, k: k > 1))
-    assert_close(after[:, 1], want[:, 1])
+    expected = rg.attend(*inputs, mask=rg.where(lambda b, h, q, k: k > 1))
+    assert_close(after[:, 1], expected[:, 1])
 
 
-def test_places_count_through_the_steps_of_a_generation():
+def test_positions_count_through_the_steps_of_a_generation():
     # In float64: what is left of rounding in float32 depends on the processor.
     model, ids = (
         llama(num_hidden_layers=2, initializer_range=0.5).double(),
@@ -148,7 +148,7 @@ def test_places_count_through_the_steps_of_a_generation():
         edits.mute(0, 3)
         edits.fix([6, 7], row, layer=1, head=2)
 
-    with rg.edit(model) as edits, rg.watch(model) as seen:
+    with rg.edit(model) as edits, rg.watch(model) as watched:
         change(edits)
         out = model.generate(
             ids,
@@ -159,16 +159,16 @@ def test_places_count_through_the_steps_of_a_generation():
             return_dict_in_generate=True,
         )
         stepwise = torch.stack(out.logits, dim=1)
-        whole = model(out.sequences[:, :-1]).logits[:, 3:]
-    assert_close(stepwise, whole.float())  # which is how `generate` gives them
-    assert seen.summary(0, call=0).pooled[0, :, 5:, :2].eq(0).all()
-    assert not torch.allclose(model(out.sequences[:, :-1]).logits[:, 3:], whole)
+        expected = model(out.sequences[:, :-1]).logits[:, 3:]
+    assert_close(stepwise, expected.float())  # which is how `generate` gives them
+    assert watched.summary(0, call=0).pooled[0, :, 5:, :2].eq(0).all()
+    assert not torch.allclose(model(out.sequences[:, :-1]).logits[:, 3:], expected)
     assert model.config._attn_implementation == "sdpa"
 
 
 def test_nothing_is_left_of_it_after_the_block(model):
-    given = states(H)
-    before = model(*given)
+    inputs = states(H)
+    before = model(*inputs)
 
     def fail():
         with rg.edit(model) as edits:
@@ -177,38 +177,38 @@ def test_nothing_is_left_of_it_after_the_block(model):
 
     with pytest.raises(KeyError):
         fail()
-    assert torch.equal(model(*given), before)
+    assert torch.equal(model(*inputs), before)
     assert observing.current_editor() is None
     assert not observing.is_edited()
 
 
 @pytest.mark.usefixtures("as_users_have_it")
 def test_a_compiled_function_is_edited_too():
-    given = states(H)
+    inputs = states(H)
 
     @torch.compile(backend="eager")
-    def run(*given):
-        return rg.attend(*given) * 1
+    def run(*inputs):
+        return rg.attend(*inputs) * 1
 
-    before = run(*given)
-    with observing.editing(lambda seen: observing.Edit(seen.mask, lambda out, value: out * 2)):
-        assert torch.equal(run(*given), before * 2)
-    assert torch.equal(run(*given), before)
+    before = run(*inputs)
+    with observing.editing(lambda call_: observing.Edit(call_.mask, lambda out, value: out * 2)):
+        assert torch.equal(run(*inputs), before * 2)
+    assert torch.equal(run(*inputs), before)
 
 
 def test_what_is_not_there_is_an_error(model):
-    given = states(H)
+    inputs = states(H)
     with pytest.raises(SettingError, match="layer must be one that attended: cross 0; got layer=3"):
-        edited(model, given, lambda edits: edits.mute(3))
+        edited(model, inputs, lambda edits: edits.mute(3))
     with pytest.raises(SettingError, match=r"head must be below 3, the heads of .*; got 3"):
-        edited(model, given, lambda edits: edits.mute(0, 3))
+        edited(model, inputs, lambda edits: edits.mute(0, 3))
     with pytest.raises(SettingError, match="query must be whole numbers from 0; got -1"):
-        edited(model, given, lambda edits: edits.hide(-1, 0))
+        edited(model, inputs, lambda edits: edits.hide(-1, 0))
     with pytest.raises(SettingError, match="kind must be one of"):
-        edited(model, given, lambda edits: edits.mute(0, kind="crosses"))
+        edited(model, inputs, lambda edits: edits.mute(0, kind="crosses"))
     with pytest.raises(SettingError, match="weights must be finite numbers from 0"):
-        edited(model, given, lambda edits: edits.fix(0, [0.5, -0.5], layer=0))
+        edited(model, inputs, lambda edits: edits.fix(0, [0.5, -0.5], layer=0))
     with pytest.raises(SettingError, match=r"weights must be of keys 0 to 6, .*; got 9 that"):
-        edited(model, given, lambda edits: edits.fix(0, torch.ones(9), layer=0))
+        edited(model, inputs, lambda edits: edits.fix(0, torch.ones(9), layer=0))
     with pytest.raises(ShapeError, match=r"weights must be \(K,\) or \(B, K\) with B = 2; got"):
-        edited(model, given, lambda edits: edits.fix(0, torch.ones(3, M), layer=0))
+        edited(model, inputs, lambda edits: edits.fix(0, torch.ones(3, M), layer=0))

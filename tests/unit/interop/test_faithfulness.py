@@ -28,49 +28,49 @@ def given(padded=2):
     return {"input_ids": torch.randint(3, V, (1, N)), "attention_mask": mask}
 
 
-def log_prob(logits, found):
-    place, token = found.output
-    chosen = logits[0] if logits.dim() == 2 else logits[0, place]
+def log_prob(logits, explained):
+    position, token = explained.output
+    chosen = logits[0] if logits.dim() == 2 else logits[0, position]
     return chosen.log_softmax(-1)[token]
 
 
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForSequenceClassification"])
 def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
     model, inputs = bert(name), given()
-    found = rg.faithfulness(model, inputs, rows=2)
-    assert found.places.tolist() == list(range(N - 2))
+    explained = rg.faithfulness(model, inputs, rows=2)
+    assert explained.places.tolist() == list(range(N - 2))
     with torch.no_grad():
-        assert_close(found.log_prob, float(log_prob(model(**inputs).logits, found)))
-        for place in range(N - 2):
+        assert_close(explained.log_prob, float(log_prob(model(**inputs).logits, explained)))
+        for position in range(N - 2):
             mask = inputs["attention_mask"].clone()
-            mask[:, place] = 0
-            left = log_prob(model(**inputs | {"attention_mask": mask}).logits, found)
-            assert_close(found.evidence["removed"][place], found.log_prob - left)
+            mask[:, position] = 0
+            without = log_prob(model(**inputs | {"attention_mask": mask}).logits, explained)
+            assert_close(explained.evidence["removed"][position], explained.log_prob - without)
 
 
-def test_a_replaced_token_is_another_in_its_place():
+def test_a_replaced_token_is_another_at_its_position():
     model, inputs = gpt2(), given(0)
-    found = rg.faithfulness(model, inputs, (5, 4), replacement=3)
-    assert found.output == (5, 4)
-    for place in range(N):
+    explained = rg.faithfulness(model, inputs, (5, 4), replacement=3)
+    assert explained.output == (5, 4)
+    for position in range(N):
         ids = inputs["input_ids"].clone()
-        ids[:, place] = 3
+        ids[:, position] = 3
         with torch.no_grad():
-            left = log_prob(model(**inputs | {"input_ids": ids}).logits, found)
-        assert_close(found.evidence["removed"][place], found.log_prob - left)
-    assert_close(found.evidence["removed"][6], torch.tensor(0.0), atol=1e-5, rtol=0)
+            replaced = log_prob(model(**inputs | {"input_ids": ids}).logits, explained)
+        assert_close(explained.evidence["removed"][position], explained.log_prob - replaced)
+    assert_close(explained.evidence["removed"][6], torch.tensor(0.0), atol=1e-5, rtol=0)
 
 
 def test_attention_and_rollout_are_those_of_the_watched_model():
     model, inputs = gpt2(), given(0)
-    found = rg.faithfulness(model, inputs, (4, None))
-    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+    explained = rg.faithfulness(model, inputs, (4, None))
+    with torch.no_grad(), rg.watch(model, keep=True) as watched:
         model(**inputs)
-    rows = torch.stack([seen.rows(layer, [4])[0, :, 0] for layer in (0, 1)])
-    assert_close(found.evidence["attention"], rows.mean((0, 1)))
-    assert_close(found.evidence["rollout"], seen.rollout([4])[0, 0])
-    assert list(found.evidence) == ["removed", "gradient", "attention", "rollout"]
-    assert len(found.correlation) == 6
+    rows = torch.stack([watched.rows(layer, [4])[0, :, 0] for layer in (0, 1)])
+    assert_close(explained.evidence["attention"], rows.mean((0, 1)))
+    assert_close(explained.evidence["rollout"], watched.rollout([4])[0, 0])
+    assert list(explained.evidence) == ["removed", "gradient", "attention", "rollout"]
+    assert len(explained.correlation) == 6
 
 
 def test_a_translation_is_explained_by_its_source():
@@ -83,16 +83,16 @@ def test_a_translation_is_explained_by_its_source():
         "source_lengths": torch.tensor([5]),
         "target": torch.randint(4, V, (1, 3)),
     }
-    found = rg.faithfulness(model, inputs)
-    assert found.output[0] == 2
-    assert found.places.tolist() == [0, 1, 2, 3, 4]
+    explained = rg.faithfulness(model, inputs)
+    assert explained.output[0] == 2
+    assert explained.places.tolist() == [0, 1, 2, 3, 4]
     # The last word of a source can be left out by its length alone.
     shorter = inputs | {"source_lengths": torch.tensor([4])}
     with torch.no_grad():
-        left = log_prob(model.project(model(**shorter)[0]), found)
-    assert_close(found.evidence["removed"][4], found.log_prob - left)
-    assert_close(found.evidence["attention"].sum(), torch.tensor(1.0))
-    assert "rank correlation" in str(found)
+        without = log_prob(model.project(model(**shorter)[0]), explained)
+    assert_close(explained.evidence["removed"][4], explained.log_prob - without)
+    assert_close(explained.evidence["attention"].sum(), torch.tensor(1.0))
+    assert "rank correlation" in str(explained)
 
 
 @pytest.mark.parametrize("few", [3, 1000])

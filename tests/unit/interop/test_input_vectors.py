@@ -103,31 +103,32 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def by_differences(model, inputs, where, found, length):
+def by_differences(model, inputs, module_name, explained, length):
     """How fast the log-probability grows where the vector of each place does."""
-    module, step = model.get_submodule(where.removeprefix(">")), [0, 0.0]
+    module, step = model.get_submodule(module_name.removeprefix(">")), [0, 0.0]
 
     def grown(vectors):
         vectors = vectors.clone()
         vectors[:, step[0]] *= 1 + step[1]
         return vectors
 
-    if where.startswith(">"):
+    if module_name.startswith(">"):
         handle = module.register_forward_pre_hook(
             lambda _, args, options: ((grown(args[0]), *args[1:]), options), with_kwargs=True
         )
     else:
         handle = module.register_forward_hook(lambda _, args, output: grown(output))
 
-    def log_prob(place, size):
-        step[:] = place, size
+    def log_prob(position, size):
+        step[:] = position, size
         logits = model(**inputs).logits
-        place, token = found.output
-        return (logits[0] if logits.dim() == 2 else logits[0, place]).log_softmax(-1)[token]
+        position, token = explained.output
+        return (logits[0] if logits.dim() == 2 else logits[0, position]).log_softmax(-1)[token]
 
     with torch.no_grad():
         slopes = [
-            (log_prob(place, 1e-3) - log_prob(place, -1e-3)) / 2e-3 for place in range(length)
+            (log_prob(position, 1e-3) - log_prob(position, -1e-3)) / 2e-3
+            for position in range(length)
         ]
     handle.remove()
     return torch.stack(slopes)
@@ -138,20 +139,20 @@ def test_the_gradient_is_along_the_vectors_that_the_model_makes_of_its_input(nam
     kind, config, options, give, where, length = FAMILIES[name]
     model, inputs = made(kind, config, **options), give()
     learned = [parameter.requires_grad for parameter in model.parameters()]
-    found = rg.faithfulness(model, inputs)
+    explained = rg.faithfulness(model, inputs)
     assert [parameter.requires_grad for parameter in model.parameters()] == learned
-    assert found.places.tolist() == list(range(length))
-    expected = by_differences(model, inputs, where, found, length)
+    assert explained.places.tolist() == list(range(length))
+    expected = by_differences(model, inputs, where, explained, length)
     assert expected.abs().max() > 1e-2
-    assert_close(found.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
+    assert_close(explained.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
 
 
 def test_a_decoder_that_is_given_the_same_ids_is_not_taken_for_the_input():
     model, same = made("BartForConditionalGeneration", "BartConfig", **TWO_SIDED), ids()
     inputs = {"input_ids": same, "decoder_input_ids": same}
-    found = rg.faithfulness(model, inputs, (2, None))
-    expected = by_differences(model, inputs, "model.encoder.embed_tokens", found, N)
-    assert_close(found.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
+    explained = rg.faithfulness(model, inputs, (2, None))
+    expected = by_differences(model, inputs, "model.encoder.embed_tokens", explained, N)
+    assert_close(explained.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
 
 
 class Reader(nn.Module):
@@ -185,30 +186,34 @@ class TwoTables(nn.Module):
 
 def test_every_table_that_is_looked_up_with_the_ids_counts():
     model, inputs = Reader(TwoTables()).eval().double(), {"given": ids()}
-    found = rg.faithfulness(model, inputs)
+    explained = rg.faithfulness(model, inputs)
     expected = sum(
-        by_differences(model, inputs, f"read.{name}", found, N) for name in ("one", "other")
+        by_differences(model, inputs, f"read.{name}", explained, N) for name in ("one", "other")
     )
-    assert_close(found.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
+    assert_close(explained.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
 
 
 def test_vectors_that_are_given_are_the_input_themselves():
     model = made("BertForSequenceClassification", "BertConfig", vocab_size=V, **SIZES)
-    given = ids()
-    embedded = model.get_input_embeddings()(given).detach()
+    token_ids = ids()
+    embedded = model.get_input_embeddings()(token_ids).detach()
     with torch.no_grad():
-        found = rg.faithfulness(model, {"inputs_embeds": embedded})
-    expected = rg.faithfulness(model, {"input_ids": given})
-    assert_close(found.evidence["gradient"], expected.evidence["gradient"])
+        explained = rg.faithfulness(model, {"inputs_embeds": embedded})
+    expected = rg.faithfulness(model, {"input_ids": token_ids})
+    assert_close(explained.evidence["gradient"], expected.evidence["gradient"])
 
 
 def test_ids_are_the_models_main_input_whatever_stands_first():
     model = made("BertForMaskedLM", "BertConfig", vocab_size=V, **SIZES)
-    given, mask = ids(), torch.ones(1, N, dtype=torch.long)
-    one = rg.faithfulness(model, {"input_ids": given, "attention_mask": mask}, replacement=3)
-    other = rg.faithfulness(model, {"attention_mask": mask, "input_ids": given}, replacement=3)
-    for name, numbers in one.evidence.items():
-        assert_close(other.evidence[name], numbers)
+    token_ids, mask = ids(), torch.ones(1, N, dtype=torch.long)
+    ids_first = rg.faithfulness(
+        model, {"input_ids": token_ids, "attention_mask": mask}, replacement=3
+    )
+    mask_first = rg.faithfulness(
+        model, {"attention_mask": mask, "input_ids": token_ids}, replacement=3
+    )
+    for name, numbers in ids_first.evidence.items():
+        assert_close(mask_first.evidence[name], numbers)
 
 
 class Patches(nn.Conv2d):

@@ -140,7 +140,7 @@ def test_real_queries_count():
     assert lazy_mask(B, N, N).counted(torch.device("cpu")) is None
 
 
-def test_it_stands_for_a_tensor_where_only_its_shape_is_asked_for():
+def test_it_stands_for_a_tensor_where_only_its_shape_is_needed():
     lazy = lazy_mask(B, 3, N)
     assert (lazy.shape, lazy.ndim, lazy.dim(), lazy.dtype) == ((B, 1, 3, N), 4, 4, torch.bool)
     assert lazy.to("cpu") is lazy.contiguous() is lazy[:, :, :, :5] is lazy[..., :5] is lazy

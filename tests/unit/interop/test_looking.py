@@ -62,18 +62,18 @@ def save_t5(folder: Path) -> None:
 def byte_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=290,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         special_tokens=["<pad>", "</s>"],
         show_progress=False,
     )
-    made.train_from_iterator([ENGLISH] * 3, trainer)
+    tokenizer.train_from_iterator([ENGLISH] * 3, trainer)
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", eos_token="</s>"
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>"
     )
 
 
@@ -90,10 +90,10 @@ SAVED: dict[str, Callable[[Path], None]] = {"bert": save_bert, "gpt2": save_gpt2
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {name: tmp_path_factory.mktemp("models") / name for name in SAVED}
-    for name, folder in made.items():
+    folders_of = {name: tmp_path_factory.mktemp("models") / name for name in SAVED}
+    for name, folder in folders_of.items():
         SAVED[name](folder)
-    return made
+    return folders_of
 
 
 def eager(folder: Path, text: str) -> tuple[Any, Any]:
@@ -123,18 +123,18 @@ def test_a_page_has_the_tokens_and_the_weights_of_the_model(
     assert (example.source if is_encoder else example.output) == text
     assert len(tokens) == ids.shape[1]
     assert "".join(text.split()) == joined(tokens, text)
-    assert [(one.kind, one.layer) for one in example.summaries] == [
+    assert [(summary.kind, summary.layer) for summary in example.summaries] == [
         ("encoder" if is_encoder else "decoder", layer) for layer in (0, 1)
     ]
     for layer, expected in enumerate(weights):
-        got = rows(example, layer)
-        torch.testing.assert_close(got, expected[0].double(), atol=2e-3, rtol=2e-3)
+        pooled = rows(example, layer)
+        torch.testing.assert_close(pooled, expected[0].double(), atol=2e-3, rtol=2e-3)
     assert text[:9] in page(shown.document)
 
 
 def joined(tokens: Any, text: str) -> str:
-    covered = {place for token in tokens for place in range(token.start, token.end)}
-    return "".join("".join(text[place] for place in sorted(covered)).split())
+    covered = {position for token in tokens for position in range(token.start, token.end)}
+    return "".join("".join(text[position] for position in sorted(covered)).split())
 
 
 @pytest.mark.parametrize("text", [CHINESE, ENGLISH])
@@ -142,24 +142,26 @@ def test_a_writer_is_looked_at_while_it_writes(text: str, folders: dict[str, Pat
     model, tokenizer = load_folder(folders["t5"])
     (example,) = regard.look(model, tokenizer, text, max_new_tokens=7).document.examples
     ids = tokenizer(text, return_tensors="pt").input_ids
-    found = model.generate(input_ids=ids, max_new_tokens=7)
-    assert len(example.output_tokens) == found.shape[1] - 1
+    generated = model.generate(input_ids=ids, max_new_tokens=7)
+    assert len(example.output_tokens) == generated.shape[1] - 1
     assert example.output == tokenizer.decode(
-        found[0, 1:], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        generated[0, 1:], skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
-    other = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+    eager_model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         folders["t5"], attn_implementation="eager"
     )
     with torch.no_grad():
-        out = other(input_ids=ids, decoder_input_ids=found[:, :-1], output_attentions=True)
+        out = eager_model(
+            input_ids=ids, decoder_input_ids=generated[:, :-1], output_attentions=True
+        )
     expected = {
         "encoder": out.encoder_attentions,
         "decoder": out.decoder_attentions,
         "cross": out.cross_attentions,
     }
-    assert {one.kind for one in example.summaries} == set(expected)
-    for number, one in enumerate(example.summaries):
-        weights = expected[one.kind][one.layer][0].double()
+    assert {summary.kind for summary in example.summaries} == set(expected)
+    for number, summary in enumerate(example.summaries):
+        weights = expected[summary.kind][summary.layer][0].double()
         torch.testing.assert_close(rows(example, number), weights, atol=2e-3, rtol=2e-3)
 
 
@@ -185,17 +187,17 @@ def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path
     text = CHINESE * 40
     shown = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
     for example in shown.document.examples:
-        assert [(one.layer, one.heads) for one in example.summaries] == [(1, (0, 2))]
+        assert [(summary.layer, summary.heads) for summary in example.summaries] == [(1, (0, 2))]
     home = shown.serve()
     ids = tokenizer(text, return_tensors="pt").input_ids
     model.set_attn_implementation("eager")
     with torch.no_grad():
         weights = model(input_ids=ids, output_attentions=True).attentions[1][0]
-    for head, wanted in ((2, weights[2]), ("mean", weights[[0, 2]].mean(0))):
+    for head, expected in ((2, weights[2]), ("mean", weights[[0, 2]].mean(0))):
         question = f"example=1&kind=encoder&layer=1&head={head}&queries=3,700"
         with urllib.request.urlopen(f"{home}rows?{question}") as answer:
-            found = np.frombuffer(answer.read(), "<f4").reshape(2, -1)
-        assert found == pytest.approx(wanted[[3, 700]].numpy(), abs=1e-4)
+            served = np.frombuffer(answer.read(), "<f4").reshape(2, -1)
+        assert served == pytest.approx(expected[[3, 700]].numpy(), abs=1e-4)
     with pytest.raises(urllib.error.HTTPError, match="404"):  # the page has all of a short one
         urllib.request.urlopen(f"{home}rows?example=0&kind=encoder&layer=1&head=0&queries=1")
     shown.close()
@@ -244,7 +246,7 @@ def test_the_longest_text_is_that_which_the_model_can_read(config: Any, longest:
                 model(input_ids=torch.full((1, longest + 1), 5))
 
 
-def test_what_is_written_has_a_place_for_every_id() -> None:
+def test_what_is_written_has_an_offset_for_every_id() -> None:
     tokenizer = byte_tokenizer()
     ids = [*tokenizer("we go 爱国").input_ids, 1]
     text = written(tokenizer, ids)
@@ -255,7 +257,7 @@ def test_what_is_written_has_a_place_for_every_id() -> None:
     assert (text.tokens[-1].text, text.tokens[-1].start) == ("</s>", 8)
 
 
-def test_a_tokenizer_without_places_is_looked_for(folders: dict[str, Path]) -> None:
+def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[str, Path]) -> None:
     model, fast = load_folder(folders["bert"])
 
     class Slow:
@@ -362,8 +364,8 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
 
     save_gpt2(tmp_path)
     file = tmp_path / "model.safetensors"
-    kept = {name: one for name, one in load_file(file).items() if "h.1.attn" not in name}
-    save_file(kept, file, metadata={"format": "pt"})
+    remaining = {name: tensor for name, tensor in load_file(file).items() if "h.1.attn" not in name}
+    save_file(remaining, file, metadata={"format": "pt"})
     with pytest.raises(DataError, match=r"got none for \d+ of its parameters, such as h\.1\.attn"):
         load_folder(tmp_path)
 

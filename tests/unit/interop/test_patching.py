@@ -21,11 +21,13 @@ def model():
 
 def by_hand(model, change):
     """Logits of ONE, with what the output projection of each layer is given changed."""
-    kept, hooks = {}, []
+    source_values, hooks = {}, []
     outs = [block.attn.out for block in model.body.h]
     for layer, out in enumerate(outs):
         hooks.append(
-            out.register_forward_pre_hook(lambda _, args, n=layer: kept.update({n: args[0]}))
+            out.register_forward_pre_hook(
+                lambda _, args, n=layer: source_values.update({n: args[0]})
+            )
         )
     model(OTHER)
     for hook in hooks:
@@ -34,7 +36,7 @@ def by_hand(model, change):
     def hook(layer):
         def put(_, args):
             mixed = args[0].clone()
-            change(layer, mixed.view(1, N, H, -1), kept[layer].view(1, N, H, -1))
+            change(layer, mixed.view(1, N, H, -1), source_values[layer].view(1, N, H, -1))
             return (mixed,)
 
         return put
@@ -48,7 +50,7 @@ def by_hand(model, change):
 
 @torch.no_grad()
 def test_every_head_of_every_layer_is_patched_as_by_hand(model):
-    found = rg.patch(model, ONE, OTHER, target=3, against=8, rows=4)
+    patched = rg.patch(model, ONE, OTHER, target=3, against=8, rows=4)
     expected = torch.empty(2, H, dtype=torch.float64)
     for layer in (0, 1):
         for head in range(H):
@@ -59,29 +61,29 @@ def test_every_head_of_every_layer_is_patched_as_by_hand(model):
 
             logits = by_hand(model, change)[0, -1]
             expected[layer, head] = logits[3] - logits[8]
-    assert_close(found.values, expected.float())
+    assert_close(patched.values, expected.float())
     logits = model(ONE)[0][0, -1]
-    assert found.before == pytest.approx(float(logits[3] - logits[8]))
-    assert found.layers == (0, 1)
-    assert "head 2" in str(found)
-    assert found.page().document.examples
+    assert patched.before == pytest.approx(float(logits[3] - logits[8]))
+    assert patched.layers == (0, 1)
+    assert "head 2" in str(patched)
+    assert patched.page().document.examples
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("what", ["heads", "residual"])
 def test_positions_are_patched(model, what):
-    found = rg.patch(model, ONE, OTHER, target=3, what=what, by="position", rows=3)
+    patched = rg.patch(model, ONE, OTHER, target=3, what=what, by="position", rows=3)
     if what == "residual":
-        assert_close(found.effects[1, -1], torch.tensor(1.0))
-        assert_close(found.effects[:, 0], torch.zeros(2), atol=1e-6, rtol=0)
-        assert_close(found.effects[1, :-1], torch.zeros(N - 1), atol=1e-6, rtol=0)
+        assert_close(patched.effects[1, -1], torch.tensor(1.0))
+        assert_close(patched.effects[:, 0], torch.zeros(2), atol=1e-6, rtol=0)
+        assert_close(patched.effects[1, :-1], torch.zeros(N - 1), atol=1e-6, rtol=0)
         return
 
     def change(n, mixed, kept):
         if n == 1:
             mixed[:, 4] = kept[:, 4]
 
-    assert_close(found.values[1, 4], by_hand(model, change)[0, -1, 3].float())
+    assert_close(patched.values[1, 4], by_hand(model, change)[0, -1, 3].float())
 
 
 @torch.no_grad()
@@ -94,12 +96,12 @@ def test_all_inputs_of_a_first_layer_make_its_output(model, what):
         source.put_into(edits, what, layer=0)
         heads = rg.activations(model, ONE, modules=False).part("heads", ("decoder", 0))
     assert_close(heads, source.part("heads", ("decoder", 0)))
-    with rg.edit(model) as edits, rg.watch(model, keep=True) as seen:
+    with rg.edit(model) as edits, rg.watch(model, keep=True) as watched:
         source.put_into(edits, "queries", layer=0, head=1)
         model(ONE)
     with rg.watch(model, keep=True) as plain:
         model(ONE)
-    changed = (seen.rows(0, range(N)) != plain.rows(0, range(N))).any(-1).any(-1)[0]
+    changed = (watched.rows(0, range(N)) != plain.rows(0, range(N))).any(-1).any(-1)[0]
     assert changed.tolist() == [False, True, False]
 
 
@@ -120,11 +122,11 @@ def test_a_path_is_patched_through_a_frozen_run(model):
             mixed[:, :, 0] = kept[:, :, 0]
 
     attn = model.body.h[1].attn
-    given, hook = [], None
-    hook = attn.register_forward_pre_hook(lambda _, args: given.append(args[0]))
+    inputs, hook = [], None
+    hook = attn.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
     by_hand(model, sender)
     hook.remove()
-    query = attn.project(given[-1])[..., 4:8]
+    query = attn.project(inputs[-1])[..., 4:8]
     hook = attn.project.register_forward_hook(
         lambda _, args, out: torch.cat([out[..., :4], query, out[..., 8:]], -1)
     )
@@ -144,15 +146,15 @@ def test_models_of_transformers_and_ours_are_patched(what):
         **{"vocab_size": V, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 9},
     )
     for model in (llama(), gpt, tiny("BertForMaskedLM", "BertConfig", **SIZES)):
-        found = rg.patch(
+        patched = rg.patch(
             model, {"input_ids": ONE}, {"input_ids": OTHER}, target=3, what=what, by=by
         )
-        assert found.values.isfinite().all()
-        assert (found.values != found.before).any()
-    given = {name: each[:1] for name, each in pair().items()}
-    other = {**given, "source": (given["source"] + 1).clamp(max=V - 1)}
-    found = rg.patch(ours(), given, other, target=3, what=what, by=by, kind="encoder")
-    assert found.values.shape == (2, 3 if by == "head" else 7)
+        assert patched.values.isfinite().all()
+        assert (patched.values != patched.before).any()
+    inputs = {name: each[:1] for name, each in pair().items()}
+    other_inputs = {**inputs, "source": (inputs["source"] + 1).clamp(max=V - 1)}
+    patched = rg.patch(ours(), inputs, other_inputs, target=3, what=what, by=by, kind="encoder")
+    assert patched.values.shape == (2, 3 if by == "head" else 7)
 
 
 def test_what_cannot_be_patched_says_why(model):

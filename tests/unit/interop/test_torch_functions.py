@@ -83,16 +83,16 @@ def weights_of(attention, states, mask):
 def test_modules_of_ones_own_are_watched_and_compute_what_they_did(form):
     model, states = Own(**form), torch.randn(B, N, C)
     before = model(states)
-    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+    with torch.no_grad(), rg.watch(model, keep=True) as watched:
         after = model(states)
     assert torch.equal(after, before)
-    assert [(each.kind, each.layer, each.name) for each in seen] == [
+    assert [(each.kind, each.layer, each.name) for each in watched] == [
         ("decoder", 0, "h.0.attn"),
         ("decoder", 1, "h.1.attn"),
     ]
     expected = weights_of(model.h[0].attn, states, torch.ones(N, N).tril().bool())
-    assert_close(seen.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
-    assert_close(seen.summary(0).received, expected.sum(-2).float(), atol=1e-5, rtol=1e-5)
+    assert_close(watched.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
+    assert_close(watched.summary(0).received, expected.sum(-2).float(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("is_boolean", [True, False])
@@ -101,18 +101,18 @@ def test_masks_are_read_as_torch_reads_them(is_boolean):
     visible = torch.rand(B, 1, N, N) > 0.4
     visible[..., 0] = True
     mask = visible if is_boolean else torch.zeros(visible.shape).masked_fill(~visible, -torch.inf)
-    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+    with torch.no_grad(), rg.watch(model, keep=True) as watched:
         model(states, mask)
     expected = weights_of(model.h[0].attn, states, visible)
-    assert_close(seen.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
-    assert seen[0].kind == "encoder"
+    assert_close(watched.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
+    assert watched[0].kind == "encoder"
 
 
 def test_attention_to_another_sequence_is_cross():
     model = Cross()
-    with rg.watch(model) as seen:
+    with rg.watch(model) as watched:
         model(torch.randn(B, H, 3, 4), torch.randn(B, H, 7, 4))
-    assert (seen[0].kind, seen[0].summary.shape) == ("cross", (B, H, 3, 7))
+    assert (watched[0].kind, watched[0].summary.shape) == ("cross", (B, H, 3, 7))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -124,10 +124,10 @@ def test_modules_of_ones_own_are_edited(form):
     assert_close(before, model(states), atol=1e-5, rtol=1e-5)
     bare = model.h[1](states + model.h[0].attn.out.bias)
     assert_close(after, bare, atol=1e-5, rtol=1e-5)
-    with torch.no_grad(), rg.edit(model) as edits, rg.watch(model, keep=True) as seen:
+    with torch.no_grad(), rg.edit(model) as edits, rg.watch(model, keep=True) as watched:
         edits.hide(query=range(2, N), key=1, head=2)
         model(states)
-    rows = seen.rows(0, [3])
+    rows = watched.rows(0, [3])
     assert_close(rows.sum(-1), torch.ones(B, H, 1))
     assert rows[:, 2, 0, 1].eq(0).all()
     assert rows[:, :2, 0, 1].gt(0).all()
@@ -154,11 +154,11 @@ def test_use_has_the_engine_compute_them_with_gradients_and_also_twice_and_after
         after = model(states)
     assert len(calls) == 2
     assert_close(after, before, atol=1e-5, rtol=1e-5)
-    found = torch.autograd.grad(after.square().sum(), model.h[0].attn.project.weight)[0]
-    assert_close(found, expected, atol=1e-4, rtol=1e-4)
-    with torch.no_grad(), rg.watch(model) as seen:
+    gradient = torch.autograd.grad(after.square().sum(), model.h[0].attn.project.weight)[0]
+    assert_close(gradient, expected, atol=1e-4, rtol=1e-4)
+    with torch.no_grad(), rg.watch(model) as watched:
         model(states)
-    assert [each.name for each in seen] == ["h.0.attn", "h.1.attn"]
+    assert [each.name for each in watched] == ["h.0.attn", "h.1.attn"]
 
 
 @pytest.mark.usefixtures("as_users_have_it")

@@ -22,8 +22,8 @@ def ids(length=11):
     return torch.randint(3, V, (2, length))
 
 
-def places(seen):
-    return [(each.kind, each.layer, each.call) for each in seen]
+def places(calls):
+    return [(each.kind, each.layer, each.call) for each in calls]
 
 
 def entropies(weights):
@@ -31,26 +31,28 @@ def entropies(weights):
 
 
 @torch.no_grad()
-def test_one_module_that_is_all_layers_is_told_apart():
+def test_one_module_that_is_all_layers_has_a_call_a_layer():
     model = tiny("AlbertModel", "AlbertConfig", **SIZES, **STILL, embedding_size=5)
-    given = ids()
+    token_ids = ids()
     model.set_attn_implementation("eager")
-    expected = model(given, output_attentions=True).attentions
-    with rg.watch(model) as seen:
-        model(given)
-        model(given)
-    assert places(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    expected = model(token_ids, output_attentions=True).attentions
+    with rg.watch(model) as watched:
+        model(token_ids)
+        model(token_ids)
+    assert places(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
     for layer, weights in enumerate(expected):
-        assert_close(seen.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
+        assert_close(watched.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
     with rg.edit(model) as edits:
         edits.mute(1)
-        before, after = edits.compare(lambda: model(given, output_hidden_states=True).hidden_states)
+        before, after = edits.compare(
+            lambda: model(token_ids, output_hidden_states=True).hidden_states
+        )
     same = [torch.equal(*states) for states in zip(before, after, strict=True)]
     assert same == [True, True, False, False]
 
 
 @torch.no_grad()
-def test_a_layer_of_ones_own_that_is_repeated_is_told_apart_and_twins_are_two_passes():
+def test_a_repeated_layer_of_ones_own_has_a_call_each_and_twins_are_two_passes():
     class Repeated(nn.Module):
         def __init__(self):
             super().__init__()
@@ -70,22 +72,22 @@ def test_a_layer_of_ones_own_that_is_repeated_is_told_apart_and_twins_are_two_pa
             return self.bert(one)[0].mean(1) - self.bert(other)[0].mean(1)
 
     repeated = rg.use(Repeated().eval())
-    with rg.watch(repeated) as seen:
+    with rg.watch(repeated) as watched:
         repeated(torch.randn(2, 5, 12))
-    assert places(seen) == [("encoder", layer, 0) for layer in range(3)]
-    with rg.watch(twins := Twins()) as seen:
+    assert places(watched) == [("encoder", layer, 0) for layer in range(3)]
+    with rg.watch(twins := Twins()) as watched:
         twins(ids(), ids(5))
-    assert places(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
-    assert [each.summary.entropy.shape[-1] for each in seen] == [11] * 3 + [5] * 3
+    assert places(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert [each.summary.entropy.shape[-1] for each in watched] == [11] * 3 + [5] * 3
 
 
 @torch.no_grad()
 def test_the_same_weights_with_other_values_are_one_attention():
     sizes = {**SIZES, "num_attention_heads": 4, "hidden_size": 16, "num_key_value_heads": 2}
     model = tiny("DiffLlamaModel", "DiffLlamaConfig", **sizes)
-    with rg.watch(model) as seen:
+    with rg.watch(model) as watched:
         model(ids())
-    assert places(seen) == [("decoder", layer, 0) for layer in range(3)]
+    assert places(watched) == [("decoder", layer, 0) for layer in range(3)]
 
 
 @torch.no_grad()
@@ -96,37 +98,37 @@ def test_the_same_queries_under_another_mask_are_another_attention():
             return mixed + rg.attend(states, states, states, mask=rg.causal())
 
     model = Twice()
-    with rg.watch(model) as seen:
+    with rg.watch(model) as watched:
         model(torch.randn(2, 3, 5, 7))
-    assert [each.kind for each in seen] == ["encoder", "decoder"]
+    assert [each.kind for each in watched] == ["encoder", "decoder"]
 
 
 @torch.no_grad()
-def test_attention_past_the_engine_is_refused_unless_the_rest_is_asked_for():
+def test_attention_past_the_engine_is_refused_unless_other_kinds_are_named():
     sizes = {"d_model": 12, "d_kv": 4, "d_ff": 7, "num_layers": 2, "num_heads": 3}
     model = tiny("LongT5Model", "LongT5Config", vocab_size=V, local_radius=3, **sizes)
-    given = {"input_ids": ids(), "decoder_input_ids": ids(5)}
+    batch = {"input_ids": ids(), "decoder_input_ids": ids(5)}
 
-    def look(**chosen):
-        with rg.watch(model, **chosen) as seen:
-            model(**given)
-        return seen
+    def watch(**chosen):
+        with rg.watch(model, **chosen) as watched:
+            model(**batch)
+        return watched
 
     with pytest.raises(SettingError, match=r"got LongT5LocalAttention at encoder\.block\.0\."):
-        look()
-    assert {each.kind for each in look(kinds=("decoder", "cross"))} == {"decoder", "cross"}
+        watch()
+    assert {each.kind for each in watch(kinds=("decoder", "cross"))} == {"decoder", "cross"}
 
     def change(**chosen):
         with rg.edit(model) as edits:
             edits.mute(head=0, **chosen)
-            model(**given)
+            model(**batch)
 
     with pytest.raises(SettingError, match=r"LongT5LocalAttention\) computes its own\. Name a la"):
         change(layer=None)
     change(layer=None, kind="cross")
 
 
-def test_torchs_own_attention_beside_a_hugging_face_model_is_refused_until_it_is_served():
+def test_torchs_own_attention_in_a_hugging_face_model_is_refused_until_it_is_served():
     class Topped(nn.Module):
         def __init__(self):
             super().__init__()
@@ -137,25 +139,25 @@ def test_torchs_own_attention_beside_a_hugging_face_model_is_refused_until_it_is
             states = self.bert(given)[0]
             return self.top(states, states, states, need_weights=False)[0]
 
-    def look(model):
-        with rg.watch(model) as seen:
+    def watch(model):
+        with rg.watch(model) as watched:
             model(ids())
-        return seen
+        return watched
 
     model = Topped().eval()
     with pytest.raises(SettingError, match="got MultiheadAttention at top, which computes its own"):
-        look(model)
-    assert len(look(rg.use(model))) == 4
+        watch(model)
+    assert len(watch(rg.use(model))) == 4
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("use_reentrant", [True, False])
-def test_what_a_checkpoint_computes_again_is_seen_once(use_reentrant):
-    model, given = llama().train(), ids()
+def test_what_a_checkpoint_recomputes_is_recorded_once(use_reentrant):
+    model, token_ids = llama().train(), ids()
 
     def gradient():
         model.zero_grad()
-        model(given, labels=given).loss.backward()
+        model(token_ids, labels=token_ids).loss.backward()
         return model.model.layers[0].self_attn.q_proj.weight.grad.clone()
 
     expected = gradient()
@@ -163,10 +165,10 @@ def test_what_a_checkpoint_computes_again_is_seen_once(use_reentrant):
         edits.mute(1, 0)
         muted = gradient()
     model.gradient_checkpointing_enable({"use_reentrant": use_reentrant})
-    with rg.watch(model) as seen:
-        found = gradient()
-    assert_close(found, expected)
-    assert places(seen) == [("decoder", layer, 0) for layer in range(3)]
+    with rg.watch(model) as watched:
+        gradient_found = gradient()
+    assert_close(gradient_found, expected)
+    assert places(watched) == [("decoder", layer, 0) for layer in range(3)]
     with rg.edit(model) as edits:
         edits.mute(1, 0)
         assert_close(gradient(), muted)
@@ -175,35 +177,39 @@ def test_what_a_checkpoint_computes_again_is_seen_once(use_reentrant):
 
 @torch.no_grad()
 def test_only_the_model_itself_is_watched_and_edited():
-    model, other, given = bert(), rg.use(bert()), ids()
-    expected = other(given)[0]
-    with rg.watch(model) as seen, rg.watch(other) as seen_of_other, rg.edit(model) as edits:
+    model, other_model, token_ids = bert(), rg.use(bert()), ids()
+    expected = other_model(token_ids)[0]
+    with (
+        rg.watch(model) as watched,
+        rg.watch(other_model) as other_watched,
+        rg.edit(model) as edits,
+    ):
         edits.mute(0)
-        model(given)
-        found = other(given)[0]
-    assert places(seen) == places(seen_of_other) == [("encoder", n, 0) for n in range(3)]
-    assert_close(found, expected, atol=0, rtol=0)
+        model(token_ids)
+        output = other_model(token_ids)[0]
+    assert places(watched) == places(other_watched) == [("encoder", n, 0) for n in range(3)]
+    assert_close(output, expected, atol=0, rtol=0)
 
 
 @torch.no_grad()
-def test_a_call_in_another_thread_is_not_seen_and_that_is_said():
-    model, given = bert(), ids()
+def test_a_call_in_another_thread_is_an_error():
+    model, token_ids = bert(), ids()
 
     def elsewhere():
-        thread = threading.Thread(target=model, args=(given,))
+        thread = threading.Thread(target=model, args=(token_ids,))
         thread.start()
         thread.join()
 
-    def look():
+    def watch():
         with rg.watch(model):
             elsewhere()
 
     with pytest.raises(SettingError, match="must be called in the thread of the block"):
-        look()
-    with rg.watch(model) as seen:
-        model(given)
+        watch()
+    with rg.watch(model) as watched:
+        model(token_ids)
         elsewhere()
-    assert places(seen) == [("encoder", layer, 0) for layer in range(3)]
+    assert places(watched) == [("encoder", layer, 0) for layer in range(3)]
 
 
 @pytest.mark.usefixtures("as_users_have_it")
@@ -211,25 +217,25 @@ def test_a_call_in_another_thread_is_not_seen_and_that_is_said():
 @torch.no_grad()
 @pytest.mark.slow
 def test_a_compiled_model_is_watched():
-    model, given = bert(), ids()
-    expected = model(given)[0]
+    model, token_ids = bert(), ids()
+    expected = model(token_ids)[0]
     compiled = torch.compile(model, backend="eager")
     with rg.watch(model) as plain:
-        model(given)
+        model(token_ids)
     for _ in range(2):
-        with rg.watch(compiled) as seen:
-            assert_close(compiled(given)[0], expected, atol=1e-5, rtol=0)
-        assert places(seen) == places(plain)
-        assert_close(seen.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
+        with rg.watch(compiled) as watched:
+            assert_close(compiled(token_ids)[0], expected, atol=1e-5, rtol=0)
+        assert places(watched) == places(plain)
+        assert_close(watched.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
     torch.compiler.reset()
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("heads", 1.5), ("heads", True), ("layers", "1"), ("layers", [0, False])]
+    ("name", "value"), [("heads", 1.5), ("heads", True), ("layers", "1"), ("layers", [0, False])]
 )
-def test_numbers_must_be_whole(name, given):
+def test_numbers_must_be_whole(name, value):
     with (
         pytest.raises(SettingError, match=rf"{name} must be whole numbers from 0; got"),
-        rg.watch(bert(), **{name: given}),
+        rg.watch(bert(), **{name: value}),
     ):
         pass

@@ -42,7 +42,7 @@ class Turner:
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         if len(parts) == 1:
             return parts[0]
-        text = " ".join(found.best.text for found in parts)
+        text = " ".join(part.best.text for part in parts)
         return Translations(source, (self.written(text, -0.5),), parts=len(parts))
 
     def written(self, text: str, score: float) -> Hypothesis:

@@ -19,47 +19,47 @@ Make = Callable[..., Site]
 
 
 def test_a_text_and_a_list_are_translated(site: Make):
-    one = site().post("/predict", {"text": "我爱中国"})
-    assert one.status_code == 200
-    found = {"source": "我爱中国", "translation": "国中爱我", "score": -0.12345}
-    found["log_prob"] = -1.0
-    assert one.json() == {"run": "turner", "translations": [found]}
-    many = site().post("/predict", {"texts": [str(n) for n in range(1000)], "n_best": 2})
-    assert [each["translation"] for each in many.json()["translations"]] == [
+    reply = site().post("/predict", {"text": "我爱中国"})
+    assert reply.status_code == 200
+    expected = {"source": "我爱中国", "translation": "国中爱我", "score": -0.12345}
+    expected["log_prob"] = -1.0
+    assert reply.json() == {"run": "turner", "translations": [expected]}
+    batch_reply = site().post("/predict", {"texts": [str(n) for n in range(1000)], "n_best": 2})
+    assert [each["translation"] for each in batch_reply.json()["translations"]] == [
         str(n)[::-1] for n in range(1000)
     ]
-    assert len(many.json()["translations"][7]["n_best"]) == 2
+    assert len(batch_reply.json()["translations"][7]["n_best"]) == 2
     assert site().post("/predict", {"texts": []}).json()["translations"] == []
 
 
 def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_not(site: Make):
-    made = site(Limits(max_batch=64))
+    server = site(Limits(max_batch=64))
 
     async def scene() -> list[httpx.Response]:
-        asked = [made.ask("POST", "/predict", json={"text": f"{n}"}) for n in range(10)]
+        requests = [server.ask("POST", "/predict", json={"text": f"{n}"}) for n in range(10)]
         # What a run would take anyway is the same as nothing.
-        asked += [made.ask("POST", "/predict", json={"text": "ab", "beam_size": 4})]
-        asked += [made.ask("POST", "/predict", json={"text": "cd", "beam_size": 2})]
-        return await asyncio.gather(*asked)
+        requests += [server.ask("POST", "/predict", json={"text": "ab", "beam_size": 4})]
+        requests += [server.ask("POST", "/predict", json={"text": "cd", "beam_size": 2})]
+        return await asyncio.gather(*requests)
 
     assert {answer.status_code for answer in asyncio.run(scene())} == {200}
-    assert ["cd"] in made.turner.batches
-    assert sum(map(len, made.turner.batches)) == 12
-    assert max(map(len, made.turner.batches)) >= 8
+    assert ["cd"] in server.turner.batches
+    assert sum(map(len, server.turner.batches)) == 12
+    assert max(map(len, server.turner.batches)) >= 8
 
 
 def test_a_long_text_is_its_parts_put_together_again(site: Make):
-    made = site()
+    server = site()
     text = "我爱中国。" * 20
-    (found,) = made.post("/predict", {"text": text}).json()["translations"]
-    assert found["source"] == text
-    assert found["translation"] == " ".join(["国中爱我"] * 20)
-    assert found["parts"] == 20
-    assert max(map(len, made.turner.batches)) <= 20
+    (translated,) = server.post("/predict", {"text": text}).json()["translations"]
+    assert translated["source"] == text
+    assert translated["translation"] == " ".join(["国中爱我"] * 20)
+    assert translated["parts"] == 20
+    assert max(map(len, server.turner.batches)) <= 20
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status", "said"),
+    ("method", "path", "status", "message"),
     [
         ("GET", "/nowhere", 404, "route must be one of this server; got '/nowhere'."),
         ("GET", "/viewer/../../../etc/passwd", 404, "route must be"),
@@ -74,30 +74,30 @@ def test_a_long_text_is_its_parts_put_together_again(site: Make):
     ],
 )
 def test_other_routes_methods_and_types_are_refused(
-    site: Make, method: str, path: str, status: int, said: str
+    site: Make, method: str, path: str, status: int, message: str
 ):
     answer = asyncio.run(site().ask(method, path))
-    assert refusal(answer, status).startswith(said)
+    assert refusal(answer, status).startswith(message)
 
 
 def test_head_is_get_without_a_body(site: Make):
-    made = site()
+    server = site()
     for path in ("/health", "/", "/docs"):
-        head = asyncio.run(made.ask("HEAD", path))
+        head = asyncio.run(server.ask("HEAD", path))
         assert head.status_code == 200
-        assert head.headers["content-length"] == made.get(path).headers["content-length"]
-    assert asyncio.run(made.ask("HEAD", "/predict")).status_code == 405
+        assert head.headers["content-length"] == server.get(path).headers["content-length"]
+    assert asyncio.run(server.ask("HEAD", "/predict")).status_code == 405
 
 
 def test_no_other_version_is_spoken(site: Make):
-    made = site()
-    app = made.app
-    made.app = lambda scope, *rest: app({**scope, "http_version": "2.0"}, *rest)
-    assert refusal(made.get("/health"), 505) == "request must be HTTP/1.1; got HTTP/2.0."
+    server = site()
+    app = server.app
+    server.app = lambda scope, *rest: app({**scope, "http_version": "2.0"}, *rest)
+    assert refusal(server.get("/health"), 505) == "request must be HTTP/1.1; got HTTP/2.0."
 
 
 @pytest.mark.parametrize(
-    ("header", "status", "said"),
+    ("header", "status", "message"),
     [
         ({"Content-Encoding": "gzip"}, 415, "body must be sent as it is; got Content-Encoding 'gz"),
         ({"Transfer-Encoding": "chunked"}, 400, "body must have one length; got both Content-Leng"),
@@ -105,16 +105,16 @@ def test_no_other_version_is_spoken(site: Make):
     ids=["gzip", "two-lengths"],
 )
 def test_bodies_that_could_be_read_in_two_ways_are_refused(
-    site: Make, header: dict[str, str], status: int, said: str
+    site: Make, header: dict[str, str], status: int, message: str
 ):
     answer = site().post("/predict", {"text": "ab"}, headers=header)
-    assert refusal(answer, status).startswith(said)
+    assert refusal(answer, status).startswith(message)
     plain = site().post("/predict", {"text": "ab"}, headers={"Content-Encoding": "identity"})
     assert plain.status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("members", "status", "said"),
+    ("members", "status", "message"),
     [
         ({"text": "ja", "run": "../turner"}, 404, "run must be one of turner; got '../turner'."),
         ({"text": "ja", "n_best": 5}, 422, "n_best must be at most beam_size; got n_best=5, bea"),
@@ -124,13 +124,13 @@ def test_bodies_that_could_be_read_in_two_ways_are_refused(
     ids=range(4),
 )
 def test_requests_beyond_the_run_and_the_limits_are_refused(
-    site: Make, members: object, status: int, said: str
+    site: Make, members: object, status: int, message: str
 ):
-    assert refusal(site().post("/predict", members), status).startswith(said)
+    assert refusal(site().post("/predict", members), status).startswith(message)
 
 
 def test_a_body_too_large_is_refused_before_it_is_read(site: Make):
-    made = site()
+    server = site()
     read = 0
 
     async def body():
@@ -140,22 +140,22 @@ def test_a_body_too_large_is_refused_before_it_is_read(site: Make):
             yield b"x" * 10_000
 
     kind = {"Content-Type": "application/json"}
-    answer = asyncio.run(made.ask("POST", "/predict", content=body(), headers=kind))
+    answer = asyncio.run(server.ask("POST", "/predict", content=body(), headers=kind))
     assert (
         refusal(answer, 413) == "body must be at most 1,048,576 bytes; got more. Send it in parts."
     )
     assert answer.headers["connection"] == "close"
     assert read < 1500  # what is read away for politeness is bounded too
-    said = kind | {"Content-Length": "9" * 30}
-    answer = asyncio.run(made.ask("POST", "/predict", content=b"", headers=said))
+    headers = kind | {"Content-Length": "9" * 30}
+    answer = asyncio.run(server.ask("POST", "/predict", content=b"", headers=headers))
     assert "got 999," in refusal(answer, 413)
 
 
 def test_a_bug_gives_an_id_that_the_log_has_too(site: Make, caplog: pytest.LogCaptureFixture):
-    made = site()
+    server = site()
 
     async def scene() -> list[httpx.Response]:
-        return [await made.ask("POST", "/predict", json={"text": text}) for text in ("bug", "ab")]
+        return [await server.ask("POST", "/predict", json={"text": text}) for text in ("bug", "ab")]
 
     with caplog.at_level(logging.ERROR):
         answer, following = asyncio.run(scene())
@@ -167,91 +167,97 @@ def test_a_bug_gives_an_id_that_the_log_has_too(site: Make, caplog: pytest.LogCa
     assert following.status_code == 200
 
 
-def test_whoever_takes_too_long_is_given_up_and_the_next_is_served(site: Make):
-    made = site(Limits(timeout=0.1))
+def test_a_request_over_its_time_is_given_up_and_the_next_is_served(site: Make):
+    server = site(Limits(timeout=0.1))
 
     async def scene() -> None:
-        made.turner.opened.clear()
-        late = await made.ask("POST", "/predict", json={"text": "ab"})
+        server.turner.opened.clear()
+        late = await server.ask("POST", "/predict", json={"text": "ab"})
         assert refusal(late, 504).startswith("request must be answered within 0.1 s")
         assert int(late.headers["retry-after"]) >= 1
-        made.turner.opened.set()
-        again = await made.ask("POST", "/predict", json={"text": "cd"})
-        assert again.json()["translations"][0]["translation"] == "dc"
+        server.turner.opened.set()
+        following = await server.ask("POST", "/predict", json={"text": "cd"})
+        assert following.json()["translations"][0]["translation"] == "dc"
 
     asyncio.run(scene())
 
 
-async def busy(made: Site) -> "asyncio.Task[httpx.Response]":
+async def busy(server: Site) -> "asyncio.Task[httpx.Response]":
     """A request that is being worked on until the translator is let through."""
-    made.turner.opened.clear()
-    task = asyncio.create_task(made.ask("POST", "/predict", json={"text": "ab"}))
-    while not made.turner.batches:
+    server.turner.opened.clear()
+    task = asyncio.create_task(server.ask("POST", "/predict", json={"text": "ab"}))
+    while not server.turner.batches:
         await asyncio.sleep(0.001)
     return task
 
 
 def test_a_full_line_says_when_to_come_again(site: Make):
-    made = site(Limits(queue=3))
+    server = site(Limits(queue=3))
 
     async def scene() -> None:
-        first = await busy(made)
-        second = asyncio.create_task(made.ask("POST", "/predict", json={"texts": ["1", "2", "3"]}))
-        while not made.service.health()["waiting"]:
+        first = await busy(server)
+        second = asyncio.create_task(
+            server.ask("POST", "/predict", json={"texts": ["1", "2", "3"]})
+        )
+        while not server.service.health()["waiting"]:
             await asyncio.sleep(0.001)
-        full = await made.ask("POST", "/predict", json={"text": "cd"})
+        full = await server.ask("POST", "/predict", json={"text": "cd"})
         assert refusal(full, 503).startswith("server must have room for a request; 3 sentences")
         assert int(full.headers["retry-after"]) >= 1
-        made.turner.opened.set()
+        server.turner.opened.set()
         assert [(await each).status_code for each in (first, second)] == [200, 200]
 
     asyncio.run(scene())
 
 
 def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site: Make):
-    made = site()
+    server = site()
 
     async def scene() -> None:
-        taken = await busy(made)
-        made.service.is_stopping = True
-        late = await made.ask("POST", "/predict", json={"text": "cd"})
+        taken = await busy(server)
+        server.service.is_stopping = True
+        late = await server.ask("POST", "/predict", json={"text": "cd"})
         assert refusal(late, 503).startswith("server must be running")
         assert late.headers["retry-after"] == "5"
-        made.turner.opened.set()
-        await made.service.close()
+        server.turner.opened.set()
+        await server.service.close()
         assert (await taken).json()["translations"][0]["translation"] == "ba"
 
     asyncio.run(scene())
 
 
-def test_a_token_is_asked_of_everyone_who_wants_work_and_nobody_who_opens_the_page(site: Make):
-    made = site(token="s3cret")
-    for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
-        answer = made.post("/predict", {"text": "ab"}, headers=given)
+def test_a_token_is_required_for_work_and_not_for_the_page(site: Make):
+    server = site(token="s3cret")
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
+        answer = server.post("/predict", {"text": "ab"}, headers=headers)
         assert refusal(answer, 401).startswith("token must be the server's; got")
         assert answer.headers["www-authenticate"] == "Bearer"
-        assert refusal(made.get("/metrics", headers=given), 401)
-        assert refusal(made.get("/runs", headers=given), 401)
+        assert refusal(server.get("/metrics", headers=headers), 401)
+        assert refusal(server.get("/runs", headers=headers), 401)
     right = {"Authorization": "bearer s3cret"}
-    assert made.post("/predict", {"text": "ab"}, headers=right).status_code == 200
+    assert server.post("/predict", {"text": "ab"}, headers=right).status_code == 200
     for path in ("/", "/docs", "/openapi.json", "/health", "/viewer/page/viewer.js"):
-        assert made.get(path).status_code == 200, path
+        assert server.get(path).status_code == 200, path
     latin = {b"Authorization": "Bearer é".encode("latin-1")}
-    assert refusal(made.post("/predict", {"text": "ab"}, headers=latin), 401)
+    assert refusal(server.post("/predict", {"text": "ab"}, headers=latin), 401)
 
 
 def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site: Make):
-    made = site(hosts=loopback_hosts("127.0.0.1"))
-    assert made.get("/runs").status_code == 200
+    server = site(hosts=loopback_hosts("127.0.0.1"))
+    assert server.get("/runs").status_code == 200
     for host in ("evil.example", "evil.example:8000", "localhost.evil.example", ""):
-        assert "Host must be" in refusal(made.get("/runs", headers={"Host": host}), 421)
+        assert "Host must be" in refusal(server.get("/runs", headers={"Host": host}), 421)
     for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"):
-        assert made.get("/runs", headers={"Host": host}).status_code == 200
+        assert server.get("/runs", headers={"Host": host}).status_code == 200
 
 
 def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site: Make):
-    made = site()
-    for answer in (made.get("/"), made.get("/nowhere"), made.post("/predict", {"text": "ab"})):
+    server = site()
+    for answer in (
+        server.get("/"),
+        server.get("/nowhere"),
+        server.post("/predict", {"text": "ab"}),
+    ):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
@@ -261,28 +267,28 @@ def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site: M
         assert "server" not in answer.headers
 
 
-def test_no_page_asks_for_anything_from_elsewhere(site: Make):
-    made = site()
+def test_no_page_requests_anything_from_elsewhere(site: Make):
+    server = site()
     for path in [*page_files(), "/docs"]:
-        answer = made.get(path)
+        answer = server.get(path)
         assert answer.status_code == 200
         assert not re.search(
             r"""(?:src|href|url\(|from|import)\s*[=(]?\s*["']?(?:https?:)?//""", answer.text
         )
-    assert "text/javascript" in made.get("/inspector/inspector.js").headers["content-type"]
+    assert "text/javascript" in server.get("/inspector/inspector.js").headers["content-type"]
 
 
 def test_the_page_of_routes_has_every_route_and_member(site: Make):
-    made = site()
-    schema, page = made.get("/openapi.json").json(), made.get("/docs").text
+    server = site()
+    schema, page = server.get("/openapi.json").json(), server.get("/docs").text
     assert set(schema["paths"]) == {
         "/attention", "/attention/rows", "/continue", "/explain", "/health", "/health/live",
         "/health/ready", "/metrics", "/predict", "/runs",
     }  # fmt: skip
     for path, methods in schema["paths"].items():
-        for method, said in methods.items():
+        for method, operation in methods.items():
             assert f"{method.upper()} {path}" in page
-            if (body := said.get("requestBody")) is not None:
+            if (body := operation.get("requestBody")) is not None:
                 kind = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 for name in schema["components"]["schemas"][kind]["properties"]:
                     assert f"<code>{name}</code>" in page
@@ -290,47 +296,49 @@ def test_the_page_of_routes_has_every_route_and_member(site: Make):
 
 
 def test_what_was_done_is_counted_under_few_names(site: Make):
-    made = site()
+    server = site()
     for number in range(20):
-        made.get(f"/{number}")
-        asyncio.run(made.ask(f"M{number}", "/"))
-    made.post("/predict", {"texts": ["ab", "cd"]})
-    text = made.get("/metrics").text
-    told = {
+        server.get(f"/{number}")
+        asyncio.run(server.ask(f"M{number}", "/"))
+    server.post("/predict", {"texts": ["ab", "cd"]})
+    text = server.get("/metrics").text
+    figures = {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    assert told["regard_requests_total", "GET", "other", "404"] == 20
-    assert told["regard_requests_total", "other", "/", "405"] == 20
-    assert told["regard_requests_total", "POST", "/predict", "200"] == 1
-    assert told["regard_request_seconds_bucket", "+Inf", "/predict"] == 1
-    assert told["regard_batch_size_bucket", "1.0"] == 0
-    assert told["regard_batch_size_bucket", "2.0"] == 1
-    assert told["regard_queue_sentences",] == 0
-    assert told["process_resident_memory_bytes",] > 1 << 20
-    assert not any(name.endswith("_created") for name, *_ in told)
+    assert figures["regard_requests_total", "GET", "other", "404"] == 20
+    assert figures["regard_requests_total", "other", "/", "405"] == 20
+    assert figures["regard_requests_total", "POST", "/predict", "200"] == 1
+    assert figures["regard_request_seconds_bucket", "+Inf", "/predict"] == 1
+    assert figures["regard_batch_size_bucket", "1.0"] == 0
+    assert figures["regard_batch_size_bucket", "2.0"] == 1
+    assert figures["regard_queue_sentences",] == 0
+    assert figures["process_resident_memory_bytes",] > 1 << 20
+    assert not any(name.endswith("_created") for name, *_ in figures)
     for line in text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? \S+', line), line
 
 
 def test_runs_and_health_say_nothing_of_the_machine(site: Make):
-    made = site()
-    assert made.get("/runs").json()["runs"] == [
+    server = site()
+    assert server.get("/runs").json()["runs"] == [
         {
             "name": "turner", "task": "translation", "model": "turner", "parameters": 9,
             "source_language": "zh", "target_language": "en", "beam_size": 4, "max_tokens": 64,
         }
     ]  # fmt: skip
-    assert made.get("/health").json() == {"live": True, "ready": True, "runs": 1, "waiting": 0}
+    assert server.get("/health").json() == {"live": True, "ready": True, "runs": 1, "waiting": 0}
 
 
 def test_a_mask_is_explained(site: Make):
-    found = site().post("/explain", {"mask": "causal() & window(before=1)", "queries": 3}).json()
-    assert found["drawing"] == "1 . .\n1 1 .\n. 1 1"
-    assert found["mask"] == "causal() & window(before=1)"
-    assert found["plan"]["bytes"] >= 0
-    assert found["plan"]["backend"]
+    explained = (
+        site().post("/explain", {"mask": "causal() & window(before=1)", "queries": 3}).json()
+    )
+    assert explained["drawing"] == "1 . .\n1 1 .\n. 1 1"
+    assert explained["mask"] == "causal() & window(before=1)"
+    assert explained["plan"]["bytes"] >= 0
+    assert explained["plan"]["backend"]
     large = site().post("/explain", {"mask": "causal()", "queries": 1 << 20}).json()
     assert large["drawing"] is None
     wrong = site().post("/explain", {"mask": "casual()"})
@@ -338,7 +346,7 @@ def test_a_mask_is_explained(site: Make):
     assert refusal(site().post("/explain", {"mask": "__import__('os')"}), 422)
 
 
-def test_what_is_said_of_a_broken_byte_is_json(site: Make):
+def test_the_message_on_a_broken_byte_is_json(site: Make):
     kind = {"Content-Type": "application/json"}
     body = b'{"text": "ab", "run": "\\ud800"}'
     answer = asyncio.run(site().ask("POST", "/predict", content=body, headers=kind))

@@ -94,11 +94,11 @@ async def test_who_comes_while_others_are_worked_on_shares_the_next_batch():
 async def test_other_options_are_another_batch_and_take_turns():
     gate = Gate(is_open=False)
     batcher = batcher_of(gate, max_batch=2)
-    asked = [batcher.submit("a", [0])]
+    requests = [batcher.submit("a", [0])]
     assert await asyncio.to_thread(gate.begun.wait, 10)
-    asked += [batcher.submit(key, [number]) for number, key in enumerate("aaaabb")]
+    requests += [batcher.submit(key, [number]) for number, key in enumerate("aaaabb")]
     gate.opened.set()
-    await asyncio.gather(*asked)
+    await asyncio.gather(*requests)
     assert [key for key, _ in gate.batches] == ["a", "b", "a", "a"]
 
 
@@ -120,10 +120,10 @@ async def test_a_single_text_does_not_wait_for_all_of_a_long_list():
 async def test_heavy_items_fill_a_batch_sooner_and_the_heaviest_go_alone():
     gate = Gate(is_open=False)
     batcher, first = await busy(gate, [1], weigh=lambda key, item: item, max_batch=10)
-    asked = [first, *(batcher.submit("", [weight]) for weight in (6, 4, 5, 99, 2))]
+    requests = [first, *(batcher.submit("", [weight]) for weight in (6, 4, 5, 99, 2))]
     assert batcher.waiting == 116
     gate.opened.set()
-    await asyncio.gather(*asked)
+    await asyncio.gather(*requests)
     assert [items for _, items in gate.batches] == [[1], [6, 4], [5], [99], [2]]
 
 
@@ -142,54 +142,54 @@ async def test_a_full_line_refuses_and_says_when_to_come_again():
 
 
 @in_loop
-async def test_whoever_goes_away_in_time_is_not_worked_on_and_leaves_room():
+async def test_a_cancelled_request_is_not_worked_on_and_leaves_room():
     gate = Gate(is_open=False)
     batcher, first = await busy(gate, capacity=2)
-    gone, stays = batcher.submit("", [1]), batcher.submit("", [2])
-    gone.cancel()
+    cancelled, waiting = batcher.submit("", [1]), batcher.submit("", [2])
+    cancelled.cancel()
     await asyncio.sleep(0)
     assert batcher.waiting == 1
     late = batcher.submit("", [3])
     gate.opened.set()
-    assert await asyncio.gather(first, stays, late) == [[0], [4], [6]]
+    assert await asyncio.gather(first, waiting, late) == [[0], [4], [6]]
     assert gate.batches[1:] == [("", [2, 3])]
 
 
 @in_loop
-async def test_work_is_told_when_nobody_waits_for_it_any_more():
-    begun, told = threading.Event(), threading.Event()
+async def test_work_is_abandoned_when_nobody_waits_for_it_any_more():
+    begun, abandoned = threading.Event(), threading.Event()
 
     def work(key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
         begun.set()
         while key == "endless" and is_wanted():
             time.sleep(0.001)
         if key == "endless":
-            told.set()
+            abandoned.set()
             raise AbandonedError
         return list(items)
 
     batcher = batcher_of(work)
-    gone = [batcher.submit("endless", [0]), batcher.submit("endless", [1])]
+    requests = [batcher.submit("endless", [0]), batcher.submit("endless", [1])]
     assert await asyncio.to_thread(begun.wait, 10)
-    gone[0].cancel()
+    requests[0].cancel()
     await asyncio.sleep(0.02)
-    assert not told.is_set()  # one still waits
-    gone[1].cancel()
+    assert not abandoned.is_set()  # one still waits
+    requests[1].cancel()
     assert await batcher.submit("", [7]) == [7]
-    assert told.is_set()
+    assert abandoned.is_set()
 
 
 @in_loop
 async def test_what_fails_fails_alone():
     gate = Gate(is_open=False)
     batcher, first = await busy(gate)
-    asked = [batcher.submit("", [number]) for number in (12, BAD, 14)]
+    requests = [batcher.submit("", [number]) for number in (12, BAD, 14)]
     gate.opened.set()
-    found = await asyncio.gather(first, *asked, return_exceptions=True)
-    assert found[0] == [0]
-    assert found[1] == [24]
-    assert found[3] == [28]
-    assert isinstance(found[2], ValueError)
+    results = await asyncio.gather(first, *requests, return_exceptions=True)
+    assert results[0] == [0]
+    assert results[1] == [24]
+    assert results[3] == [28]
+    assert isinstance(results[2], ValueError)
     assert await batcher.submit("", [5]) == [10]
 
 
@@ -204,7 +204,7 @@ async def test_work_that_loses_a_result_is_a_bug_and_no_shift_of_answers():
 async def test_closing_finishes_what_was_taken_and_takes_nobody_else():
     gate = Gate(is_open=False)
     batcher = batcher_of(gate, max_batch=2)
-    asked = [batcher.submit("", [number]) for number in range(7)]
+    requests = [batcher.submit("", [number]) for number in range(7)]
     closing = asyncio.create_task(batcher.close())
     await asyncio.sleep(0.01)
     with pytest.raises(QueueClosedError):
@@ -212,7 +212,7 @@ async def test_closing_finishes_what_was_taken_and_takes_nobody_else():
     assert not closing.done()
     gate.opened.set()
     await closing
-    assert [each.result() for each in asked] == [[2 * number] for number in range(7)]
+    assert [each.result() for each in requests] == [[2 * number] for number in range(7)]
 
 
 @in_loop

@@ -53,7 +53,7 @@ def test_only_those_that_wait_for_nothing_are_closed():
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("received", "expected"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "Host must be given once in a request; got none."),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "Host must .* got several."),
@@ -62,14 +62,14 @@ def test_only_those_that_wait_for_nothing_are_closed():
         (b"GET" * 40_000, "request must be HTTP/1.1; got receive buffer too long."),
     ],
 )
-def test_what_cannot_be_read_is_told_why(sent: bytes, said: str):
+def test_an_unreadable_request_is_refused_with_its_reason(received: bytes, expected: str):
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=65536)
-    connection.receive_data(sent)
+    connection.receive_data(received)
     with pytest.raises(h11.RemoteProtocolError) as error:
         connection.next_event()
     problem = unreadable(error.value)
     assert problem.status == 400
-    assert re.match(said, problem.message) or re.search(said, problem.message)
+    assert re.match(expected, problem.message) or re.search(expected, problem.message)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone has such a filter")

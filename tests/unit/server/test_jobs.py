@@ -76,20 +76,22 @@ def test_texts_are_answered_as_by_the_labeller():
         "tagging": ["江在京"],
         "language_modelling": ["abc"],
     }
-    found = ask_all(
+    replies = ask_all(
         *(("/predict", {"run": task, "texts": texts}) for task, texts in texts_of.items())
     )
-    for answer, (task, texts) in zip(found, texts_of.items(), strict=True):
+    for answer, (task, texts) in zip(replies, texts_of.items(), strict=True):
         assert answer.status_code == 200, answer.text
-        got = answer.json()
-        assert got["run"] == task
-        for one, other in zip(got["answers"], LABELLERS[task].predict(texts), strict=True):
-            want = other.to_dict()
-            if "probabilities" in want:
-                assert one["probabilities"] == pytest.approx(want.pop("probabilities"), abs=1e-5)
-                assert one["label"] == want["label"]
+        body = answer.json()
+        assert body["run"] == task
+        for item, prediction in zip(body["answers"], LABELLERS[task].predict(texts), strict=True):
+            expected = prediction.to_dict()
+            if "probabilities" in expected:
+                assert item["probabilities"] == pytest.approx(
+                    expected.pop("probabilities"), abs=1e-5
+                )
+                assert item["label"] == expected["label"]
             else:
-                assert one == want
+                assert item == expected
 
 
 def test_records_say_more_than_a_text():
@@ -175,7 +177,7 @@ def test_a_bad_record_leaves_other_requests_alone():
     assert good.status_code == 200
 
 
-def test_the_page_has_what_was_said_and_looked_at():
+def test_the_page_has_output_and_attention():
     label, tags = ask_all(
         ("/attention", {"text": "菜好"}), ("/attention", {"run": "tagging", "text": "江在京"})
     )
@@ -195,16 +197,16 @@ def test_what_only_translators_have_is_refused_when_looking():
 
 
 def test_the_list_of_runs_says_their_tasks():
-    (found,) = ask_all(("/runs", None))
-    assert [run["task"] for run in found.json()["runs"]] == list(EXAMPLES)
-    assert all(run["beam_size"] is None for run in found.json()["runs"])
+    (reply,) = ask_all(("/runs", None))
+    assert [run["task"] for run in reply.json()["runs"]] == list(EXAMPLES)
+    assert all(run["beam_size"] is None for run in reply.json()["runs"])
 
 
-def test_a_language_model_goes_on_with_texts():
+def test_a_language_model_continues_texts():
     run = {"run": "language_modelling"}
     greedy = {**run, "method": "greedy", "max_tokens": 5}
     drawn = {**run, "text": "ab", "method": "sample", "max_tokens": 4, "n_best": 3, "seed": 7}
-    found, samples, again, beam = ask_all(
+    continued, samples, repeated, beam = ask_all(
         ("/continue", {**greedy, "texts": ["ab", "c"]}),
         ("/continue", drawn),
         ("/continue", drawn),
@@ -212,35 +214,35 @@ def test_a_language_model_goes_on_with_texts():
     )
     labeller = LABELLERS["language_modelling"]
     answers = labeller.predict(["ab", "c"], method="greedy", max_tokens=5)
-    assert found.json() == {
+    assert continued.json() == {
         "run": "language_modelling",
         "answers": [each.to_dict() for each in answers],
     }
-    (three,) = labeller.predict("ab", method="sample", max_tokens=4, n_best=3, seed=7)
-    assert samples.json()["answers"] == [three.to_dict()]
-    assert again.json() == samples.json()
+    (expected,) = labeller.predict("ab", method="sample", max_tokens=4, n_best=3, seed=7)
+    assert samples.json()["answers"] == [expected.to_dict()]
+    assert repeated.json() == samples.json()
     assert len(beam.json()["answers"][0]["continuations"]) == 1
 
 
-def test_prompts_are_gone_on_with_together_and_a_wrong_one_alone(monkeypatch):
-    asked, plain = [], Predictor.predictions
+def test_prompts_are_continued_in_a_batch_and_a_wrong_one_alone(monkeypatch):
+    batches, original = [], Predictor.predictions
 
-    def noted(self, prompts, *rest, **others):
-        asked.append(list(prompts))
+    def recorded(self, prompts, *rest, **others):
+        batches.append(list(prompts))
         if "c" in prompts:
             raise SettingError("text must not be c; got c.")
-        return plain(self, prompts, *rest, **others)
+        return original(self, prompts, *rest, **others)
 
-    monkeypatch.setattr(Predictor, "predictions", noted)
+    monkeypatch.setattr(Predictor, "predictions", recorded)
     run = {"run": "language_modelling", "method": "greedy", "max_tokens": 3}
-    together, _ = ask_all(
+    reply, _ = ask_all(
         ("/continue", {**run, "texts": ["ab", "a", "b"]}), ("/continue", {**run, "text": "c"})
     )
-    assert asked[0][:3] == ["ab", "a", "b"]
-    assert [each["prompt"] for each in together.json()["answers"]] == ["ab", "a", "b"]
+    assert batches[0][:3] == ["ab", "a", "b"]
+    assert [each["prompt"] for each in reply.json()["answers"]] == ["ab", "a", "b"]
     work, job = Worker(LABELLERS), Job("predict", "language_modelling", _greedy(3))
-    found, refused = work(job, [("ab", "text"), ("c", "text")], lambda: True)
-    assert found["continuations"] == together.json()["answers"][0]["continuations"]
+    continued, refused = work(job, [("ab", "text"), ("c", "text")], lambda: True)
+    assert continued["continuations"] == reply.json()["answers"][0]["continuations"]
     assert isinstance(refused, SettingError)
 
 

@@ -51,14 +51,14 @@ class Everything(Site):
 
 
 def everything(site: Make, first: str = "turner", **options: Any) -> Everything:
-    made = site()
-    found = Everything(made.turner, made.service, made.app)
-    runs = {"turner": made.turner, **LABELLERS}
-    found.runs, found.options = {first: runs[first], **runs}, options
-    return found
+    plain = site()
+    server = Everything(plain.turner, plain.service, plain.app)
+    runs = {"turner": plain.turner, **LABELLERS}
+    server.runs, server.options = {first: runs[first], **runs}, options
+    return server
 
 
-def is_as(schema: dict[str, Any], found: object) -> None:
+def is_as(schema: dict[str, Any], reply: object) -> None:
     """Raise unless an answer is what a schema says, by the model that it was made of."""
     names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema))
     assert names, schema
@@ -66,33 +66,33 @@ def is_as(schema: dict[str, Any], found: object) -> None:
     union: Any = kinds[0]
     for kind in kinds[1:]:
         union = union | kind
-    TypeAdapter(union).validate_json(json.dumps(found), strict=True)
+    TypeAdapter(union).validate_json(json.dumps(reply), strict=True)
 
 
 def test_every_answer_is_as_its_schema_says(site: Make):
-    made = everything(site)
-    paths = made.get("/openapi.json").json()["paths"]
-    asked = 0
+    server = everything(site)
+    paths = server.get("/openapi.json").json()["paths"]
+    num_replies = 0
     for path, methods in paths.items():
-        for method, said in methods.items():
+        for method, operation in methods.items():
             if path == "/attention/rows":
                 continue  # a model of one's own has to be looked into: see the end-to-end test
-            found = made.get(path) if method == "get" else made.post(path, RIGHT[path])
-            assert found.status_code == 200, (path, found.text)
-            (kind, content), *others = said["responses"]["200"]["content"].items()
+            reply = server.get(path) if method == "get" else server.post(path, RIGHT[path])
+            assert reply.status_code == 200, (path, reply.text)
+            (kind, content), *others = operation["responses"]["200"]["content"].items()
             assert not others
-            assert found.headers["content-type"].startswith(kind)
+            assert reply.headers["content-type"].startswith(kind)
             if kind == "application/json":
-                is_as(content["schema"], found.json())
+                is_as(content["schema"], reply.json())
             else:
                 assert (path, content["schema"]) == ("/metrics", {"type": "string"})
-            asked += 1
-    assert asked == 9
+            num_replies += 1
+    assert num_replies == 9
 
 
-def test_members_that_are_asked_for_are_in_the_schema(site: Make):
-    made = everything(site)
-    schema = made.get("/openapi.json").json()["paths"]["/predict"]["post"]["responses"]["200"]
+def test_requested_members_are_in_the_schema(site: Make):
+    server = everything(site)
+    schema = server.get("/openapi.json").json()["paths"]["/predict"]["post"]["responses"]["200"]
     for members in (
         {"text": "ab", "n_best": 2},
         {"text": "ab。" * 40},
@@ -100,67 +100,71 @@ def test_members_that_are_asked_for_are_in_the_schema(site: Make):
         {"run": "language_modelling", "text": "abc"},
         {"run": "classification", "records": [{"text": "菜", "aspect": "taste"}]},
     ):
-        found = made.post("/predict", members)
-        assert found.status_code == 200, found.text
-        is_as(schema["content"]["application/json"]["schema"], found.json())
+        reply = server.post("/predict", members)
+        assert reply.status_code == 200, reply.text
+        is_as(schema["content"]["application/json"]["schema"], reply.json())
 
 
 def test_every_refusal_is_announced_with_its_form(site: Make):
-    made = everything(site, hosts={"localhost"}, token="s3cret")
-    paths = made.get("/openapi.json").json()["paths"]
-    met = set()
+    server = everything(site, hosts={"localhost"}, token="s3cret")
+    paths = server.get("/openapi.json").json()["paths"]
+    refusals = set()
     for path, methods in paths.items():
-        for method, said in methods.items():
+        for method, operation in methods.items():
             for status, options in WRONG.items():
                 if status not in (401, 421) and method == "get":
                     continue  # what has no body
                 if status == 404 and path == "/explain":
                     continue  # which is of no run
-                if status == 401 and "security" not in said:
-                    assert "401" not in said["responses"]
+                if status == 401 and "security" not in operation:
+                    assert "401" not in operation["responses"]
                     continue
-                found = asyncio.run(made.ask(method.upper(), path, **options))
-                assert found.status_code == status, (path, found.text)
-                content = said["responses"][str(status)]["content"]["application/json"]
+                reply = asyncio.run(server.ask(method.upper(), path, **options))
+                assert reply.status_code == status, (path, reply.text)
+                content = operation["responses"][str(status)]["content"]["application/json"]
                 assert content["schema"] == {"$ref": "#/components/schemas/Refusal"}
-                is_as(content["schema"], found.json())
-                met.add((path, status))
-    assert len(met) > 40
+                is_as(content["schema"], reply.json())
+                refusals.add((path, status))
+    assert len(refusals) > 40
     for methods in paths.values():
-        for said in methods.values():
-            assert {"400", "408", "413", "421", "500", "505"} < set(said["responses"])
+        for operation in methods.values():
+            assert {"400", "408", "413", "421", "500", "505"} < set(operation["responses"])
 
 
 def test_a_server_that_stops_answers_as_it_says(site: Make):
-    made = everything(site)
-    paths = made.get("/openapi.json").json()["paths"]
-    made.service.is_stopping = True
+    server = everything(site)
+    paths = server.get("/openapi.json").json()["paths"]
+    server.service.is_stopping = True
     for path in ("/health", "/health/ready", "/runs", "/metrics"):
-        found = made.get(path)
-        assert found.status_code == 503
+        reply = server.get(path)
+        assert reply.status_code == 503
         announced = paths[path]["get"]["responses"]["503"]["content"]["application/json"]
-        is_as(announced["schema"], found.json())
+        is_as(announced["schema"], reply.json())
     assert "503" not in paths["/health/live"]["get"]["responses"]
-    assert made.get("/health/live").status_code == 200
+    assert server.get("/health/live").status_code == 200
 
 
-def test_the_token_is_announced_where_it_is_asked_for(site: Make):
+def test_the_token_is_announced_where_it_is_required(site: Make):
     schema = everything(site, token="s3cret").get("/openapi.json").json()
     scheme = schema["components"]["securitySchemes"]["token"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     guarded = {
-        path: said.get("security")
+        path: operation.get("security")
         for path, methods in schema["paths"].items()
-        for said in methods.values()
+        for operation in methods.values()
     }
-    assert {path for path, asked in guarded.items() if asked is None} == {
+    assert {path for path, security in guarded.items() if security is None} == {
         "/health",
         "/health/live",
         "/health/ready",
     }
-    assert all(asked in (None, [{"token": []}]) for asked in guarded.values())
-    free = everything(site).get("/openapi.json").json()
-    assert not any("security" in said for each in free["paths"].values() for said in each.values())
+    assert all(security in (None, [{"token": []}]) for security in guarded.values())
+    without_token = everything(site).get("/openapi.json").json()
+    assert not any(
+        "security" in operation
+        for each in without_token["paths"].values()
+        for operation in each.values()
+    )
 
 
 def commands(page: str) -> list[list[str]]:
@@ -169,16 +173,16 @@ def commands(page: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("first", ["turner", *LABELLERS])
 def test_every_command_of_the_page_is_answered(site: Make, first: str):
-    made = everything(site, first)
-    shown = commands(made.get("/docs").text)
-    asked = [each[2].removeprefix("http://localhost") for each in shown]
-    assert asked == ["/predict", "/continue", "/attention", "/attention/rows", "/explain"]
-    for path, (*_, header, flag, body) in zip(asked, shown, strict=True):
+    server = everything(site, first)
+    page_commands = commands(server.get("/docs").text)
+    paths = [each[2].removeprefix("http://localhost") for each in page_commands]
+    assert paths == ["/predict", "/continue", "/attention", "/attention/rows", "/explain"]
+    for path, (*_, header, flag, body) in zip(paths, page_commands, strict=True):
         assert (header, flag) == ("Content-Type: application/json", "-d")
         if path == "/attention/rows" or (path, first) == ("/attention", "turner"):
             continue  # the translator of these tests cannot be looked into
-        found = made.post(path, json.loads(body))
-        assert found.status_code == 200, (path, body, found.text)
+        reply = server.post(path, json.loads(body))
+        assert reply.status_code == 200, (path, body, reply.text)
 
 
 def test_a_route_that_no_run_answers_has_no_command(site: Make):
@@ -190,5 +194,5 @@ def test_a_route_that_no_run_answers_has_no_command(site: Make):
         "explain",
     ]
     assert "No run that is served here answers this." in page
-    said = commands(site(token="a").get("/docs").text)[0]
-    assert "Authorization: Bearer TOKEN" in said
+    command = commands(site(token="a").get("/docs").text)[0]
+    assert "Authorization: Bearer TOKEN" in command

@@ -44,16 +44,16 @@ def refusal(body: bytes | dict[str, Any], model: Any = PredictRequest) -> Proble
 
 def test_a_whole_request_is_read():
     body = {"texts": ["我爱中国", "ja"], "n_best": 2, "beam_size": 3, "length_penalty": 0.5}
-    found = read_request(PredictRequest, json.dumps(body).encode())
-    assert inputs_of(found, Limits()) == [("我爱中国", "texts[0]"), ("ja", "texts[1]")]
-    assert (found.n_best, found.beam_size, found.length_penalty) == (2, 3, 0.5)
+    parsed = read_request(PredictRequest, json.dumps(body).encode())
+    assert inputs_of(parsed, Limits()) == [("我爱中国", "texts[0]"), ("ja", "texts[1]")]
+    assert (parsed.n_best, parsed.beam_size, parsed.length_penalty) == (2, 3, 0.5)
     assert read_request(PredictRequest, b'{"texts": []}').texts == []
     assert read_object(b'\xef\xbb\xbf{"text": "a"}') == {"text": "a"}  # with a byte order mark
     assert read_request(PredictRequest, b'{"text": "a", "length_penalty": 1}').length_penalty == 1
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"", "body must be JSON; got expecting value at character 0."),
         (b'{"text": "a"', "body must be JSON; got expecting ',' delimiter at character 12."),
@@ -76,14 +76,14 @@ def test_a_whole_request_is_read():
     ],
     ids=range(12),
 )
-def test_what_is_no_json_object_is_refused(body: bytes, said: str):
+def test_what_is_no_json_object_is_refused(body: bytes, message: str):
     with pytest.raises(Problem) as refused:
         read_object(body)
-    assert (refused.value.status, refused.value.message) == (400, said)
+    assert (refused.value.status, refused.value.message) == (400, message)
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "message"),
     [
         ({"text": 5}, "text must be text; got 5."),
         ({"text": True}, "text must be text; got True."),
@@ -120,9 +120,9 @@ def test_what_is_no_json_object_is_refused(body: bytes, said: str):
     ],
     ids=range(23),
 )
-def test_a_wrong_member_is_named_with_its_rule(members: dict[str, Any], said: str):
+def test_a_wrong_member_is_named_with_its_rule(members: dict[str, Any], message: str):
     problem = refusal(members)
-    assert (problem.status, problem.message) == (422, said)
+    assert (problem.status, problem.message) == (422, message)
 
 
 def test_an_infinite_number_is_no_number():
@@ -146,7 +146,7 @@ def test_too_many_texts_are_too_large():
     assert problem.message == "texts must be at most 3; got 4. Send them in several requests."
 
 
-def test_a_megabyte_is_not_said_again():
+def test_a_megabyte_is_not_quoted():
     problem = refusal({"text": "ja", "run": 5, "x" * 1_000_000: 1})
     assert len(problem.body()) < 400
     assert len(refusal({"texts": {"a": "b" * 1_000_000}}).body()) < 400
@@ -155,7 +155,7 @@ def test_a_megabyte_is_not_said_again():
 def test_rows_and_plans_have_rules_of_their_own():
     rows = read_request(RowsRequest, b'{"text": "ja", "layer": 1, "head": "mean", "keys": [0, 3]}')
     assert (rows.kind, rows.layer, rows.head, rows.keys) == ("cross", 1, "mean", [0, 3])
-    for members, said in [
+    for members, message in [
         ({"text": "ja", "kind": "sideways"}, "kind must be 'cross', 'encoder' or 'decoder'"),
         ({"text": "ja", "layer": -1}, "layer must be at least 0; got -1."),
         ({"text": "ja", "layer": "last"}, "layer must be"),
@@ -165,7 +165,7 @@ def test_rows_and_plans_have_rules_of_their_own():
         ({"text": "ja", "queries": [1] * 1025}, "queries must be at most 1024 long"),
         ({"layer": 1}, "text must be given; got ['layer']."),
     ]:
-        assert refusal(members, RowsRequest).message.startswith(said)
+        assert refusal(members, RowsRequest).message.startswith(message)
     problem = refusal({"mask": "causal()", "queries": 10**9}, ExplainRequest)
     assert problem.message == "queries must be at most 1048576; got 1000000000."
     assert "text must be given" in refusal({}, AttentionRequest).message

@@ -112,8 +112,8 @@ def members_of(example: Example) -> Any:
 
 def test_everything_survives_a_round_trip():
     for search in (SEARCH, replace(SEARCH, beam_size=None, answers=())):
-        found = document(replace(FULL, search=search))
-        assert Document.from_json(found.to_json()) == found
+        written = document(replace(FULL, search=search))
+        assert Document.from_json(written.to_json()) == written
 
 
 def test_weights_keep_four_significant_digits_and_json_names_its_version():
@@ -209,10 +209,10 @@ BROKEN: list[tuple[str, Any, str]] = [
 def test_what_cannot_be_read_is_named(path: str, value: Any, message: str):
     members = members_of(FULL)
     *names, last = (int(name) if name.isdigit() else name for name in path.split("."))
-    place = members if names == [] and last in members else members["examples"][0]
+    node = members if names == [] and last in members else members["examples"][0]
     for name in names:
-        place = place[name]
-    place[last] = value
+        node = node[name]
+    node[last] = value
     with pytest.raises(DataError, match=message):
         Document.from_json(json.dumps(members))
 
@@ -266,15 +266,15 @@ def test_labels_may_be_given_or_are_the_titles_of_one_model():
     assert [example.label for example in named.examples] == ["before", "before", "after"]
 
 
-def test_what_cannot_be_told_apart_or_is_not_there_is_refused():
+def test_ambiguous_or_missing_names_are_refused():
     with pytest.raises(DataError, match=r"labels must differ; got 'Ja' twice\. Pass labels=\."):
         beside(SMALL, SMALL)
     with pytest.raises(DataError, match="documents must have examples to stand side by side"):
         beside(SMALL, replace(LARGE, examples=()))
 
 
-def test_attention_comes_first_and_the_others_tell_how_they_agree_with_it():
-    found = importances_of(
+def test_attention_comes_first_and_the_others_have_their_correlation_with_it():
+    importances = importances_of(
         SimpleNamespace(
             output=(3, 17),
             evidence={
@@ -290,7 +290,11 @@ def test_attention_comes_first_and_the_others_tell_how_they_agree_with_it():
         ),
         output=3,
     )
-    assert [one.method for one in found] == ["attention", "gradient × input", "leave one out"]
-    assert [one.correlation for one in found] == [None, None, -0.5]
-    assert found[2].values == (0.5, -1.235)
-    assert {one.output for one in found} == {3}
+    assert [importance.method for importance in importances] == [
+        "attention",
+        "gradient × input",
+        "leave one out",
+    ]
+    assert [importance.correlation for importance in importances] == [None, None, -0.5]
+    assert importances[2].values == (0.5, -1.235)
+    assert {importance.output for importance in importances} == {3}

@@ -31,7 +31,7 @@ def test_a_document_with_a_picture_comes_back():
     assert Document.from_json(document.to_json()) == document
 
 
-def test_parts_are_drawn_beside_the_picture_by_their_weight():
+def test_parts_are_drawn_next_to_the_picture_by_their_weight():
     assert draw_image(GREY) == "  ██\n▒▒  "
     left, right = draw_image(GREY, [0.0, 0.2, 0.4]).splitlines()
     assert (left, right) == ("  ██   ▒▒▒▒", "▒▒     ████")
@@ -82,7 +82,7 @@ def test_shade_grows_with_the_weight():
     assert [line[3:5] for line in lines] == ["  ", "░░", "▒▒", "▓▓", "██"]
 
 
-def test_wide_map_goes_on_in_a_second_block():
+def test_wide_map_continues_in_a_second_block():
     drawn = draw_text([[0.25] * 4], list("abcd"), ["x"], width=20)
     assert [block.split()[:2] for block in drawn.split("\n\n")] == [["a", "b"], ["c", "d"]]
     assert max(map(len, drawn.splitlines())) <= 20

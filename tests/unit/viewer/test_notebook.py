@@ -22,8 +22,8 @@ def summary(queries: int, keys: int) -> rg.Summary:
 
 def inner(shown: object) -> str:
     """The page inside the frame."""
-    found = re.search(r'srcdoc="([^"]*)"', shown._repr_html_())
-    return html.unescape(found[1])
+    frame = re.search(r'srcdoc="([^"]*)"', shown._repr_html_())
+    return html.unescape(frame[1])
 
 
 def test_a_summary_of_other_keys_is_of_two_texts():
@@ -33,8 +33,8 @@ def test_a_summary_of_other_keys_is_of_two_texts():
 
 
 def test_what_was_watched_is_shown_with_its_tokens(tmp_path: Path):
-    seen = [OneAttention("decoder", 0, (0, 1), summary(M, M))]
-    shown = show(seen, list("abcde"), title="Mine", label="x", height=300)
+    attention = [OneAttention("decoder", 0, (0, 1), summary(M, M))]
+    shown = show(attention, list("abcde"), title="Mine", label="x", height=300)
     assert shown.document.title == "Mine"
     assert shown.document.examples[0].label == "x"
     assert "height:300px" in shown._repr_html_()
@@ -69,41 +69,41 @@ def test_rows_are_answered_to_who_knows_the_address():
 
     document = Document(title="", task="", model="", examples=())
     shown = show(document, rows=rows)
-    found = re.search(r'data-rows="([^"]*)"', inner(shown))[1]
-    assert f"connect-src {found.split('/rows')[0].rsplit('/', 1)[0]};" in inner(shown)
+    address = re.search(r'data-rows="([^"]*)"', inner(shown))[1]
+    assert f"connect-src {address.split('/rows')[0].rsplit('/', 1)[0]};" in inner(shown)
     question = "example=0&kind=decoder&layer=0&head=2&queries=2,0"
-    with urllib.request.urlopen(f"{found}?{question}") as answer:
-        got = np.frombuffer(answer.read(), "<f4").reshape(2, 4)
+    with urllib.request.urlopen(f"{address}?{question}") as answer:
+        received = np.frombuffer(answer.read(), "<f4").reshape(2, 4)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert got.tolist() == (weights[[2, 0]] + 2).tolist()
-    for asked, status in (
-        (f"{found}?{question.replace('decoder', 'cross')}", 404),
-        (f"{found}?{question.replace('2,0', '99')}", 400),
-        (f"{found}?{question.replace('head=2', 'head=x')}", 400),
-        (f"{found}?", 400),
-        (f"{found}x?{question}", 404),
-        (re.sub(r"/[^/]*/rows", "/rows", found) + f"?{question}", 404),
+    assert received.tolist() == (weights[[2, 0]] + 2).tolist()
+    for url, status in (
+        (f"{address}?{question.replace('decoder', 'cross')}", 404),
+        (f"{address}?{question.replace('2,0', '99')}", 400),
+        (f"{address}?{question.replace('head=2', 'head=x')}", 400),
+        (f"{address}?", 400),
+        (f"{address}x?{question}", 404),
+        (re.sub(r"/[^/]*/rows", "/rows", address) + f"?{question}", 404),
     ):
         with pytest.raises(urllib.error.HTTPError, match=str(status)):
-            urllib.request.urlopen(asked)
+            urllib.request.urlopen(url)
     shown.close()
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"{found}?{question}", timeout=2)
+        urllib.request.urlopen(f"{address}?{question}", timeout=2)
     assert inner(shown) == page(document)
 
 
-def test_long_texts_that_were_watched_have_someone_to_ask():
+def test_long_texts_that_were_watched_have_a_server_of_rows():
     length = 520
 
     class Kept(list):
         def rows(self, layer: int, queries: list[int], kind: str) -> torch.Tensor:
             return torch.full((2, len(queries), length), 0.5)
 
-    seen = Kept([OneAttention("decoder", 0, (0, 1), summary(length, length))])
-    shown = show(seen, ["a"] * length)
+    attention = Kept([OneAttention("decoder", 0, (0, 1), summary(length, length))])
+    shown = show(attention, ["a"] * length)
     assert 'data-rows="http://127.0.0.1:' in inner(shown)
     shown.close()
-    assert 'data-rows=""' in inner(show(list(seen), ["a"] * length))
+    assert 'data-rows=""' in inner(show(list(attention), ["a"] * length))
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ def test_log_values_are_within_a_ratio_and_zeros_stay(
     values[1, 3] = 0
     values[0, 0], values[0, 1] = 500, 500 * 10**-6.9  # the whole range
     packed = pack(values, bits=bits, scale="log")
-    got = packed.values()
-    assert got[1, 3] == 0
-    seen = values > 0
-    error = np.abs(got[seen] / values[seen] - 1).max()
+    unpacked = packed.values()
+    assert unpacked[1, 3] == 0
+    is_positive = values > 0
+    error = np.abs(unpacked[is_positive] / values[is_positive] - 1).max()
     assert error <= packed.step * (1 + 1e-6)
     assert packed.step < most
 

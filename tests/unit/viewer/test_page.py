@@ -17,17 +17,19 @@ MODULES = sorted(file.name for file in STATIC.rglob("*.js"))
 
 def document(text: str = "a") -> Document:
     token = Token(text=text, start=0, end=len(text))
-    seen = HeadMap(kind="cross", layer=0, head=0, rows=((1.0,),))
+    map_ = HeadMap(kind="cross", layer=0, head=0, rows=((1.0,),))
     example = Example(
-        source=text, output=text, source_tokens=(token,), output_tokens=(token,), maps=(seen,)
+        source=text, output=text, source_tokens=(token,), output_tokens=(token,), maps=(map_,)
     )
     return Document(title=text, task=text, model=text, examples=(example,))
 
 
 def data_of(text: str) -> str:
-    found = re.search(r'<script type="application/json" id="regard-data"[^>]*>(.*?)</script>', text)
-    assert found is not None
-    return found[1]
+    element = re.search(
+        r'<script type="application/json" id="regard-data"[^>]*>(.*?)</script>', text
+    )
+    assert element is not None
+    return element[1]
 
 
 def test_text_cannot_leave_its_element():
@@ -47,7 +49,7 @@ def test_page_without_data_is_small():
     assert len(page(empty).encode()) < 302_000
 
 
-def test_page_holds_no_address_and_asks_for_nothing():
+def test_page_holds_no_address_and_requests_nothing():
     text = page(document())
     assert not re.search(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text)
     assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|import)\(", text)
@@ -77,17 +79,17 @@ def modules(script: str) -> set[str]:
 
 
 def test_a_model_is_data_in_its_own_element():
-    made = page(document(), model={"texts": [HOSTILE]})
-    found = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', made)
-    assert found is not None
-    assert json.loads(found[1]) == {"texts": [HOSTILE]}
-    assert not re.search("[<>&\u2028\u2029]", found[1])
+    html = page(document(), model={"texts": [HOSTILE]})
+    element = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', html)
+    assert element is not None
+    assert json.loads(element[1]) == {"texts": [HOSTILE]}
+    assert not re.search("[<>&\u2028\u2029]", element[1])
     assert "regard-model" not in page(document()).replace(bundle("main.js"), "")
-    assert ".typing" in made
+    assert ".typing" in html
     assert ".typing" not in page(document())
 
 
-def test_a_page_that_may_ask_asks_one_host():
+def test_a_page_with_rows_requests_one_host():
     text = page(document(), rows="http://127.0.0.1:8000/some/rows")
     assert "connect-src http://127.0.0.1:8000;" in text
     assert 'data-rows="http://127.0.0.1:8000/some/rows"' in text
@@ -97,7 +99,7 @@ def test_a_page_that_may_ask_asks_one_host():
 @pytest.mark.parametrize(
     "rows", ["", "ftp://a/b", "http://a;b/c", 'http://a/"x', "http://a/b?c", "javascript:1"]
 )
-def test_a_page_asks_plain_addresses_only(rows: str):
+def test_a_page_requests_plain_addresses_only(rows: str):
     with pytest.raises(SettingError, match="rows must be an http address without a query"):
         page(document(), rows=rows)
 

@@ -56,12 +56,12 @@ def test_every_task_has_a_name_in_chinese():
 def test_every_key_is_used_and_every_key_used_is_there():
     text = "".join(file.read_text("utf-8") for file in READERS)
     text += (SERVED / "inspector.html").read_text("utf-8")
-    asked = set(re.findall(r'\bt\("([^"]+)"', text)) | set(re.findall(r'data-says="([^"]+)"', text))
+    used = set(re.findall(r'\bt\("([^"]+)"', text)) | set(re.findall(r'data-says="([^"]+)"', text))
     strings = table()
-    assert asked <= set(strings)
+    assert used <= set(strings)
     dynamic = set(re.findall(r"`([a-z.-]+\.)\$\{", text))  # such as t(`kind.${kind}`)
     words = set(re.findall(r'"([\w.-]+)"', text))  # chosen among, such as t(isOne ? "a" : "b")
-    for key in set(strings) - asked - words:
+    for key in set(strings) - used - words:
         assert any(map(key.startswith, dynamic)) or key.endswith(".says"), key
 
 
@@ -82,10 +82,12 @@ def test_no_module_says_anything_of_its_own(file: Path):
         if PROGRAM.search(line):
             continue
         for literal in re.findall(r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`', line):
-            said = re.sub(r"\$\{[^}]*\}", "", "".join(literal))
-            assert said in NAMES or not PROSE.search(said), (
-                f"{file.name}: {said!r} must stand in strings.js"
+            prose = re.sub(r"\$\{[^}]*\}", "", "".join(literal))
+            assert prose in NAMES or not PROSE.search(prose), (
+                f"{file.name}: {prose!r} must stand in strings.js"
             )
         for name in ("title", "aria-label", "placeholder", "aria-roledescription", "textContent"):
-            found = re.search(rf'{name}"?(?::| =) "([^"]*[A-Za-z]{{2}}[^"]*)"', line)
-            assert found is None, f"{file.name}: {found and found[1]!r} must stand in strings.js"
+            attribute = re.search(rf'{name}"?(?::| =) "([^"]*[A-Za-z]{{2}}[^"]*)"', line)
+            assert attribute is None, (
+                f"{file.name}: {attribute and attribute[1]!r} must stand in strings.js"
+            )

@@ -20,17 +20,17 @@ def made(height: int, width: int, **options) -> tuple[rg.Summary, torch.Tensor]:
 
 
 def words(count: int, mark: str = "w") -> list[str]:
-    return [f"{mark}{place}" for place in range(count)]
+    return [f"{mark}{index}" for index in range(count)]
 
 
-def close(packed: PackedArray | None, wanted: torch.Tensor) -> bool:
+def close(packed: PackedArray | None, expected: torch.Tensor) -> bool:
     """Whether values are kept to within what the scale promises."""
     assert packed is not None
     relative = packed.step if packed.scale == "log" else 0
-    absolute = packed.step if packed.scale == "linear" else 1e-7 * float(wanted.max())
-    got = packed.values()
+    absolute = packed.step if packed.scale == "linear" else 1e-7 * float(expected.max())
+    unpacked = packed.values()
     rounding = {"rtol": relative * 1.001 + 1e-5, "atol": absolute * 1.001 + 1e-6}
-    return np.allclose(got, wanted.numpy(), **rounding)
+    return np.allclose(unpacked, expected.numpy(), **rounding)
 
 
 @pytest.mark.parametrize("row", range(B))
@@ -38,26 +38,26 @@ def test_arrays_are_those_of_the_row(row: int):
     summary, weights = made(N, M, map=4, top=3)
     attention = OneAttention("cross", 1, (0, 2, 5), summary)
     example = example_of([attention], words(M), output=words(N, "o"), row=row)
-    found = example.summaries[0]
-    assert (found.kind, found.layer, found.heads) == ("cross", 1, (0, 2, 5))
+    stored = example.summaries[0]
+    assert (stored.kind, stored.layer, stored.heads) == ("cross", 1, (0, 2, 5))
     entropy = torch.special.entr(weights[row]).sum(-1)
-    assert close(found.entropy.values, entropy)
-    assert close(found.received.values, weights[row].sum(-2))
-    assert close(found.first.values, weights[row][..., 0])
-    assert found.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
-    assert found.measures["first"] == pytest.approx(
+    assert close(stored.entropy.values, entropy)
+    assert close(stored.received.values, weights[row].sum(-2))
+    assert close(stored.first.values, weights[row][..., 0])
+    assert stored.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
+    assert stored.measures["first"] == pytest.approx(
         weights[row][..., 0].mean(-1).tolist(), rel=2e-3
     )
-    assert "distance" not in found.measures  # two texts have no places in common
-    assert found.bucket == (2, 4)
-    pooled = found.pooled.values()
+    assert "distance" not in stored.measures  # two texts have no places in common
+    assert stored.bucket == (2, 4)
+    pooled = stored.pooled.values()
     assert pooled.shape == (H, 4, 3)
-    wanted = [weights[row][1, 4:6, first : first + 4].sum().item() for first in (0, 4, 8)]
-    assert pooled[1, 2] == pytest.approx(wanted, rel=2e-4)
+    expected = [weights[row][1, 4:6, first : first + 4].sum().item() for first in (0, 4, 8)]
+    assert pooled[1, 2] == pytest.approx(expected, rel=2e-4)
     best = weights[row].topk(3)
-    assert found.top_heads == (0, 2, 5)
-    assert found.top_keys.values().tolist() == best.indices.tolist()
-    assert close(found.top_weights, best.values)
+    assert stored.top_heads == (0, 2, 5)
+    assert stored.top_keys.values().tolist() == best.indices.tolist()
+    assert close(stored.top_weights, best.values)
     assert Document.from_json(as_document(example).to_json()).examples[0] == example
 
 
@@ -73,32 +73,32 @@ def as_document(example: Example) -> Document:
 @pytest.mark.parametrize("padding", ["left", "right"])
 def test_padding_is_cut_away(padding: str):
     real = 5
-    places = slice(N - real, N) if padding == "left" else slice(0, real)
-    seen = torch.zeros(N, dtype=torch.bool)
-    seen[places] = True
-    mask = rg.dense(seen[None, :] & seen[:, None])
-    summary, weights = made(N, N, mask=mask, queries=seen, top=2, map=4)
+    positions = slice(N - real, N) if padding == "left" else slice(0, real)
+    is_real = torch.zeros(N, dtype=torch.bool)
+    is_real[positions] = True
+    mask = rg.dense(is_real[None, :] & is_real[:, None])
+    summary, weights = made(N, N, mask=mask, queries=is_real, top=2, map=4)
     example = example_of(
         [OneAttention("encoder", 0, (0, 1, 2), summary)], words(real), padding=padding
     )
-    found, kept = example.summaries[0], weights[0][:, places, places]
-    assert close(found.received.values, kept.sum(-2))
-    entropy = torch.special.entr(kept).sum(-1)
-    assert close(found.entropy.values, entropy)
-    assert found.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
-    assert found.top_keys.values().tolist() == kept.topk(2).indices.tolist()
-    assert (found.bucket, found.start) == ((2, 2), (0, 0))
-    assert found.pooled.values().sum() == pytest.approx(H * real, rel=0.03)
+    stored, real_weights = example.summaries[0], weights[0][:, positions, positions]
+    assert close(stored.received.values, real_weights.sum(-2))
+    entropy = torch.special.entr(real_weights).sum(-1)
+    assert close(stored.entropy.values, entropy)
+    assert stored.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
+    assert stored.top_keys.values().tolist() == real_weights.topk(2).indices.tolist()
+    assert (stored.bucket, stored.start) == ((2, 2), (0, 0))
+    assert stored.pooled.values().sum() == pytest.approx(H * real, rel=0.03)
 
 
-def test_exact_rows_are_kept_of_short_texts_only():
+def test_exact_rows_are_stored_of_short_texts_only():
     summary, weights = made(N, N)
     attention = OneAttention("encoder", 3, (0, 1, 2), summary)
-    kept = example_of([attention], words(N), rows={("encoder", 3): weights}, row=1).summaries[0]
-    assert close(kept.rows, weights[1])
-    assert kept.rows.bits == 16
-    assert kept.pooled is None
-    assert kept.top_heads == ()
+    stored = example_of([attention], words(N), rows={("encoder", 3): weights}, row=1).summaries[0]
+    assert close(stored.rows, weights[1])
+    assert stored.rows.bits == 16
+    assert stored.pooled is None
+    assert stored.top_heads == ()
     length = 513
     query = torch.randn(1, 1, length, 4)
     long = OneAttention("encoder", 3, (0,), rg.summarize(query, query))
@@ -122,9 +122,9 @@ def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.
     monkeypatch.setattr("regard.viewer.summaries._CELLS", 70)
     summary, weights = made(N, M)
     attention = OneAttention("cross", 0, (0, 1, 2), summary)
-    found = example_of([attention], words(M), output=words(N)).summaries[0]
-    assert found.bucket == (2, 2)
-    assert found.pooled.values()[2, 3, 5] == about(weights[0, 2, 6:, 10:])
+    stored = example_of([attention], words(M), output=words(N)).summaries[0]
+    assert stored.bucket == (2, 2)
+    assert stored.pooled.values()[2, 3, 5] == about(weights[0, 2, 6:, 10:])
 
 
 def sharp_heads(top: int) -> OneAttention:
@@ -135,7 +135,7 @@ def sharp_heads(top: int) -> OneAttention:
     return OneAttention("encoder", 0, (0, 1, 2), summary)
 
 
-def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch):
+def test_sharpest_heads_have_their_top_keys_stored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
     monkeypatch.setattr("regard.viewer.summaries._ROOM", 2 * N)
     attention = sharp_heads(top=1)
@@ -150,15 +150,15 @@ def test_every_head_has_its_largest_weights_before_any_has_more(monkeypatch: pyt
     monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
     monkeypatch.setattr("regard.viewer.summaries._ROOM", 6 * N)
     attention = sharp_heads(top=4)
-    (found,) = example_of([attention], words(N)).summaries
-    assert (found.top_heads, found.top_counts) == ((0, 1, 2), (2, 2, 2))
+    (stored,) = example_of([attention], words(N)).summaries
+    assert (stored.top_heads, stored.top_counts) == ((0, 1, 2), (2, 2, 2))
     monkeypatch.setattr("regard.viewer.summaries._ROOM", 5 * N)
-    (found,) = example_of([attention], words(N)).summaries
-    assert (found.top_heads, found.top_counts) == ((0, 1, 2), (1, 2, 2))
-    keys, weights = found.top_keys.values(), found.top_weights.values()
-    wanted = attention.summary.tensors()["top_keys"][0]
-    assert keys[1:].tolist() == wanted[1:, :, :2].tolist()
-    assert keys[0].tolist() == [[int(best), -1] for best in wanted[0, :, 0]]
+    (stored,) = example_of([attention], words(N)).summaries
+    assert (stored.top_heads, stored.top_counts) == ((0, 1, 2), (1, 2, 2))
+    keys, weights = stored.top_keys.values(), stored.top_weights.values()
+    expected = attention.summary.tensors()["top_keys"][0]
+    assert keys[1:].tolist() == expected[1:, :, :2].tolist()
+    assert keys[0].tolist() == [[int(best), -1] for best in expected[0, :, 0]]
     assert (weights[0, :, 1] == 0).all()
     assert Document.from_json(as_document(example_of([attention], words(N))).to_json())
 
@@ -170,10 +170,10 @@ def test_many_heads_of_a_long_text_have_links_in_the_bytes_that_two_took():
     attention = OneAttention(
         "decoder", 0, tuple(range(heads)), rg.summarize(query, key, mask=rg.causal())
     )
-    (found,) = example_of([attention], words(length)).summaries
-    assert len(found.top_heads) == heads
-    assert sum(map(len, (found.top_keys.data, found.top_weights.data))) < 1_000_000
-    assert min(found.top_counts) >= 1
+    (stored,) = example_of([attention], words(length)).summaries
+    assert len(stored.top_heads) == heads
+    assert sum(map(len, (stored.top_keys.data, stored.top_weights.data))) < 1_000_000
+    assert min(stored.top_counts) >= 1
 
 
 def test_sides_are_those_of_the_kinds():
@@ -217,16 +217,16 @@ class Kept:
         return self.weights[..., queries, :]
 
 
-def test_rows_that_were_watched_are_taken_and_asked_for():
+def test_rows_that_were_watched_are_stored_and_served():
     summary, weights = made(N, N)
-    seen = Kept(weights, summary)
-    example = example_of(seen, words(5), padding="left", row=1)
+    watched = Kept(weights, summary)
+    example = example_of(watched, words(5), padding="left", row=1)
     assert close(example.summaries[0].rows, weights[1, :, 2:, 2:])
-    answer = watched_rows(seen, example, 1, "left")
+    answer = watched_rows(watched, example, 1, "left")
     assert answer is not None
-    got = answer(0, "encoder", 2, 1, [0, 3])
-    assert got == pytest.approx(weights[1, 1, [2, 5], 2:].numpy(), rel=1e-5)
+    served = answer(0, "encoder", 2, 1, [0, 3])
+    assert served == pytest.approx(weights[1, 1, [2, 5], 2:].numpy(), rel=1e-5)
     mean = answer(0, "encoder", "mean", "mean", [4])
     assert mean == pytest.approx(weights[1, :, 6:, 2:].mean(0).numpy(), rel=1e-5)
     assert answer(0, "cross", 2, 1, [0]) is None
-    assert watched_rows([seen.one], example) is None
+    assert watched_rows([watched.one], example) is None

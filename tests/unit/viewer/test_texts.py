@@ -20,22 +20,22 @@ from regard.viewer import Text
     ],
 )
 def test_text_is_put_together_from_pieces(pieces: list[str], text: str):
-    found = Text.of(pieces)
-    assert found.text == text
-    assert [token.text for token in found.tokens] == pieces
-    for token in found.tokens:
+    joined = Text.of(pieces)
+    assert joined.text == text
+    assert [token.text for token in joined.tokens] == pieces
+    for token in joined.tokens:
         bare = text[token.start : token.end]
         assert bare == "" or token.text.endswith(bare)
 
 
 def test_pieces_are_looked_for_in_a_text():
-    found = Text.of(["▁no", "▁no", "▁yes", "▁NO"], "no, no NO")
-    assert [(t.start, t.end) for t in found.tokens] == [(0, 2), (4, 6), (6, 6), (7, 9)]
+    joined = Text.of(["▁no", "▁no", "▁yes", "▁NO"], "no, no NO")
+    assert [(t.start, t.end) for t in joined.tokens] == [(0, 2), (4, 6), (6, 6), (7, 9)]
 
 
 def test_tokens_with_spans_show_what_the_text_says():
-    found = Text.of(["æĪĳ", "çĪ±", "<end>"], "我爱", [(0, 1), (1, 2), (2, 2)])
-    assert [t.text for t in found.tokens] == ["我", "爱", "<end>"]
+    joined = Text.of(["æĪĳ", "çĪ±", "<end>"], "我爱", [(0, 1), (1, 2), (2, 2)])
+    assert [t.text for t in joined.tokens] == ["我", "爱", "<end>"]
 
 
 @pytest.mark.parametrize("text", [None, "ab"])
@@ -47,11 +47,11 @@ def test_spans_must_be_one_for_each_piece_of_a_text(text: str | None):
 def test_pieces_of_one_character_say_which_part_they_are():
     pieces = ["åĮ", "Ĺ", "äº", "¬", "Ġ", "go"]
     spans = [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3), (3, 5)]
-    found = Text.of(pieces, "北京 go", spans)
-    assert [t.text for t in found.tokens] == ["北 1/2", "北 2/2", "京 1/2", "京 2/2", "Ġ", "go"]
-    assert [(t.start, t.end) for t in found.tokens] == spans
+    joined = Text.of(pieces, "北京 go", spans)
+    assert [t.text for t in joined.tokens] == ["北 1/2", "北 2/2", "京 1/2", "京 2/2", "Ġ", "go"]
+    assert [(t.start, t.end) for t in joined.tokens] == spans
 
 
 def test_a_space_of_its_own_is_no_part_of_the_character_after_it():
-    found = Text.of(["▁", "我", "爱"], "我爱", [(0, 1), (0, 1), (1, 2)])
-    assert [t.text for t in found.tokens] == ["我", "我", "爱"]
+    joined = Text.of(["▁", "我", "爱"], "我爱", [(0, 1), (0, 1), (1, 2)])
+    assert [t.text for t in joined.tokens] == ["我", "我", "爱"]
