@@ -1,13 +1,16 @@
 """Whether the code of a record has changed since it was measured: what marks a figure as old.
 
 A record's code is its script and what it measures of the package, which ``CODE`` names. Changed is
-what Python reads otherwise: comments and docstrings do not count. ``records/old.txt`` keeps the
+what Python reads otherwise: comments, docstrings, names of local variables and of files do not
+count. ``records/old.txt`` keeps the
 names of old records for clones without the history, in which nobody can tell.
 """
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from benchmarks.occasion import ROOT, git
@@ -24,29 +27,45 @@ CODE: Mapping[str, Sequence[str]] = {
     "attention": (*_KERNELS, "layers/multihead.py"),
     "attention_mechanisms": (*_TRAINED, "recipes/rnn-*", "recipes/transformer-*"),
     "backend_choice": _KERNELS,
-    "classification": (*_TRAINED, "tasks/classification.py", "recipes/classification-*"),
+    "classification": (*_TRAINED, "tasks/labels/classification.py", "recipes/classification-*"),
     "decoding_speed": _DECODING,
     "demo": (
         *_TRAINED,
         *("cli/demo*", "text/phrasebook*", "text/handwritten.tsv", "recipes/demo.toml"),
     ),
-    "documents": (*_TRAINED, "tasks/generation.py", "recipes/generation-*"),
+    "documents": (*_TRAINED, "tasks/sequences/generation.py", "recipes/generation-*"),
     "generation_speed": _DECODING,
     "gpu_attention": ("attention",),
     "inspection": (*_KERNELS, "interop/watch.py"),
-    "language_modelling": (*_TRAINED, "tasks/language_modelling.py", "recipes/language-model-*"),
-    "multi30k": (*_TRAINED, "tasks/translation.py"),
-    "phrases": (*_TRAINED, "tasks/classification.py", "recipes/classification-phrases.toml"),
-    "pretraining": (*_TRAINED, "tasks/masked_language_modelling.py", "tasks/classification.py"),
+    "language_modelling": (
+        *_TRAINED,
+        "tasks/running_text/language_modelling.py",
+        "recipes/language-model-*",
+    ),
+    "multi30k": (*_TRAINED, "tasks/sequences/translation.py"),
+    "phrases": (*_TRAINED, "tasks/labels/classification.py", "recipes/classification-phrases.toml"),
+    "pretraining": (
+        *_TRAINED,
+        "tasks/running_text/masked_language_modelling.py",
+        "tasks/labels/classification.py",
+    ),
     "question_answering": (
         *_TRAINED,
-        *("tasks/question_*", "tasks/multiple_choice.py", "tasks/pair_matching.py"),
-        *("tasks/sentence_selection.py", "recipes/question-answering*", "recipes/pair-*"),
+        *(
+            "tasks/questions/question_*",
+            "tasks/questions/multiple_choice.py",
+            "tasks/questions/pair_matching.py",
+        ),
+        *("tasks/questions/sentence_selection.py", "recipes/question-answering*", "recipes/pair-*"),
         *("recipes/multiple-choice*", "recipes/sentence-selection*"),
     ),
     "start_up": ("__init__.py", "cli", "inference", "runs", "runtime"),
-    "summarisation": (*_TRAINED, "tasks/generation.py", "tasks/sentence_extraction.py"),
-    "tagging": (*_TRAINED, "tasks/tag*", "recipes/tagging-*"),
+    "summarisation": (
+        *_TRAINED,
+        "tasks/sequences/generation.py",
+        "tasks/labels/sentence_extraction.py",
+    ),
+    "tagging": (*_TRAINED, "tasks/labels/tag*", "recipes/tagging-*"),
     "training_speed": ("attention", "layers", "models/transformer.py", "training"),
 }
 
@@ -77,35 +96,40 @@ def is_old(record: Mapping[str, Any]) -> bool | None:
 
 def has_changed(commit: str, paths: Sequence[str], *, root: Path = ROOT) -> bool | None:
     """Whether files differ from those of a commit in what Python reads; None without the commit."""
-    names = git("diff", "--name-only", commit, "--", *paths, root=root)
-    if names is None:
+    changes = git("diff", "--name-status", "--find-renames", commit, root=root)
+    if changes is None:
         return None
-    return any(_differs(commit, name, root) for name in names.splitlines())
-
-
-def _differs(commit: str, name: str, root: Path) -> bool:
-    before, path = git("show", f"{commit}:{name}", root=root), root / name
-    if before is None or not path.exists() or path.suffix != ".py":
-        return True
-    return _code(before) != _code(path.read_text("utf-8"))
-
-
-def _code(text: str) -> str:
-    """A module without comments, layout and docstrings."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_text(body[0]):
-            del body[0]
-    return ast.dump(tree)
-
-
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
+    names = [change.split("\t")[1:] for change in changes.splitlines()]
+    return any(
+        _differs(commit, before[0], before[-1], root)
+        for before in names
+        if any(
+            fnmatch(name, path) or name.startswith(f"{path}/") for name in before for path in paths
+        )
     )
+
+
+def _differs(commit: str, before: str, after: str, root: Path) -> bool:
+    text, path = git("show", f"{commit}:{before}", root=root), root / after
+    if text is None or not path.exists() or path.suffix != ".py":
+        return True
+    return _content(_compiled(text)) != _content(_compiled(path.read_text("utf-8")))
+
+
+def _compiled(text: str) -> CodeType:
+    """A module without docstrings, and without the names of the modules it imports from."""
+    return compile(_WithoutImports().visit(ast.parse(text)), "", "exec", optimize=2)
+
+
+class _WithoutImports(ast.NodeTransformer):
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+
+def _content(code: CodeType) -> tuple[object, ...]:
+    """Instructions, constants and global names; what a local variable is called does not count."""
+    values = (_content(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, *values
 
 
 def _parts(details: object) -> Iterator[str | None]:

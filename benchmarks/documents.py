@@ -20,8 +20,8 @@ from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.metrics import bleu, exact_match, rouge_l, sentence_rouge_l
 from regard.tasks import read_recipe
-from regard.tasks.documents import extracts, read_documents, source_of
-from regard.tasks.generation import DocumentExample
+from regard.tasks.sequences.documents import extracts, read_documents, source_of
+from regard.tasks.sequences.generation import DocumentExample
 
 CORPUS = "fairytaleqa"
 # What the table calls each: its recipe, and model settings that differ from it.

@@ -37,7 +37,7 @@ from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.tasks import recipe_from_table
 from regard.tasks.baselines.labels import NaiveBayes
-from regard.tasks.classification import LabelledText
+from regard.tasks.labels.classification import LabelledText
 
 T = TypeVar("T")
 WAYS = ("pretrained", "from scratch")

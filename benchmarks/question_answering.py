@@ -30,8 +30,8 @@ from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.tasks import Recipe, read_parts
 from regard.tasks.overlap import Overlap
-from regard.tasks.pair_matching import PairMatching
-from regard.tasks.sentence_selection import SentenceSelection
+from regard.tasks.questions.pair_matching import PairMatching
+from regard.tasks.questions.sentence_selection import SentenceSelection
 
 DOMAINS = ("wiki", "reddit", "amazon")
 FILES = {

@@ -35,9 +35,9 @@ from regard.inference import Predictor
 from regard.inference.evaluation import evaluate
 from regard.inference.report import TextReport
 from regard.tasks import recipe_from_table
-from regard.tasks.documents import extracts, read_documents
-from regard.tasks.generation import DocumentData, DocumentExample
-from regard.tasks.translations import Translations
+from regard.tasks.sequences.documents import extracts, read_documents
+from regard.tasks.sequences.generation import DocumentData, DocumentExample
+from regard.tasks.sequences.translations import Translations
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from benchmarks.training import train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.tasks import Recipe, read_parts
-from regard.tasks.tagging import Tagging
+from regard.tasks.labels.tagging import Tagging
 from regard.text import Batches
 
 FILES = {

@@ -30,8 +30,8 @@ from benchmarks import measuring
 from benchmarks.peers import batches
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
-from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.sequences import SequenceBatch
+from regard.tasks.sequences.encoded import SequenceBatch
+from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.text import Corpus, Sequences, collate
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
 from regard.training.distributed.world import BatchShard

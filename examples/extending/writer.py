@@ -8,7 +8,7 @@ outputs are judged.
     python examples/extending/writer.py evaluate runs/r --split valid
     python examples/extending/writer.py look runs/r "aab"
 
-In the package: ``tasks/NAME.py``, a line of TASKS in ``tasks/registry.py``, and a recipe.
+In the package: ``tasks/sequences/NAME.py``, a line of TASKS in ``tasks/registry.py``, and a recipe.
 """
 
 from regard.cli import main

@@ -190,8 +190,8 @@ def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     settings = settings.replace('"train.tsv"', '"phrasebook"').replace('test = "test.tsv"', "")
     recipe.write_text(settings.replace("updates = 80", "updates = 40"), "utf-8")
     monkeypatch.setattr("regard.text.phrasebook.phrases", read_split)
-    monkeypatch.setattr("regard.cli.demo_training.packaged_recipe", lambda name: recipe)
-    monkeypatch.setattr("regard.cli.demo_training._COMPILE", "")
+    monkeypatch.setattr("regard.cli.demo.training.packaged_recipe", lambda name: recipe)
+    monkeypatch.setattr("regard.cli.demo.training._COMPILE", "")
 
 
 @pytest.mark.usefixtures("little_phrasebook")

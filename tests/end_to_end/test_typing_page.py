@@ -14,10 +14,10 @@ from regard.inference.look import attention_to_source
 from regard.inference.looking import look_at
 from regard.kernels import why_not
 from regard.tasks import recipe_from_table
-from regard.tasks.classification import Classification, LabelledText
-from regard.tasks.language_modelling import LanguageModelling
-from regard.tasks.running_text import Passage
-from regard.tasks.translation import TranslationTask
+from regard.tasks.labels.classification import Classification, LabelledText
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.running_text.running_text import Passage
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair, TokenizerConfig, train_tokenizer
 from regard.text.phrasebook import handwritten, phrases
 

@@ -14,7 +14,7 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
-from regard.tasks.word_parts import joined_words
+from regard.tasks.labels.word_parts import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces
 from regard.training.session import fit as train

@@ -165,7 +165,7 @@ def sample(
 def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
     """Inputs and right answers of a split's examples."""
     from regard.tasks import TASKS, OnePassTask
-    from regard.tasks.translation import TranslationTask
+    from regard.tasks.sequences.translation import TranslationTask
     from regard.text import Pair
 
     task = TASKS[recipe.task].task

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from regard.inference.evaluation import Member
     from regard.inference.report import Comparison, Report, Speed
     from regard.tasks import AnyTask
-    from regard.tasks.translations import Translations
+    from regard.tasks.sequences.translations import Translations
     from regard.text import Pair
 
     Evaluation = tuple[Report, Speed, Comparison | None]
@@ -186,7 +186,7 @@ def _evaluate_written(
     """Evaluate texts that are written, beside baselines and those of another run."""
     from regard.inference.comparison import compare as compare_texts
     from regard.inference.evaluation import evaluate_written
-    from regard.tasks.translation import TranslationTask
+    from regard.tasks.sequences.translation import TranslationTask
 
     task, recipe = predictor.sequence_task, predictor.recipe
     if references and not files:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.inference import Predictor
     from regard.inference.filtering import Answering
     from regard.tasks import DecodingConfig
-    from regard.tasks.translations import Hypotheses
+    from regard.tasks.sequences.translations import Hypotheses
 
 # Lines named on stderr, before they are only counted.
 _MOST_WARNINGS = 10

@@ -25,7 +25,7 @@ from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.runs import Run
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import SequenceTask
-from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.text.tokenizers.pieces import RESERVED
 

@@ -35,11 +35,11 @@ from regard.progress import progress
 from regard.runs import Run
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import TASKS, Recipe
-from regard.tasks.image_classification import ImageClassification
+from regard.tasks.labels.image_classification import ImageClassification
+from regard.tasks.labels.tagging import Tagging
+from regard.tasks.labels.word_parts import reads_parts
 from regard.tasks.overlap import OVERLAP_FEATURES
-from regard.tasks.tagging import Tagging
-from regard.tasks.text_pairs import FEATURES, pair_model
-from regard.tasks.word_parts import reads_parts
+from regard.tasks.questions.text_pairs import FEATURES, pair_model
 from regard.text import TokenizerConfig
 
 # Sizes to trace with: all different, so that no axis is taken for another.

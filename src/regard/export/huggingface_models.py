@@ -24,10 +24,10 @@ from regard.models import (
     Transformer,
 )
 from regard.tasks import DecodingConfig
-from regard.tasks.classification import Classification
-from regard.tasks.language_modelling import LanguageModelling
-from regard.tasks.masked_language_modelling import MaskedLanguageModelling
-from regard.tasks.tagging import Tagging
+from regard.tasks.labels.classification import Classification
+from regard.tasks.labels.tagging import Tagging
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.running_text.masked_language_modelling import MaskedLanguageModelling
 from regard.text import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
 
 Table = dict[str, JsonValue]

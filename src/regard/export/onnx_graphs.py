@@ -23,7 +23,7 @@ from regard.layers import RecurrentEncoder
 from regard.progress import progress
 from regard.runs import Run
 from regard.tasks import SequenceTask
-from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import EOS_ID, PAD_ID
 
 _NEEDS = "numpy onnxruntime sentencepiece"

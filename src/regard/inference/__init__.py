@@ -7,7 +7,7 @@ from regard.lazy import names as _names
 if TYPE_CHECKING:
     from regard.inference.look import AttentionMap, Look
     from regard.inference.predictor import Predictor, load
-    from regard.tasks.translations import Translations
+    from regard.tasks.sequences.translations import Translations
 
 __all__ = ["AttentionMap", "Look", "Predictor", "Translations", "load"]
 

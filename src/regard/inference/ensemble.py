@@ -8,8 +8,8 @@ from regard.config import JsonValue
 from regard.errors import RunError
 from regard.inference.evaluation import Member
 from regard.inference.predictor import Predictor
-from regard.tasks.classification import Classification
-from regard.tasks.label_task import LabelPrediction
+from regard.tasks.labels.classification import Classification
+from regard.tasks.labels.label_task import LabelPrediction
 
 
 class Ensemble:

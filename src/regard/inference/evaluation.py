@@ -28,11 +28,11 @@ from regard.progress import progress as show_progress
 from regard.progress import track
 from regard.tasks import Parts
 from regard.tasks.one_pass_task import OnePassTask
-from regard.tasks.recipe import DataConfig
-from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.sequences.sequence_task import SequenceTask
+from regard.tasks.sequences.translation import TranslationTask
+from regard.tasks.settings.recipe import DataConfig
 from regard.tasks.tables import Table
 from regard.tasks.task import Answer, AnyTask
-from regard.tasks.translation import TranslationTask
 from regard.text import Pair, PairLayout, read_pairs
 from regard.text.reading.encodings import encoded_as
 from regard.text.reading.sources import as_files

@@ -16,8 +16,8 @@ from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.inference.requests import example_in, request_in
 from regard.tasks import AnyTask, DecodingConfig
+from regard.tasks.sequences.translations import Hypotheses, Translations
 from regard.tasks.task import Answer
-from regard.tasks.translations import Hypotheses, Translations
 from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.reading.line_groups import groups_of
 from regard.text.reading.lines import readable

@@ -33,8 +33,8 @@ from regard.models import (
 from regard.models.configs.generation import DecoderConfig, RnnSeq2SeqConfig, TransformerConfig
 from regard.models.configs.readers import BagReaderConfig, EncoderConfig
 from regard.tasks import DecodingConfig, SequenceTask
-from regard.tasks.classification import ODDS, POOLING, Classification
-from regard.tasks.language_modelling import SURPRISE, LanguageModelling
+from regard.tasks.labels.classification import ODDS, POOLING, Classification
+from regard.tasks.running_text.language_modelling import SURPRISE, LanguageModelling
 from regard.text import BOS_ID, EOS_ID, Tokenizer, TokenizerConfig
 from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
 from regard.text.tokenizers.words import ListTokenizer

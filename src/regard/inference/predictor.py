@@ -33,10 +33,10 @@ from regard.tasks import (
     SequenceTask,
     recipe_from_table,
 )
-from regard.tasks.language_modelling import LanguageModelling
-from regard.tasks.sequences import EncodedSequences
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.translations import Translations
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
-from regard.tasks.translations import Translations
 from regard.text import Pair, PairTokenizer, normalize
 
 if TYPE_CHECKING:

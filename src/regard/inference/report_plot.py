@@ -22,7 +22,7 @@ from regard.inference.report import AnswerReport
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.plotting import new_figure
 from regard.tasks.batches import Batch
-from regard.tasks.regression import Regression
+from regard.tasks.labels.regression import Regression
 from regard.tasks.tables import Table
 from regard.text.reading.points import Point
 

@@ -7,7 +7,7 @@ from typing import cast
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.tasks import AnyTask, OnePassTask
-from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import Line
 from regard.text.reading.records import record_in
 from regard.text.reading.sources import listed, plain
@@ -30,7 +30,7 @@ def request_of(task: AnyTask, record: str | Mapping[str, JsonValue], where: str)
 def request_of_value(task: AnyTask, value: object, where: str) -> object:
     """The request of a value as programs have them: see ``record_of``; the path of a picture."""
     if isinstance(value, Path):
-        from regard.tasks.image_classification import ImageClassification
+        from regard.tasks.labels.image_classification import ImageClassification
 
         if isinstance(task, ImageClassification):
             return task.request(task.open(value), where)

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from regard.devices.precision import warn_of_slow_bfloat16
 from regard.errors import SettingError
-from regard.layers.precision import warn_of_slow_bfloat16
 
 # How many heads a part of a projection has, and how wide each is.
 Part = tuple[int, int]

@@ -35,8 +35,8 @@ from regard.server.requests import (
 )
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
-from regard.tasks.sequences import EncodedSequences
-from regard.tasks.translations import Translations
+from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.translations import Translations
 from regard.text import normalize
 
 # Bounds of histograms: seconds, from a page's file to a long list; texts worked on at once.

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.tasks.decoding import DecodingConfig
     from regard.tasks.held_out import Parts
-    from regard.tasks.label_task import LabelTask
+    from regard.tasks.labels.label_task import LabelTask
     from regard.tasks.one_pass_task import OnePassTask
-    from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
-    from regard.tasks.recipe import DataConfig, Recipe, RecipeTable
     from regard.tasks.registry import TASKS, TaskEntry, read_parts, register_task
-    from regard.tasks.sequence_task import SequenceTask
-    from regard.tasks.settings import LabelledData
+    from regard.tasks.sequences.sequence_task import SequenceTask
+    from regard.tasks.settings.data import LabelledData
+    from regard.tasks.settings.decoding import DecodingConfig
+    from regard.tasks.settings.reading import read_recipe, recipe_from_table, saved_recipe
+    from regard.tasks.settings.recipe import DataConfig, Recipe, RecipeTable
     from regard.tasks.tables import Table
     from regard.tasks.task import AnyTask, Task
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from regard.errors import DataError
-from regard.tasks.recipe import Recipe
+from regard.tasks.settings.recipe import Recipe
 
 T = TypeVar("T")
 ExampleT = TypeVar("ExampleT")

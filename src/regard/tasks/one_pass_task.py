@@ -27,7 +27,7 @@ from regard.tasks.held_out import (
     valid_share,
 )
 from regard.tasks.overlap import Overlap
-from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
+from regard.tasks.settings.recipe import Recipe, check_not_smoothed, tell_pieces
 from regard.tasks.tables import Table
 from regard.tasks.task import AnswerT, ExampleT, Task
 from regard.text import BadLines, Line, PairTokenizer, load_tokenizer

@@ -21,11 +21,11 @@ from regard.models import (
     TaggerConfig,
     VisionTransformerConfig,
 )
-from regard.tasks import settings
-from regard.tasks.decoding import DecodingConfig
 from regard.tasks.held_out import Parts
-from regard.tasks.recipe import DataConfig, DocumentData, Recipe
-from regard.tasks.settings import TextData
+from regard.tasks.settings import data as settings
+from regard.tasks.settings.data import TextData
+from regard.tasks.settings.decoding import DecodingConfig
+from regard.tasks.settings.recipe import DataConfig, DocumentData, Recipe
 from regard.text import BadLines, TokenizerConfig
 
 if TYPE_CHECKING:
@@ -113,13 +113,13 @@ TASKS: dict[str, TaskEntry] = {
         data=settings.ClassificationData,
         models=READERS,
         head=ClassifierConfig,
-        load=_class("classification", "Classification"),
+        load=_class("labels.classification", "Classification"),
     ),
     "generation": TaskEntry(
         data=DocumentData,
         models=MODELS,
         decoding=DecodingConfig,
-        load=_class("generation", "GenerationTask"),
+        load=_class("sequences.generation", "GenerationTask"),
     ),
     "image_classification": TaskEntry(
         data=settings.PicturesData,
@@ -129,19 +129,19 @@ TASKS: dict[str, TaskEntry] = {
                 VisionTransformerConfig, lambda: models.VisionTransformer
             )
         },
-        load=_class("image_classification", "ImageClassification"),
+        load=_class("labels.image_classification", "ImageClassification"),
     ),
     "language_modelling": TaskEntry(
         data=TextData,
         models=LANGUAGE_MODELS,
         decoding=DecodingConfig,
-        load=_class("language_modelling", "LanguageModelling"),
+        load=_class("running_text.language_modelling", "LanguageModelling"),
     ),
     "masked_language_modelling": TaskEntry(
         data=settings.MaskedTextData,
         models={"transformer": READERS["transformer"]},
         begins=True,
-        load=_class("masked_language_modelling", "MaskedLanguageModelling"),
+        load=_class("running_text.masked_language_modelling", "MaskedLanguageModelling"),
     ),
     "multiple_choice": TaskEntry(
         data=settings.ChoicesData,
@@ -149,7 +149,7 @@ TASKS: dict[str, TaskEntry] = {
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=_class("multiple_choice", "MultipleChoiceAnswering"),
+        load=_class("questions.multiple_choice", "MultipleChoiceAnswering"),
     ),
     "pair_matching": TaskEntry(
         data=settings.PairsData,
@@ -157,7 +157,7 @@ TASKS: dict[str, TaskEntry] = {
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=_class("pair_matching", "PairMatching"),
+        load=_class("questions.pair_matching", "PairMatching"),
     ),
     "question_answering": TaskEntry(
         data=settings.QuestionsData,
@@ -165,7 +165,7 @@ TASKS: dict[str, TaskEntry] = {
         head=SpanFinderConfig,
         begins=True,
         beside=True,
-        load=_class("question_answering", "QuestionAnswering"),
+        load=_class("questions.question_answering", "QuestionAnswering"),
     ),
     "regression": TaskEntry(
         data=settings.RegressionData,
@@ -176,32 +176,32 @@ TASKS: dict[str, TaskEntry] = {
             )
         },
         head=settings.RegressionConfig,
-        load=_class("regression", "Regression"),
+        load=_class("labels.regression", "Regression"),
     ),
     "sentence_extraction": TaskEntry(
         data=settings.ExtractionData,
         models=READERS,
         head=TaggerConfig,
-        load=_class("sentence_extraction", "SentenceExtraction"),
+        load=_class("labels.sentence_extraction", "SentenceExtraction"),
     ),
     "sentence_selection": TaskEntry(
         data=settings.SentencesData,
         tokenizer=None,
         models=_MEMORY_NETWORKS,
-        load=_class("sentence_selection", "SentenceSelection"),
+        load=_class("questions.sentence_selection", "SentenceSelection"),
     ),
     "tagging": TaskEntry(
         data=settings.TaggingData,
         cuts=False,
         models=READERS,
         head=TaggerConfig,
-        load=_class("tagging", "Tagging"),
+        load=_class("labels.tagging", "Tagging"),
     ),
     "translation": TaskEntry(
         data=DataConfig,
         models=MODELS,
         decoding=DecodingConfig,
-        load=_class("translation", "TranslationTask"),
+        load=_class("sequences.translation", "TranslationTask"),
     ),
 }
 
@@ -221,7 +221,7 @@ def register_task(name: str, entry: TaskEntry) -> None:
 
     Example:
         >>> from dataclasses import replace
-        >>> from regard.tasks.translation import TranslationTask
+        >>> from regard.tasks.sequences.translation import TranslationTask
         >>> class Glossing(TranslationTask):
         ...     unit = "glosses"
         >>> register_task("glossing", replace(TASKS["translation"], load=lambda: Glossing))

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Literal, TypeVar, overload
 import numpy as np
 from jaxtyping import Int64
 
-from regard.tasks.recipe import Recipe
+from regard.tasks.settings.recipe import Recipe
 from regard.tasks.task import AnyTask
 from regard.text import BadLines, Line, Sequences, decode_lines
 from regard.text.corpus import MappedArrays

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.tasks.held_out import Parts
-from regard.tasks.recipe import Recipe, RecipeTable
+from regard.tasks.settings.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.findings import CheckReport
 from regard.text.reading.tables import Field

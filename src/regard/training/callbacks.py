@@ -102,7 +102,7 @@ class Callback:
 
     Example:
         >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.regression import Regression
+        >>> from regard.tasks.labels.regression import Regression
         >>> class Enough(Callback):
         ...     def on_update(self, update: Update) -> None:
         ...         if update.figures["loss"] < 0.5:

@@ -14,7 +14,7 @@ from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.recipe import with_training
+from regard.tasks.settings.recipe import with_training
 from regard.training.settings import TrainingConfig
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from regard.choices import check_choice
+from regard.devices.precision import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.errors import SettingError, TrainingError
-from regard.layers.precision import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.training.settings import Precision
 
 # The loss scale to begin with, and the updates after which a larger one is tried: torch's own.

@@ -24,7 +24,7 @@ from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_che
 from regard.models import READERS, Decoder, Encoder, EncoderConfig
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
-from regard.tasks.recipe import RecipeTable, with_training
+from regard.tasks.settings.recipe import RecipeTable, with_training
 from regard.text import TokenizerConfig
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of
 

@@ -18,7 +18,7 @@ from regard.progress import displaying
 from regard.runs import Run, is_run
 from regard.runs.card import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
-from regard.tasks.recipe import with_training
+from regard.tasks.settings.recipe import with_training
 from regard.text import Tokenizer
 from regard.text.reading.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining, TrainedSummary

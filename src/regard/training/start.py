@@ -11,7 +11,7 @@ from regard.errors import RunError, SettingError
 from regard.runs import Run, is_run
 from regard.runs.files import write_file
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.recipe import HELD_OUT
+from regard.tasks.settings.recipe import HELD_OUT
 from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe

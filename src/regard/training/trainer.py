@@ -88,7 +88,7 @@ class Trainer(Generic[BatchT]):
         >>> import tempfile
         >>> from regard.inference import Predictor
         >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.regression import Regression
+        >>> from regard.tasks.labels.regression import Regression
         >>> from regard.training.task_training import TaskTraining
         >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
         >>> recipe = recipe_from_table({"task": "regression", **settings})

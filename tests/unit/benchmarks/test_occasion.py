@@ -52,10 +52,11 @@ def clone(tmp_path: Path):
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def write(text: str) -> None:
+    def write(text: str) -> str:
         (tmp_path / "script.py").write_text(text, "utf-8")
         git("add", "script.py")
         git("commit", "--quiet", "--message", "Change it")
+        return git("rev-parse", "HEAD")
 
     git("init", "--quiet")
     write('"""Measures."""\nx = 1\n')
@@ -75,6 +76,19 @@ def test_code_that_python_reads_otherwise_has_changed(clone, text, has_changed):
     write(text)
     assert ages.has_changed(commit, ["script.py"], root=root) is has_changed
     assert ages.has_changed(commit, ["other.py"], root=root) is False
+
+
+def test_a_file_that_moves_and_names_of_local_variables_do_not_count(clone):
+    root, write, _ = clone
+    write("from a import b\n\n\ndef f(x):\n    found = b(x)\n    return found * 2\n")
+    commit = write("from a import b\n\n\ndef f(x):\n    product = b(x)\n    return product * 2\n")
+    (root / "moved").mkdir()
+    (root / "script.py").rename(root / "moved" / "script.py")
+    (root / "moved" / "script.py").write_text(
+        "from c import b\n\n\ndef f(x):\n    total = b(x)\n    return total * 2\n", "utf-8"
+    )
+    subprocess.run(["git", "add", "."], cwd=root, check=True)
+    assert ages.has_changed(commit, ["moved"], root=root) is False
 
 
 def test_without_the_history_nobody_can_tell(clone):

@@ -7,7 +7,7 @@ import pytest
 from regard.cli import jobs
 from regard.cli.jobs import infer_task, parse_arguments
 from regard.errors import SettingError
-from regard.tasks.settings import ClassificationData
+from regard.tasks.settings.data import ClassificationData
 from regard.training.recipes import inferring
 from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 

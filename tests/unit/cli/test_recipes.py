@@ -10,12 +10,12 @@ from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
-from regard.tasks.classification import LabelledText
-from regard.tasks.generation import DocumentExample
-from regard.tasks.language_modelling import Passage
-from regard.tasks.multiple_choice import Choices
-from regard.tasks.pair_matching import LabelledPair
-from regard.tasks.translation import TranslationTask
+from regard.tasks.labels.classification import LabelledText
+from regard.tasks.questions.multiple_choice import Choices
+from regard.tasks.questions.pair_matching import LabelledPair
+from regard.tasks.running_text.language_modelling import Passage
+from regard.tasks.sequences.generation import DocumentExample
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import train_pair_tokenizer
 from regard.text.reading.pictures import Picture
 from regard.text.reading.points import Point

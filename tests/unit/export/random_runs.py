@@ -7,9 +7,9 @@ import torch
 from regard.inference import Predictor
 from regard.runs import Run
 from regard.tasks import recipe_from_table
-from regard.tasks.classification import LabelledText
-from regard.tasks.language_modelling import Passage
+from regard.tasks.labels.classification import LabelledText
 from regard.tasks.registry import TASKS
+from regard.tasks.running_text.language_modelling import Passage
 from regard.text import Pair
 from regard.text.reading.tagged import TaggedWords
 

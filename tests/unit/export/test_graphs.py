@@ -33,7 +33,7 @@ from regard.models import (
     VisionTransformer,
     VisionTransformerConfig,
 )
-from regard.tasks.classification import LabelledText
+from regard.tasks.labels.classification import LabelledText
 from regard.text import read_lines
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")

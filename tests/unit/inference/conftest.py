@@ -7,7 +7,7 @@ import torch
 
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
-from regard.tasks.translation import TranslationTask
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 

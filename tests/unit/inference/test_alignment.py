@@ -8,7 +8,7 @@ from regard.errors import DataError, SettingError
 from regard.inference import Predictor, alignment
 from regard.inference.alignment import alignment_errors, cross_maps, word_links
 from regard.tasks import Recipe
-from regard.tasks.translation import TranslationTask
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 

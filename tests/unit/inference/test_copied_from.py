@@ -5,7 +5,7 @@ from regard.decoding.hypothesis import Alignment
 from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
-from regard.tasks.generation import GenerationTask
+from regard.tasks.sequences.generation import GenerationTask
 from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.viewer.example import View
 

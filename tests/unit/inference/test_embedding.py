@@ -8,7 +8,7 @@ from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.embedding import Embedder
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.classification import LabelledText
+from regard.tasks.labels.classification import LabelledText
 from regard.text import Pair
 from regard.text.reading.tagged import TaggedWords
 

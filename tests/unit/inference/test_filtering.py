@@ -10,7 +10,7 @@ import pytest
 from regard.errors import DataError
 from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, predicting
-from regard.tasks.translation import text_of
+from regard.tasks.sequences.translation import text_of
 from regard.text import PairLayout
 from regard.text.reading.line_groups import arriving, grouped, groups_of
 from regard.text.reading.lines import Line, decode_lines, read_lines

@@ -13,8 +13,8 @@ from regard.inference.live import live_page, pack_model, rounded
 from regard.kernels import why_not
 from regard.runtime import Int8Embedding, Int8Linear, in_precision
 from regard.tasks import recipe_from_table
-from regard.tasks.classification import Classification, LabelledText
-from regard.tasks.translation import TranslationTask
+from regard.tasks.labels.classification import Classification, LabelledText
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
 
 PAIRS = [

@@ -7,9 +7,9 @@ from regard.errors import DataError, SettingError
 from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import TASKS, OnePassTask, recipe_from_table
-from regard.tasks.classification import LabelledText
-from regard.tasks.language_modelling import Passage
-from regard.tasks.tagging import Tagging
+from regard.tasks.labels.classification import LabelledText
+from regard.tasks.labels.tagging import Tagging
+from regard.tasks.running_text.language_modelling import Passage
 from regard.text.reading.points import Point
 from regard.text.reading.tagged import TaggedWords
 from regard.viewer import Document

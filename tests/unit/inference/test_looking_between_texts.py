@@ -7,8 +7,8 @@ from regard.attention import AttentionCall, observe, weights
 from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.multiple_choice import Choices
-from regard.tasks.pair_matching import LabelledPair
+from regard.tasks.questions.multiple_choice import Choices
+from regard.tasks.questions.pair_matching import LabelledPair
 from regard.text.reading.questions import Answer, Question
 from regard.viewer import Document
 from regard.viewer.drawing import draw_answer

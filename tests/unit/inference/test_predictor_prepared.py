@@ -10,7 +10,7 @@ from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
 from regard.runtime import PreparedTransformer
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.classification import LabelledText
+from regard.tasks.labels.classification import LabelledText
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 

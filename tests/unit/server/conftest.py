@@ -15,8 +15,8 @@ import torch
 from regard.decoding import Hypothesis
 from regard.server import Limits, Service, make_app
 from regard.tasks import DecodingConfig
-from regard.tasks.sequences import EncodedSequences
-from regard.tasks.translations import Translations
+from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.translations import Translations
 
 
 class Turner:

@@ -14,8 +14,8 @@ from regard.server import Limits, Service, make_app
 from regard.server.batching import AbandonedError
 from regard.server.work import Job, Worker
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.classification import LabelledText
-from regard.tasks.language_modelling import Passage
+from regard.tasks.labels.classification import LabelledText
+from regard.tasks.running_text.language_modelling import Passage
 from regard.text.reading.tagged import TaggedWords
 from regard.viewer import Document
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from regard.layers import Dropout
 from regard.runs import Run, is_run
 from regard.tasks import recipe_from_table
-from regard.tasks.chunked_loss import backward_in_chunks
+from regard.tasks.sequences.chunked_loss import backward_in_chunks
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig
 from regard.training.task_training import TaskTraining
 

@@ -5,7 +5,7 @@ from math import exp, log
 import pytest
 import torch
 
-from regard.tasks.chunked_loss import smoothed_cross_entropy
+from regard.tasks.sequences.chunked_loss import smoothed_cross_entropy
 from regard.training.optimization import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 

@@ -13,9 +13,9 @@ from regard.inference.search.searcher import Searcher
 from regard.inference.search.trail import Trail
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
-from regard.tasks.sequence_task import longest_output
-from regard.tasks.sequences import EncodedSequences, SequenceBatch
-from regard.tasks.translations import Translations
+from regard.tasks.sequences.encoded import EncodedSequences, SequenceBatch
+from regard.tasks.sequences.sequence_task import longest_output
+from regard.tasks.sequences.translations import Translations
 from regard.text import BOS_ID, EOS_ID, batched
 
 

@@ -12,8 +12,8 @@ from regard.errors import SettingError
 from regard.inference.search.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig
-from regard.tasks.language_modelling import LanguageModelling
-from regard.tasks.translations import Continuations
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.sequences.translations import Continuations
 from regard.text import EOS_ID, PAD_ID, batched, normalize
 from regard.text.batches import lengths_of, padded
 

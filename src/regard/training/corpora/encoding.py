@@ -34,7 +34,7 @@ from regard.runs.files import (
     write_file,
 )
 from regard.tasks import TASKS, Recipe, recipe_from_table
-from regard.tasks.recipe import RecipeTable
+from regard.tasks.settings.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 from regard.text.corpus import ENDS, IDS, NARROW, WIDE

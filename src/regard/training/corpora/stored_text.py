@@ -21,7 +21,7 @@ from regard.runs.files import (
 )
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.held_out import valid_share
-from regard.tasks.settings import RunningTextData
+from regard.tasks.settings.data import RunningTextData
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
 from regard.text import BadLines
 from regard.text.corpus import MappedArrays

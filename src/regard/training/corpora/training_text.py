@@ -10,7 +10,7 @@ from regard.choices import check_choice, choose
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
-from regard.tasks.recipe import HELD_OUT
+from regard.tasks.settings.recipe import HELD_OUT
 from regard.tasks.streaming import Stored, streamed
 from regard.text import BadLines
 from regard.text.reading.lines import BLANK

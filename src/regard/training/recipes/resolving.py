@@ -120,7 +120,7 @@ def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
 
 def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
     """The setting that names the files of a split, by their absolute paths."""
-    from regard.tasks.recipe import PHRASEBOOKS
+    from regard.tasks.settings.recipe import PHRASEBOOKS
 
     if not files:
         return {}

@@ -8,7 +8,7 @@ from typing import cast
 from regard.config import JsonValue, assign, build
 from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.translation import TranslationTask
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
 from regard.text.checking import length_unit
 from regard.text.languages import guess_language, side_script

@@ -8,7 +8,7 @@ from regard import decoding
 from regard.errors import SettingError
 from regard.inference.search.searcher import FORBIDDEN
 from regard.tasks import DecodingConfig
-from regard.tasks.sequence_task import longest_output
+from regard.tasks.sequences.sequence_task import longest_output
 from regard.text import BOS_ID, EOS_ID
 
 TEXTS = ["我爱中国。", "他爱你", "国爱我他"]

@@ -10,7 +10,7 @@ from regard.inference import Predictor
 from regard.inference.search.tree import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
-from regard.tasks.translation import TranslationTask
+from regard.tasks.sequences.translation import TranslationTask
 
 
 def ready(predictor: Predictor) -> tuple[Seq2Seq, SequenceTask]:

@@ -11,7 +11,7 @@ from regard.inference import Predictor, preparation
 from regard.models import Decoder, DecoderConfig
 from regard.runtime import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
-from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
 from regard.training.session import fit as train
 

@@ -4,7 +4,7 @@ import pytest
 
 from regard.errors import SettingError
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
-from regard.tasks.translation import TranslationTask
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
 from regard.training.recipes import sentence_pairs
 from regard.training.recipes.resolving import file_settings

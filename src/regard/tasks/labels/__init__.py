@@ -1,0 +1,1 @@
+"""Tasks that predict a label, a number or tags."""

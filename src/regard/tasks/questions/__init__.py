@@ -1,0 +1,1 @@
+"""Tasks that read two texts together: questions on a text, pairs of texts."""

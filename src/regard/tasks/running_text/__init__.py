@@ -1,0 +1,1 @@
+"""Tasks on running text: causal and masked language models."""

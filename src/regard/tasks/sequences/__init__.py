@@ -1,0 +1,1 @@
+"""Tasks that write a text for a text."""

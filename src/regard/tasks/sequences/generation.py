@@ -1,0 +1,193 @@
+"""Generation from a document: its summary, or the answer to a question about it.
+
+To the model it is translation: a source text, which is the question and what is read of the
+document, into a target text, over one vocabulary, so that words can be copied. Training, search
+and evaluation are those of ``translation.py``.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from operator import attrgetter
+from typing import ClassVar
+
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.metrics import bleu, rouge_l, rouge_n
+from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
+from regard.tasks.held_out import Parts, hold_out_by_hash, hold_out_texts, valid_share
+from regard.tasks.sequences.documents import (
+    DocumentExample,
+    cut_to,
+    document_fields,
+    extracts,
+    pairs_of,
+    parse_document,
+    read_documents,
+    source_of,
+)
+from regard.tasks.sequences.sequence_task import SequenceTask
+from regard.tasks.sequences.translations import Translations
+from regard.tasks.settings.recipe import DocumentData, Recipe
+from regard.text import BadLines, Line, Pair, PairTokenizer
+from regard.text.reading.lines import readable
+from regard.text.reading.records import record_in
+from regard.text.reading.tables import Field
+
+__all__ = ["DocumentData", "DocumentExample", "GenerationTask"]
+
+
+class GenerationTask(SequenceTask):
+    """An answer or a summary for a document.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text import train_pair_tokenizer
+        >>> table = {"data": {"max_length": 4}, "tokenizer": {"type": "words"}}
+        >>> recipe = recipe_from_table({"task": "generation", **table})
+        >>> text = "It rained. We stayed in."
+        >>> task = GenerationTask(recipe, train_pair_tokenizer([text], [text], recipe.tokenizer))
+        >>> task.request({"document": text, "question": "Why?"}, "line 1").source
+        'Why? ‖ It rained. We stayed in.'
+        >>> task.parts(text)
+        ['It rained. We']
+    """
+
+    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
+    reads_documents: ClassVar[bool] = True
+    data: DocumentData
+
+    @classmethod
+    def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Pair]:
+        """The documents of a split, each with all its answers; none if the recipe names no file."""
+        data = recipe.settings(DocumentData)
+        documents = read_documents(recipe.files(split), data, bad_lines=bad_lines)
+        return pairs_of(documents, data, merge=True)
+
+    @classmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
+        """The documents to train on, to validate on and to test on: no text is in two of them."""
+        data = recipe.settings(DocumentData)
+        train, test = cls._train_and_test(recipe, bad_lines)
+        if not train:
+            raise DataError("data.train must name the training text; got nothing.")
+        valid = cls.read(recipe, "valid", bad_lines=bad_lines)
+        if not valid:
+            train, held = cls._hold_out(recipe, train)
+            valid = pairs_of(held, data, merge=True)
+        return Parts(pairs_of(train, data), valid, pairs_of(test, data, merge=True))
+
+    @classmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> ExamplesReport:
+        """Check the documents: see ``check_examples``."""
+
+        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
+            documents = read_documents(
+                recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
+            )
+            texts = [tuple(filter(None, (each.question, each.text))) for each in documents]
+            return [
+                CheckedExample(parts, (), each.where, each.answers)
+                for parts, each in zip(texts, documents, strict=True)
+            ]
+
+        return check_examples(read, unit="documents", examples=examples)
+
+    @classmethod
+    def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
+        """Sentences of the documents, as many as the answers of training have: see ``extracts``."""
+        known: list[str] = []
+        with suppress(DataError):  # the text of training may be gone
+            known = [pair.target for pair in cls.read_parts(recipe).train]
+        if split == "valid" and not recipe.named("valid"):
+            documents = cls._hold_out(recipe, cls._train_and_test(recipe)[0])[1]
+        elif split == "test" and recipe.holds_out_test:
+            documents = cls._train_and_test(recipe)[1]
+        else:
+            documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
+        return extracts(documents, known)
+
+    def describe_reading(self) -> list[str]:
+        data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
+        if data.sentences is None:
+            return [f"documents are {whole}"]
+        count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
+        if data.shortened == "all":
+            return [
+                f"{count} of a document are read: nearest to its question; without one, the first"
+            ]
+        near = f"{count} of a document are read, nearest to it"
+        return [f"with a question, {near}; others are {whole}"]
+
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        return document_fields(self.data, with_answers=with_answers)
+
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
+        """The document of a text, or of a JSON record, and what is asked about it."""
+        text = record if isinstance(record, str) else json.dumps(record)
+        return self._asked(Line(text, where), "")
+
+    def parse_line(self, line: Line, ending: str) -> Pair:
+        return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
+
+    def parse_pair(self, line: Line, ending: str) -> Pair:
+        typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
+        document = parse_document(line, self.data, ending or typed, with_answers=True)
+        return pairs_of([document], self.data, merge=True)[0]
+
+    def parts(self, text: str) -> list[str]:
+        """One part: what is beyond the longest text of training is not read."""
+        return [cut_to(text, self.tokenizer.source, self.data.max_length)]
+
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair with what is read of its source."""
+        (source,) = self.parts(pair.source)
+        if len(source) < len(pair.source) and too_long is not None:
+            longest = self.data.max_length
+            too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
+        return replace(pair, source=source)
+
+    def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
+        language = self.data.target_language
+        texts, references = [one.best.text for one in answers], [one.references for one in examples]
+        return {
+            "bleu": bleu(texts, references, target_language=language).value,
+            "rouge_l": rouge_l(texts, references).value,
+            "rouge_1": rouge_n(texts, references, n=1).value,
+            "rouge_2": rouge_n(texts, references, n=2).value,
+        }
+
+    def _asked(self, line: Line, ending: str) -> Pair:
+        document = parse_document(line, self.data, ending)
+        return Pair(source_of(document, self.data), "", (), line.where)
+
+    @classmethod
+    def _train_and_test(
+        cls, recipe: Recipe, bad_lines: BadLines | None = None
+    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
+        """The documents of the training text, and those of them that the test holds out."""
+        data = recipe.settings(DocumentData)
+        documents = read_documents(recipe.files("train"), data, bad_lines=bad_lines)
+        if not recipe.holds_out_test:
+            return documents, []
+        return hold_out_by_hash(documents, attrgetter("text"))
+
+    @classmethod
+    def _hold_out(
+        cls, recipe: Recipe, documents: Sequence[DocumentExample]
+    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
+        """The documents to train on and those to validate on: no text is among both."""
+        share = valid_share(recipe)
+        return hold_out_texts(documents, attrgetter("text"), unit="documents", share=share)

@@ -1,0 +1,350 @@
+"""Tasks that write a text for a text, token by token: what a model reads of it, and says."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.decoding import Hypothesis
+from regard.decoding.hypothesis import Alignment
+from regard.errors import SettingError
+from regard.layers import Packing
+from regard.models import MODELS, Seq2Seq
+from regard.progress import track
+from regard.tasks.sequences.chunked_loss import (
+    CHUNK_ROWS,
+    backward_in_chunks,
+    smoothed_cross_entropy,
+)
+from regard.tasks.sequences.encoded import (
+    EncodedCorpus,
+    EncodedSequences,
+    SequenceBatch,
+)
+from regard.tasks.sequences.translations import Translations
+from regard.tasks.settings.recipe import Recipe, RecipeTable, SequenceData
+from regard.tasks.task import Task
+from regard.text import (
+    BadLines,
+    Batch,
+    Corpus,
+    Line,
+    Pair,
+    PairTokenizer,
+    TokenizerConfig,
+    encode_corpus,
+    load_pair_tokenizer,
+    pad_pairs,
+    resample,
+    train_pair_tokenizer,
+)
+from regard.text.languages import guess_language
+
+# Characters of a source that an example shows.
+_SHOWN = 160
+
+
+class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
+    """A text for a text, written token by token by a sequence-to-sequence model.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Attributes:
+        reads_documents: Whether sources are documents, of which a run keeps what is read.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.tasks.sequences.translation import TranslationTask
+        >>> pair = Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")
+        >>> recipe = recipe_from_table({"tokenizer": {"type": "words"}})
+        >>> task = TranslationTask.learn(recipe, [pair])
+        >>> isinstance(task, SequenceTask), task.is_written
+        (True, True)
+        >>> task.lengths(task.encode([pair], training=True)).tolist()  # 4 and an end, a begin and 3
+        [[5], [4]]
+    """
+
+    reads_documents: ClassVar[bool] = False
+    is_written: ClassVar[bool] = True
+    unit: ClassVar[str] = "pairs"
+    loss_unit = "tokens"
+
+    def __init__(self, recipe: Recipe, tokenizer: PairTokenizer) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+        self.data = recipe.settings(SequenceData)
+
+    @abstractmethod
+    def parts(self, text: str) -> list[str]:
+        """Parts of a long source, each of a length that training has seen."""
+
+    @abstractmethod
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair as training reads it, where a long source is cut."""
+
+    @abstractmethod
+    def describe_reading(self) -> list[str]:
+        """Describe how sources are truncated, in lines; none if they are read whole."""
+
+    @abstractmethod
+    def parse_pair(self, line: Line, ending: str) -> Pair:
+        """A source and a target of it that is given, of a line that is not empty.
+
+        Raises:
+            DataError: One of them is missing.
+        """
+
+    @classmethod
+    @abstractmethod
+    def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]] | None:
+        """Outputs that take no model, by how they are made; None takes the source itself."""
+
+    @classmethod
+    def fingerprint(cls, example: Pair) -> str:
+        """Its source and all right targets."""
+        return "\0".join((example.source, *example.references, ""))
+
+    @classmethod
+    def resolved(cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[Pair]) -> Recipe:
+        """The recipe with languages where it names none: the run's, or guessed from the text.
+
+        They decide how outputs are scored.
+        """
+        data = recipe.data
+        languages = _guessed_languages(examples) if kept is None else kept["data"]
+        found = {
+            name: getattr(data, name) or languages.get(name)
+            for name in ("source_language", "target_language")
+        }
+        return replace(recipe, data=replace(data, **found))
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Pair]) -> "SequenceTask":
+        sources, targets = ([getattr(e, side) for e in examples] for side in ("source", "target"))
+        return cls(recipe, train_pair_tokenizer(sources, targets, recipe.settings(TokenizerConfig)))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "SequenceTask":
+        return cls(recipe, load_pair_tokenizer(folder))
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder)
+
+    def build_model(self) -> Seq2Seq:
+        """The recipe's model; SettingError if it cannot take the longest text of the recipe."""
+        tokenizer = self.tokenizer
+        architecture = MODELS[self.recipe.model_type].load()
+        model = architecture(
+            self.recipe.model,
+            source_vocab=tokenizer.source.vocab_size,
+            target_vocab=tokenizer.target.vocab_size,
+            shared_vocab=tokenizer.is_shared,
+        )
+        limit, longest = (
+            model.max_length,
+            self.data.max_length + 1,
+        )  # the end is a token too
+        if limit is not None and limit < longest:
+            raise SettingError(
+                f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
+            )
+        return model
+
+    def describe(self) -> list[str]:
+        tokenizer, data = self.tokenizer, self.data
+        sizes = (
+            f"{tokenizer.source.vocab_size:,} shared"
+            if tokenizer.is_shared
+            else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
+        )
+        facts = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
+        if data.source_language or data.target_language:
+            facts.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
+        return [*facts, *self.describe_reading()]
+
+    def encode(
+        self,
+        examples: Iterable[Pair],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> Sequence[EncodedSequences]:
+        """Ids of each pair to learn from; else of each part of the sources that are asked about."""
+        if not training:
+            return [part for example in examples for part in self.encoded_parts(example.source)]
+        return EncodedCorpus(self.encode_corpus(list(examples), too_long))
+
+    def encode_parts(
+        self,
+        train: Sequence[Pair],
+        valid: Sequence[Pair],
+        *,
+        too_long: BadLines,
+    ) -> tuple[EncodedCorpus, EncodedCorpus]:
+        encoded = [EncodedCorpus(self.encode_corpus(pairs, too_long)) for pairs in (train, valid)]
+        return encoded[0], encoded[1]
+
+    def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
+        """Pairs to learn from, as ids in flat arrays."""
+        data = self.data
+        return encode_corpus(
+            [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
+            self.tokenizer,
+            max_length=data.max_length,
+            on_long=data.on_long,
+            too_long=too_long,
+        )
+
+    def encoded_parts(self, source: str) -> list[EncodedSequences]:
+        """The parts of a source, as ``parts`` cuts it."""
+        return [
+            self.encoded_part(part, place == 0) for place, part in enumerate(self.parts(source))
+        ]
+
+    def encoded_part(self, text: str, is_first: bool = True) -> EncodedSequences:
+        """A text that is read at once."""
+        return EncodedSequences(self.tokenizer.source.encode(text), (), text, is_first)
+
+    def of_epoch(
+        self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int
+    ) -> Sequence[EncodedSequences]:
+        if not self.tokenizer.is_sampling:
+            return encoded
+        assert isinstance(encoded, EncodedCorpus)
+        return EncodedCorpus(resample(encoded.corpus, self.tokenizer, seed=seed, epoch=epoch))
+
+    def lengths(self, encoded: Sequence[EncodedSequences]) -> Int64[np.ndarray, "2 n"]:
+        if isinstance(encoded, EncodedCorpus):
+            source, target = encoded.corpus.source.lengths, encoded.corpus.target.lengths
+        else:
+            source = np.array([len(each.source) for each in encoded], dtype=np.int64)
+            target = np.array([len(each.target) for each in encoded], dtype=np.int64)
+        return np.stack([source + int(self.data.source_end), target + 1])
+
+    def collate(
+        self, encoded: Sequence[EncodedSequences], *, generator: torch.Generator | None = None
+    ) -> SequenceBatch:
+        """A padded batch; with a generator, nothing else."""
+        padded = pad_pairs(
+            [each.source for each in encoded],
+            [each.target for each in encoded],
+            source_end=self.data.source_end,
+        )
+        return SequenceBatch(padded, encoded)
+
+    def pad_sources(
+        self, ids: Sequence[Sequence[int]]
+    ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        """Sources as a model reads them, and their lengths.
+
+        Args:
+            ids: Of the sources, without their end.
+        """
+        batch = pad_pairs(ids, [()] * len(ids), source_end=self.data.source_end)
+        return batch.source, batch.source_lengths
+
+    def loss(
+        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss summed over real target tokens, and how many there are; without gradients."""
+        assert isinstance(model, Seq2Seq)
+        states, labels, _ = states_and_labels(model, batch.padded)
+        total = torch.zeros((), dtype=torch.float64, device=states.device)
+        for start in range(0, len(labels), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            logits = model.project(states[rows])
+            total += smoothed_cross_entropy(logits, labels[rows], smoothing=smoothing)
+        return total, len(labels)
+
+    def backward(
+        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float, scale: float = 1.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss and its terms, its gradient added in chunks, so that no logits exist whole."""
+        assert isinstance(model, Seq2Seq)
+        states, labels, auxiliary = states_and_labels(model, batch.padded)
+        loss = backward_in_chunks(
+            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing, scale=scale
+        )
+        return loss, len(labels)
+
+    def decoded(
+        self,
+        read: EncodedSequences,
+        hypotheses: Sequence[Hypothesis],
+        weights: Float[Tensor, "T S"] | None,
+    ) -> Translations:
+        """The outputs of a search with their texts, and the best with its alignment.
+
+        Args:
+            read: The source as the model read it.
+            hypotheses: Its outputs, best first.
+            weights: Attention of the best one's tokens over the source, where it was recorded.
+        """
+        decode = self.tokenizer.target.decode
+        outputs = [replace(one, text=decode(one.tokens)) for one in hypotheses]
+        if weights is not None:
+            alignment = Alignment(
+                read.text,
+                outputs[0].tokens,
+                weights,
+                len(read.source),
+                self.tokenizer,
+                is_copying=bool(getattr(self.recipe.model, "copy", False)),
+            )
+            outputs[0] = replace(outputs[0], alignment=alignment)
+        return Translations(read.text, tuple(outputs))
+
+    def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
+        """The translations of a text from those of its parts: of several, the best of each."""
+        if len(parts) == 1:
+            return parts[0]
+        best = [part.best for part in parts]
+        space = "" if self.data.target_language in ("zh", "ja") else " "
+        whole = Hypothesis(
+            tokens=tuple(token for part in best for token in part.tokens),
+            score=sum(part.score for part in best),
+            log_prob=sum(part.log_prob for part in best),
+            is_finished=all(part.is_finished for part in best),
+            text=space.join(part.text for part in best),
+        )
+        return Translations(source, (whole,), parts=len(parts))
+
+    def show(self, example: Pair, answer: Translations) -> str:
+        source = example.source
+        if len(source) > _SHOWN:
+            source = f"{source[: _SHOWN - 1]}…"
+        return f"{source} → {answer.best.text}  (reference: {example.target})"
+
+
+def states_and_labels(
+    model: nn.Module, batch: Batch
+) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
+    """Predictor states and labels of every real target token.
+
+    Returns:
+        One state and one label per token that is no padding, and the model's auxiliary loss.
+    """
+    states, auxiliary = model(
+        batch.source, batch.source_lengths, batch.target_in, batch.target_lengths
+    )
+    packing = Packing(batch.target_lengths, batch.labels.shape[1])
+    return packing.pack(states), packing.pack(batch.labels), auxiliary
+
+
+def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
+    """The most tokens an output may have: a multiple of its source's, and ten more."""
+    return (source_lengths * max_ratio).long() + 10
+
+
+def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
+    return {
+        "source_language": guess_language([pair.source for pair in pairs]),
+        "target_language": guess_language([pair.target for pair in pairs]),
+    }

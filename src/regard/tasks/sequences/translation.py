@@ -1,0 +1,323 @@
+"""Translation: what sentence pairs mean to a sequence-to-sequence model."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import ClassVar, Literal
+
+from regard.config import JsonValue
+from regard.errors import DataError, SettingError
+from regard.metrics import bleu
+from regard.tasks.held_out import Parts, evenly, hold_out_by_hash, valid_share
+from regard.tasks.sequences.encoded import EncodedSequences, StoredPairs
+from regard.tasks.sequences.sequence_task import SequenceTask
+from regard.tasks.sequences.translations import Translations
+from regard.tasks.settings.recipe import DataConfig, Recipe
+from regard.tasks.streaming import Chunk, Shard, StreamedTask
+from regard.text import (
+    BadLines,
+    DataReport,
+    Line,
+    Pair,
+    PairLayout,
+    PairTokenizer,
+    Sequences,
+    check_pairs,
+    normalize,
+    read_pairs,
+)
+from regard.text.corpus import MappedArrays, encode_pairs
+from regard.text.reading.lines import readable
+from regard.text.reading.pairs import merged, pairs_of_lines
+from regard.text.reading.records import value_at
+from regard.text.reading.tables import Field
+
+__all__ = ["TranslationTask", "text_of"]
+
+# Latin marks end a sentence only before a space: not in 3.14.
+_SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
+
+
+class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
+    """A sentence for a sentence.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> pair = Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")
+        >>> recipe = recipe_from_table({"tokenizer": {"type": "words"}})
+        >>> task = TranslationTask.learn(recipe, [pair])
+        >>> batch = task.collate(task.encode([pair], training=True)).padded
+        >>> batch.source.shape, batch.labels.shape
+        (torch.Size([1, 5]), torch.Size([1, 4]))
+        >>> task.tokenizer.target.decode(batch.labels[0].tolist())
+        'I love China'
+    """
+
+    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}
+    held_out: ClassVar[Literal["hash", "end"]] = "hash"
+    stored_as: ClassVar[tuple[str, ...]] = ("source", "target")
+    numbered: ClassVar[tuple[str, ...]] = ()
+    data: DataConfig
+
+    @classmethod
+    def read(
+        cls,
+        recipe: Recipe,
+        split: str,
+        *,
+        bad_lines: BadLines | None = None,
+        merge: bool = True,
+    ) -> list[Pair]:
+        if recipe.uses_phrasebook:
+            from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
+
+            parts = recipe.phrasebook_splits if split == "train" else (split,)
+            found = (phrase for part in parts for phrase in phrases(part))  # type: ignore[arg-type]
+            return [
+                Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
+                for number, phrase in enumerate(found, 1)
+            ]
+        layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
+        files = cls.shards(recipe, split)
+        pairs = [
+            pair
+            for source, target in files
+            for pair in read_pairs(
+                source,
+                target,
+                layout=layout,
+                on_bad_line=recipe.settings(DataConfig).on_bad_line,
+                bad_lines=bad_lines,
+            )
+        ]
+        return merged(pairs) if merge and len(files) > 1 else pairs
+
+    @classmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
+        """The pairs to train on, to validate on and to test on.
+
+        Held-out pairs are spread evenly over the text, and no training pair shares a side with
+        them. Those to test on with one source are one.
+        """
+        pairs, test = cls.read(recipe, "train", bad_lines=bad_lines, merge=False), list[Pair]()
+        if not pairs:
+            raise DataError("data.train must name the training text; got nothing.")
+        if recipe.holds_out_test:
+            rest, test = hold_out_by_hash(pairs, attrgetter("source"))
+            pairs = _different(cls.drop_overlap(rest, test), pairs)
+        test = merged(test)
+        if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
+            return Parts(pairs, valid, test)
+        held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
+        return Parts(_different(cls.drop_overlap(pairs, held_out), pairs), held_out, test)
+
+    @classmethod
+    def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
+        named = recipe.sharded(split)
+        if len(named) > 2:
+            raise SettingError(
+                f"data.{split} must be one file of pairs, or a source and a target file; got "
+                f"{len(named)} files. Name more by their folder, or by a pattern: shards/*.tsv."
+            )
+        if len(named) < 2:
+            return [(file, None) for files in named for file in files]
+        sources, targets = named
+        if len(sources) != len(targets):
+            raise SettingError(
+                f"data.{split} must name as many files of sources as of targets; got "
+                f"{len(sources)} and {len(targets)}."
+            )
+        return list(zip(sources, targets, strict=True))
+
+    @classmethod
+    def of_chunk(
+        cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
+    ) -> list[Pair]:
+        data = recipe.settings(DataConfig)
+        return list(
+            pairs_of_lines(
+                chunk.decoded(),
+                chunk.decoded_targets(),
+                ending=chunk.ending,
+                header=chunk.decoded_header(),
+                layout=PairLayout(columns=data.columns),
+                on_bad_line=data.on_bad_line,
+                bad_lines=bad_lines,
+            )
+        )
+
+    @classmethod
+    def drop_overlap(cls, examples: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
+        """The pairs that share no side with those held out."""
+        sources, targets = {pair.source for pair in held}, {pair.target for pair in held}
+        return [p for p in examples if p.source not in sources and p.target not in targets]
+
+    def to_store(self, examples: Sequence[Pair], *, too_long: BadLines) -> Mapping[str, Sequences]:
+        """The ids of both sides, of pairs that are not too long."""
+        corpus = encode_pairs(
+            examples,
+            self.tokenizer,
+            max_length=self.data.max_length,
+            on_long=self.data.on_long,
+            too_long=too_long,
+        )
+        return {"source": corpus.source, "target": corpus.target}
+
+    def stored(self, arrays: MappedArrays) -> StoredPairs:
+        return StoredPairs(arrays, source_end=self.data.source_end)
+
+    @classmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> DataReport:
+        bad_lines = BadLines()
+        train, valid, test = (
+            cls.read(recipe, split, bad_lines=bad_lines, merge=False)
+            for split in ("train", "valid", "test")
+        )
+        held_out = {"valid": valid, "test": test}
+        return check_pairs(
+            train,
+            held_out={name: pairs for name, pairs in held_out.items() if pairs},
+            tokenizer=tokenizer,
+            bad_lines=bad_lines,
+            examples=examples,
+            progress=progress,
+        )
+
+    @classmethod
+    def baselines(cls, recipe: Recipe, split: str) -> None:
+        """The source itself is what a translation stands beside."""
+
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        return PairLayout(columns=self.data.columns).fields[: 1 + with_answers]
+
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
+        """The sentence that a text is, or that a JSON record has at "source"."""
+        text = record if isinstance(record, str) else record.get("source")
+        if not isinstance(text, str):
+            raise DataError(f"{where}: source must be text; got {text!r}.")
+        return Pair(text, "", (), where)
+
+    def parse_line(self, line: Line, ending: str) -> Pair:
+        layout = PairLayout(columns=self.data.columns)
+        text = text_of(readable(line), line.where, layout=layout, ending=ending)
+        return Pair(text, "", (), line.where)
+
+    def parse_pair(self, line: Line, ending: str) -> Pair:
+        layout = PairLayout(columns=self.data.columns)
+        sides = (_members if ending == ".jsonl" else _columns)(line, layout)
+        source, target = map(normalize, sides)
+        return Pair(source, target, (target,), line.where)
+
+    def parts(self, text: str) -> list[str]:
+        """A text itself, or parts no longer than training allowed, cut at ends of sentences."""
+        longest = self.data.max_length
+        if len(self.tokenizer.source.encode(text)) <= longest:
+            return [text]
+        return [
+            part
+            for sentence in _SENTENCE_END.split(text)
+            for part in self._fitting(sentence, longest)
+        ]
+
+    def describe_reading(self) -> list[str]:
+        return []
+
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair itself: one that is too long is left out."""
+        return pair
+
+    def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
+        language = self.data.target_language
+        texts, references = [one.best.text for one in answers], [one.references for one in examples]
+        return {"bleu": bleu(texts, references, target_language=language).value}
+
+    def _fitting(self, sentence: str, longest: int) -> Iterator[str]:
+        pieces = self.tokenizer.source.pieces(sentence)
+        for first in range(0, len(pieces), longest):
+            last = pieces[min(first + longest, len(pieces)) - 1]
+            part = sentence[pieces[first].start : last.end].strip()
+            if part:
+                yield part
+
+
+def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
+    r"""The text to translate in a line of a file.
+
+    Args:
+        line: The line.
+        where: Its ``file:line``, for messages.
+        layout: Which column or key holds the source.
+        ending: Of the file's name: ``.tsv``, ``.jsonl``; of any other, the line is the text.
+
+    Raises:
+        DataError: There is no such column or key.
+
+    Example:
+        >>> text_of("我爱中国\tI love China.", "a.tsv:1", layout=PairLayout(), ending=".tsv")
+        '我爱中国'
+    """
+    if ending not in (".tsv", ".jsonl") or not line.strip():
+        return line
+    if ending == ".tsv":
+        cells, column = line.split("\t"), layout.fields[0].column
+        assert isinstance(column, int), "names are resolved where there is a header"
+        if len(cells) < column:
+            raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
+        return cells[column - 1]
+    try:
+        text = value_at(json.loads(line), layout.keys[0], "source")
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        raise DataError(f"{where}: expected a JSON object with a text at {layout.keys[0]!r}.")
+    return text
+
+
+def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
+    chosen = tuple(column for column in layout.columns[:2] if isinstance(column, int))
+    cells, columns = line.text.split("\t"), chosen if len(chosen) == 2 else (1, 2)
+    if len(cells) < max(columns):
+        raise DataError(
+            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
+            "To score an output, write its source, a tab and the output."
+        )
+    return cells[columns[0] - 1], cells[columns[1] - 1]
+
+
+def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
+    try:
+        record = json.loads(line.text)
+        source, target = (value_at(record, key) for key in layout.keys)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        source = target = None
+    if not isinstance(source, str) or not isinstance(target, str):
+        raise DataError(
+            "{}: expected a JSON object with texts at {!r} and {!r}.".format(
+                line.where, *layout.keys
+            )
+        )
+    return source, target
+
+
+def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
+    """Training pairs without those held out."""
+    if not rest:
+        kinds = len({pair.target for pair in pairs})
+        raise DataError(
+            "data.train must hold different sentences; got the same ones throughout: "
+            f"{kinds:,} targets for {len(pairs):,} sources, such as {pairs[0].target[:20]!r}. "
+            "If those are labels, take a recipe of classification: `regard recipes`."
+        )
+    return rest

@@ -1,0 +1,1 @@
+"""Recipes: their tables, and how they are read."""

@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import DataError, SettingError
+from regard.tasks import read_parts, recipe_from_table
+from regard.tasks.sequences.sequence_task import states_and_labels
+from regard.tasks.sequences.translation import TranslationTask
+from regard.text import BadLines, Corpus, Pair, Sequences, collate
+
+TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def lines(name, *rows):
+        (tmp_path / name).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+    lines("pairs.tsv", *(f"s{n}\tt{n}" for n in range(100)))
+    lines("valid.tsv", "a\tb", "c\td", "a\te")
+    lines("bad.tsv", "a\tb", "no tab", "c\td")
+    lines("swapped.tsv", "b\ta\tx", "d\tc\ty")
+    lines("long.tsv", "a b c d e f g\tb", "c\td")
+    lines("side.zh", "我", "你")
+    lines("side.en", "I", "you")
+    return tmp_path
+
+
+def recipe(folder, **data):
+    table = {"data": data, "tokenizer": {"type": "words"}, "model": TINY}
+    return recipe_from_table(table, folder=folder)
+
+
+def read_split(recipe, split, *, merge=False, bad_lines=None):
+    return TranslationTask.read(recipe, split, merge=merge, bad_lines=bad_lines)
+
+
+def read_training(recipe):
+    parts = read_parts(recipe)
+    return parts.train, parts.valid
+
+
+def sides(pairs):
+    return [(pair.source, pair.target) for pair in pairs]
+
+
+def test_one_file_of_pairs_or_two_of_lines(folder):
+    assert sides(read_split(recipe(folder, train="valid.tsv"), "train")) == [
+        ("a", "b"),
+        ("c", "d"),
+        ("a", "e"),
+    ]
+    both = recipe(folder, train=["side.zh", "side.en"])
+    assert sides(read_split(both, "train")) == [("我", "I"), ("你", "you")]
+    assert read_split(both, "valid") == []
+
+
+def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):
+    with (folder / "pairs.tsv").open("a", encoding="utf-8") as file:
+        file.write("s0\tother\nother\tt50\nthird\tt51\n")
+    train, valid = read_training(recipe(folder, train="pairs.tsv"))
+    assert sides(valid) == [("s0", "t0"), ("s51", "t51")]
+    assert ("s0", "other") not in sides(train)
+    assert ("third", "t51") not in sides(train)
+    assert ("other", "t50") in sides(train)
+    assert len(train) == 99
+    sources, targets = {pair.source for pair in valid}, {pair.target for pair in valid}
+    assert not any(pair.source in sources or pair.target in targets for pair in train)
+
+
+def test_a_validation_file_is_taken_as_it_is(folder):
+    train, valid = read_training(recipe(folder, train="pairs.tsv", valid="valid.tsv"))
+    assert len(train) == 100
+    assert len(valid) == 2
+
+
+def test_text_that_cannot_be_used_is_named(folder):
+    with pytest.raises(DataError, match=r"data.train must name the training text; got nothing"):
+        read_training(recipe(folder))
+    with pytest.raises(DataError, match=r"at least 10 pairs where data.valid is not set; got 3"):
+        read_training(recipe(folder, train="valid.tsv"))
+    (folder / "same.tsv").write_text("a\tb\n" * 20, encoding="utf-8")
+    with pytest.raises(DataError, match=r"data.train must hold different sentences"):
+        read_training(recipe(folder, train="same.tsv"))
+    (folder / "labels.tsv").write_text("".join(f"text {n}\t{n % 2}\n" for n in range(99)))
+    with pytest.raises(DataError, match=r"2 targets for 99 sources, such as .* classification"):
+        read_training(recipe(folder, train="labels.tsv", test="held out"))
+
+
+def test_bad_lines_are_refused_or_left_out(folder):
+    with pytest.raises(DataError, match=r"bad.tsv:2"):
+        read_split(recipe(folder, train="bad.tsv"), "train")
+    bad = BadLines()
+    pairs = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
+    assert sides(pairs) == [("a", "b"), ("c", "d")]
+    assert bad.total == 1
+
+
+def test_one_vocabulary_or_two(folder):
+    pairs = [Pair("a b", "c", ("c",), "x:1"), Pair("a", "d e f", ("d e f",), "x:2")]
+    shared = TranslationTask.learn(recipe(folder), pairs).tokenizer
+    table = {"tokenizer": {"type": "words", "shared": False}, "model": TINY}
+    separate_recipe = recipe_from_table(table)
+    separate = TranslationTask.learn(separate_recipe, pairs).tokenizer
+    assert shared.is_shared
+    assert not separate.is_shared
+    model = TranslationTask(separate_recipe, separate).build_model()
+    assert len(model.source_embedding.weight) == separate.source.vocab_size
+    assert len(model.target_embedding.weight) == separate.target.vocab_size
+    assert separate.source.vocab_size < separate.target.vocab_size < shared.source.vocab_size
+
+
+def test_learned_positions_must_reach_the_longest_sentence(folder):
+    table = {"data": {"max_length": 50}, "model": {"positions": "learned", "max_length": 50}}
+    table["model"] |= {"model_dim": 8, "num_heads": 2, "ffn_dim": 8}
+    tokenizer = TranslationTask.learn(recipe(folder), [Pair("a", "b", ("b",), "x:1")]).tokenizer
+    with pytest.raises(SettingError, match=r"model.max_length must be above data.max_length = 50"):
+        TranslationTask(recipe_from_table(table), tokenizer).build_model()
+    table["model"]["max_length"] = 51
+    TranslationTask(recipe_from_table(table), tokenizer).build_model()
+
+
+class Echo(nn.Module):
+    """States that say which token was read."""
+
+    def forward(self, source, lengths, target, target_lengths):
+        return target[..., None].float(), torch.tensor(7.0)
+
+
+def test_only_real_tokens_are_learned_from():
+    corpus = Corpus(Sequences.of([[7], [8, 9], [6]]), Sequences.of([[5, 6], [4], []]))
+    batch = collate(corpus, np.array([0, 1, 2]))
+    states, labels, auxiliary = states_and_labels(Echo(), batch)
+    assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
+    assert labels.tolist() == [5, 6, 3, 4, 3, 3]
+    assert auxiliary == 7
