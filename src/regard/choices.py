@@ -27,5 +27,5 @@ def check_choice(name: str, value: object, choices: object) -> None:
 def nearest(value: str, names: Iterable[str]) -> str | None:
     """The most similar of ``names``, in whatever case, or None if nothing is close."""
     folded = {name.casefold(): name for name in names}
-    found = get_close_matches(value.casefold(), list(folded), n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    matches = get_close_matches(value.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None

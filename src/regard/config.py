@@ -144,7 +144,7 @@ def build(
     table: Mapping[str, object],
     *,
     where: str,
-    beside: Sequence[str] = (),
+    other_keys: Sequence[str] = (),
 ) -> ConfigT:
     """Make the dataclass ``config`` of a table; a SettingError names the nearest key."""
     hints, retired = hints_of(config), retired_settings(config, table)
@@ -158,7 +158,7 @@ def build(
         if key in _retired(config):
             continue
         if key not in hints:
-            raise SettingError(_unknown(where, key, [*hints, *beside]))
+            raise SettingError(_unknown(where, key, [*hints, *other_keys]))
         values[key] = checked(f"{where}.{key}", value, hints[key])
     try:
         return config(**values)

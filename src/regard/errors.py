@@ -19,7 +19,7 @@ _CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}\u200e\u200f\u202a-\u202e\u2066-\u20
 def printable(text: str, *, is_data: bool = False) -> str:
     """Spell control characters as JSON does; marks of direction stay in data, as in Arabic."""
     control = _CONTROL if is_data else _CONTROL_OR_MARK
-    return control.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return control.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def excerpt(value: object) -> str:

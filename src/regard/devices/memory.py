@@ -16,7 +16,7 @@ from regard.errors import OutOfMemory, RegardError
 T = TypeVar("T")
 
 # What torch's allocators say on devices that have no error of their own for it.
-_SAID = ("out of memory", "can't allocate memory", "not enough memory")
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -31,15 +31,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(said in text for said in _SAID)
+    return isinstance(error, RuntimeError) and any(message in text for message in _OUT_OF_MEMORY)
 
 
 @contextmanager
-def describing_out_of_memory(told: Callable[[], str]) -> Iterator[None]:
+def describing_out_of_memory(message: Callable[[], str]) -> Iterator[None]:
     """Where memory does not do inside the block, that is said, and what would help.
 
     Args:
-        told: The message: what must fit, what did not, and the cure.
+        message: What must fit, what did not, and the cure.
 
     Raises:
         OutOfMemory: Memory did not do.
@@ -57,17 +57,17 @@ def describing_out_of_memory(told: Callable[[], str]) -> Iterator[None]:
         if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
         # The frames that hold the batch and its states are let go with the error.
-        raise OutOfMemory(told()) from error.with_traceback(None)
+        raise OutOfMemory(message()) from error.with_traceback(None)
 
 
 def in_halves(
-    work: Callable[[Sequence[T]], None], things: Sequence[T], device: torch.device
+    work: Callable[[Sequence[T]], None], items: Sequence[T], device: torch.device
 ) -> None:
     """Work on things together; where memory does not do, on their halves, down to single ones.
 
     Args:
         work: What is done with some of them; it leaves nothing behind if memory does not do.
-        things: One or more.
+        items: One or more.
         device: Where it is done.
 
     Raises:
@@ -83,23 +83,23 @@ def in_halves(
         3
         4 5
     """
-    if _fits(work, things):
+    if _fits(work, items):
         return
-    if len(things) == 1:
+    if len(items) == 1:
         raise OutOfMemory(
             f"a text must fit into the memory of {describe_device(device)} to be answered; got one "
             "that does not, by itself. Take a device with more: --device cpu."
         )
     free_memory(device)
-    half = -(-len(things) // 2)
-    for part in (things[:half], things[half:]):
+    half = -(-len(items) // 2)
+    for part in (items[:half], items[half:]):
         in_halves(work, part, device)
 
 
-def _fits(work: Callable[[Sequence[T]], None], things: Sequence[T]) -> bool:
+def _fits(work: Callable[[Sequence[T]], None], items: Sequence[T]) -> bool:
     """Whether the work was done; what it held on to is let go if not."""
     try:
-        work(things)
+        work(items)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise

@@ -203,10 +203,10 @@ def _reader_of(model: nn.Module) -> nn.Module | None:
 def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
     """Further inputs of the reader, for each row."""
     recipe = predictor.recipe
-    is_beside = TASKS[recipe.task].beside
-    if is_beside and pair_model(recipe).reads_features:
+    reads_pairs = TASKS[recipe.task].beside
+    if reads_pairs and pair_model(recipe).reads_features:
         yield "features", Axes(("length", len(FEATURES)))
-    asks = is_beside or getattr(recipe.data, "next_sentence", False)
+    asks = reads_pairs or getattr(recipe.data, "next_sentence", False)
     if asks and getattr(recipe.model, "num_segments", 0) > 1:
         yield "segments", Axes(("length",), torch.int64)
     if reads_parts(recipe):
@@ -291,11 +291,11 @@ class TorchProgram(ExportForm):
     purpose = "a folder with a program of torch.export (.pt2), which needs torch alone"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        given = ", ".join(
+        arguments = ", ".join(
             f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
             for axes in head_graph(predictor).inputs.values()
         )
-        return program(_CALL.format(given=given), needs="torch")
+        return program(_CALL.format(given=arguments), needs="torch")
 
     def refuse(self, predictor: Predictor) -> str | None:
         return refuse_head(predictor)

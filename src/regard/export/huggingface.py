@@ -125,13 +125,13 @@ _TIES = (
 
 def _card(held: Held, run: Run, readme: str) -> str:
     """The page, with what the hub of Hugging Face reads before it and a script behind it."""
-    facts = [
+    lines = [
         "library_name: transformers",
         f"pipeline_tag: {held.pipeline}",
         "tags: [regard]",
         *(f"{name}: [{', '.join(values)}]" for name, values in _languages(run) if values),
     ]
-    front, has_tokenizer = "\n".join(["---", *facts, "---"]), _has_tokenizers(held)
+    front, has_tokenizer = "\n".join(["---", *lines, "---"]), _has_tokenizers(held)
     parts = [front, readme.rstrip(), _script(held) if has_tokenizer else _without_tokenizer(held)]
     ties = [_TIES] if has_tokenizer and any(map(has_ties, held.tokenizers.values())) else []
     return "\n\n".join([*parts, *held.notes, *ties]) + "\n"

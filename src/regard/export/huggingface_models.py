@@ -315,17 +315,17 @@ class Translators(Shape):
         """Why no layout holds its tables, and the norm of what comes out of them."""
         config = model.config
         layout = _TRANSLATORS.get((config.norm, config.positions, config.embedding_norm))
-        beside = f"with norm {config.norm!r} and {config.positions} positions"
+        settings = f"with norm {config.norm!r} and {config.positions} positions"
         if layout is None:
             normed = str(config.embedding_norm).lower()
-            return f"model.embedding_norm is {normed}, which none of the {_WHOSE} is {beside}"
+            return f"model.embedding_norm is {normed}, which none of the {_WHOSE} is {settings}"
         if layout == "marian":
             return None
         if not predictor.tokenizer.is_shared:
-            return f"tokenizer.shared is false, and {_WHOSE} have one vocabulary {beside}"
+            return f"tokenizer.shared is false, and {_WHOSE} have one vocabulary {settings}"
         if config.tie_embeddings != "all":
             tied = config.tie_embeddings
-            return f"model.tie_embeddings is {tied!r}, and {_WHOSE} have one table {beside}"
+            return f"model.tie_embeddings is {tied!r}, and {_WHOSE} have one table {settings}"
         return None
 
     def hold(self, predictor: Predictor) -> Held:

@@ -179,9 +179,9 @@ def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:
     """Pairs of pieces that make a third, as sentencepiece merges them: the best score first."""
     scores = tokenizer.scores
     for piece in sorted(scores, key=lambda each: -scores[each]):
-        for place in range(1, len(piece)):
-            if piece[:place] in scores and piece[place:] in scores:
-                yield piece[:place], piece[place:]
+        for end in range(1, len(piece)):
+            if piece[:end] in scores and piece[end:] in scores:
+                yield piece[:end], piece[end:]
 
 
 def _normed() -> list[JsonValue]:

@@ -10,14 +10,14 @@ from regard.tasks import AnyTask, OnePassTask
 from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import Line
 from regard.text.reading.records import record_in
-from regard.text.reading.sources import listed, plain
+from regard.text.reading.sources import items_of, plain
 
 
 def records_in(records: object) -> Sequence[object]:
     """One record or several as a sequence: of an array or a data frame its rows."""
     if isinstance(records, str | Path | Mapping | int | float):
         return [records]
-    return records if isinstance(records, list | tuple) else listed(records)
+    return records if isinstance(records, list | tuple) else items_of(records)
 
 
 def request_of(task: AnyTask, record: str | Mapping[str, JsonValue], where: str) -> object:

@@ -98,7 +98,7 @@ class PatchEmbedding(nn.Module):
 FILTER_WIDTHS = (2, 3, 4, 5)
 
 
-def check_given(parts: Tensor | None, kind: str) -> None:
+def check_parts(parts: Tensor | None, kind: str) -> None:
     """Raise SettingError unless parts are given where words are read from them, and only there."""
     if (parts is None) != (kind == "none"):
         raise SettingError(
@@ -128,7 +128,7 @@ class PartsConvolution(nn.Module):
     def __init__(self, embed_dim: int, output_dim: int) -> None:
         super().__init__()
         share, rest = divmod(output_dim, len(FILTER_WIDTHS))
-        shares = [share + (place < rest) for place in range(len(FILTER_WIDTHS))]
+        shares = [share + (index < rest) for index in range(len(FILTER_WIDTHS))]
         self.filters = nn.ModuleDict(
             {
                 str(width): nn.Conv1d(embed_dim, count, width)
@@ -205,8 +205,8 @@ class PartsEmbedding(nn.Module):
         words = parts.flatten(0, 1)
         if torch.compiler.is_exporting():  # how many differ is no size of a graph
             return self._read(words).view(*parts.shape[:2], -1)
-        rows, places = torch.unique(words, dim=0, return_inverse=True)
-        return self._read(rows)[places].view(*parts.shape[:2], -1)
+        rows, inverse = torch.unique(words, dim=0, return_inverse=True)
+        return self._read(rows)[inverse].view(*parts.shape[:2], -1)
 
     def _read(self, rows: Int[Tensor, "R L"]) -> Float[Tensor, "R W"]:
         is_real = rows > 0

@@ -163,12 +163,12 @@ def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, 
             f"got {layer.num_key_heads}, {layer.num_heads}."
         )
     parts = {"weight": _weights(peers), "bias": _thirds(peers.get("in_proj_bias"))}
-    for name, which in PROJECTIONS.items():
+    for name, indices in PROJECTIONS.items():
         if getattr(layer, name, None) is None:
             continue
         for kind, tensors in parts.items():
             if tensors is not None:
-                state_dict[f"{prefix}{name}.{kind}"] = _join(name, [tensors[i] for i in which])
+                state_dict[f"{prefix}{name}.{kind}"] = _join(name, [tensors[i] for i in indices])
     for kind in ("weight", "bias"):
         if (theirs := f"{prefix}out_proj.{kind}") in state_dict:
             state_dict[f"{prefix}output.{kind}"] = state_dict.pop(theirs)

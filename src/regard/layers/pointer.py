@@ -78,8 +78,8 @@ class Pointer(nn.Module):
             readout_dim: C.
             of_vocabulary: From readouts to the vocabulary's logits.
         """
-        places = (states.shape[-1] - readout_dim - 1) // 2
-        readout, gate, weights, ids = torch.split(states, [readout_dim, 1, places, places], dim=-1)
+        width = (states.shape[-1] - readout_dim - 1) // 2
+        readout, gate, weights, ids = torch.split(states, [readout_dim, 1, width, width], dim=-1)
         logits, ids = of_vocabulary(readout).to(states.dtype), ids.long()
         nothing = torch.zeros_like(logits)
         copied = nothing.scatter_add(-1, ids, weights).gather(-1, ids)

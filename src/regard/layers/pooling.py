@@ -111,9 +111,9 @@ class Structured(nn.Module):
     ) -> Float[Tensor, " B"]:
         """``‖A Aᵀ − I‖²``, Frobenius, of each text: equation 8, small where hops differ."""
         queries, keys = self._queries_and_keys(states)
-        looks = weights(queries, keys, score=Dot(), mask=visible(lengths)).squeeze(2)  # (B, R, M)
-        one = torch.eye(len(self.queries), dtype=looks.dtype, device=looks.device)
-        return (looks @ looks.mT - one).square().sum((1, 2))
+        A = weights(queries, keys, score=Dot(), mask=visible(lengths)).squeeze(2)  # (B, R, M)
+        one = torch.eye(len(self.queries), dtype=A.dtype, device=A.device)
+        return (A @ A.mT - one).square().sum((1, 2))
 
     def _queries_and_keys(
         self, states: Tensor
@@ -137,7 +137,7 @@ class StateQuery(nn.Module):
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches their mean."""
         query = self.mean(states, lengths)
-        return _look(self.look, query, states, lengths)
+        return _attend(self.look, query, states, lengths)
 
 
 class AspectQuery(nn.Module):
@@ -156,7 +156,7 @@ class AspectQuery(nn.Module):
         aspects: Int[Tensor, " B"],
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches its text's aspect."""
-        return _look(self.look, self.queries[aspects], states, lengths)
+        return _attend(self.look, self.queries[aspects], states, lengths)
 
 
 POOLINGS: dict[str, Callable[..., nn.Module]] = {
@@ -221,9 +221,9 @@ class Pooling(nn.Module):
             SettingError: Aspects are missing where they are the query, or given where they are not.
         """
         if (aspects is None) == (self.name == "aspect"):
-            given = "none" if aspects is None else "some"
+            received = "none" if aspects is None else "some"
             raise SettingError(
-                f"aspects must be given with pooling 'aspect' alone; got {given} "
+                f"aspects must be given with pooling 'aspect' alone; got {received} "
                 f"with {self.name!r}."
             )
         pooled: Tensor = self.pool(states, lengths, *(() if aspects is None else (aspects,)))
@@ -238,9 +238,9 @@ class Pooling(nn.Module):
         return self.pool.penalty(states, lengths)
 
 
-def _look(look: AdditiveAttention, query: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
+def _attend(attention: AdditiveAttention, query: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
     with at("cross", 0):
-        pooled: Tensor = look(query, look.prepare(states), states, mask=visible(lengths))
+        pooled: Tensor = attention(query, attention.prepare(states), states, mask=visible(lengths))
     return pooled
 
 

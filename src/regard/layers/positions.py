@@ -86,12 +86,12 @@ class SinusoidalPositions(nn.Module):
         is_known = not torch.compiler.is_exporting() and _end(first, N) <= self.table.shape[0]
         if isinstance(first, int) and is_known:
             return states + self.table[first : first + N].to(states.dtype)
-        places = _places(first, N, states.device)
+        positions = _positions(first, N, states.device)
         if is_known:
-            rows = self.table[places]
+            rows = self.table[positions]
         else:
-            flat = sinusoidal(places.flatten(), self.table.shape[1])
-            rows = flat.view(*places.shape, -1)
+            flat = sinusoidal(positions.flatten(), self.table.shape[1])
+            rows = flat.view(*positions.shape, -1)
         return states + rows.to(states.dtype)
 
 
@@ -141,7 +141,7 @@ class LearnedPositions(nn.Module):
             )
         if not isinstance(first, Tensor):
             return states + self.table[first : first + N].to(states.dtype)
-        return states + self.table[_places(first, N, states.device)].to(states.dtype)
+        return states + self.table[_positions(first, N, states.device)].to(states.dtype)
 
 
 def added_positions(
@@ -163,7 +163,7 @@ def _end(first: int | Tensor, count: int) -> int:
     return count + (int(first.max()) if isinstance(first, Tensor) else first)
 
 
-def _places(first: int | Tensor, count: int, device: torch.device) -> Tensor:
+def _positions(first: int | Tensor, count: int, device: torch.device) -> Tensor:
     """The positions of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
     ahead = torch.arange(count, device=device)
     return (first[:, None] + ahead).clamp(min=0) if isinstance(first, Tensor) else ahead + first
@@ -263,8 +263,8 @@ class RotaryPositions(nn.Module):
         if is_known and dtype == torch.float32:
             rows = self.table[first:last].view(dtype)
         else:
-            places = torch.arange(first, last, device=device)
-            rows = sinusoidal(places, self.head_dim, base=self.base, dtype=dtype)
+            positions = torch.arange(first, last, device=device)
+            rows = sinusoidal(positions, self.head_dim, base=self.base, dtype=dtype)
         return rows[:, ::2], rows[:, 1::2]
 
 

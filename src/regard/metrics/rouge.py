@@ -171,8 +171,8 @@ def _mean(
 ) -> MetricScore:
     signature, mean, margin = signature_of(references), None, None
     if resamples:
-        places = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
-        mean, margin = interval(np.asarray(values)[places].mean(axis=1))
+        indices = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
+        mean, margin = interval(np.asarray(values)[indices].mean(axis=1))
         signature = f"{signature}|bs:{resamples}|seed:{SEED}"
     value = float(np.mean(values))
     return MetricScore(name=name, value=value, signature=signature, mean=mean, margin=margin)

@@ -102,11 +102,11 @@ def answers(references: References) -> list[tuple[str, ...]]:
         >>> answers(["Hi.", ["Run!", "Run."]])
         [('Hi.',), ('Run!', 'Run.')]
     """
-    listed = [(one,) if isinstance(one, str) else tuple(one) for one in references]
-    for index, one in enumerate(listed):
+    rows = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    for index, one in enumerate(rows):
         if not one:
             raise DataError(f"references[{index}] must hold at least one answer; got none.")
-    return listed
+    return rows
 
 
 def num_references(references: References) -> str:
@@ -117,15 +117,15 @@ def num_references(references: References) -> str:
 
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
     """Transpose references for sacrebleu, which takes None where a sentence has no more."""
-    listed = answers(references)
-    if len(listed) != len(hypotheses):
+    rows = answers(references)
+    if len(rows) != len(hypotheses):
         raise DataError(
-            f"references must have one entry per output; got {len(listed)} for "
+            f"references must have one entry per output; got {len(rows)} for "
             f"{len(hypotheses)} outputs."
         )
-    if not listed:
+    if not rows:
         raise DataError("hypotheses must hold at least one output; got none.")
-    return [list(stream) for stream in zip_longest(*listed)]
+    return [list(stream) for stream in zip_longest(*rows)]
 
 
 # Numbers sacrebleu may hold at once for a metric. It makes (draws, sentences, 18) of four bytes for

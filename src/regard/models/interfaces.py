@@ -322,8 +322,8 @@ class SourceMemory:
 
     def select(self, rows: Int[Tensor, " K"]) -> "SourceMemory":
         """The memory of these rows, in this order."""
-        kept = self.lengths[rows]
-        return SourceMemory(self.keys[rows], self.values[rows], kept, lengths_mask(kept))
+        lengths = self.lengths[rows]
+        return SourceMemory(self.keys[rows], self.values[rows], lengths, lengths_mask(lengths))
 
     @property
     def places(self) -> Float[Tensor, " S"]:

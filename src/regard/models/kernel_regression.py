@@ -95,17 +95,17 @@ class KernelRegression(nn.Module):
         guesses: Tensor = self(places, places, seen, mask=others)
         return guesses
 
-    def _scaled(self, places: Tensor) -> Tensor:
-        if not isinstance(places, Tensor):
+    def _scaled(self, inputs: Tensor) -> Tensor:
+        if not isinstance(inputs, Tensor):
             raise ShapeError(
-                f"places must be tensors; got {type(places).__name__}. Use torch.as_tensor, or "
+                f"places must be tensors; got {type(inputs).__name__}. Use torch.as_tensor, or "
                 "regard.models.KernelRegressor, which takes arrays."
             )
-        if places.shape[-1] != self.dim:
+        if inputs.shape[-1] != self.dim:
             raise ShapeError(
-                f"places must have dim={self.dim} dimensions; got {tuple(places.shape)}."
+                f"places must have dim={self.dim} dimensions; got {tuple(inputs.shape)}."
             )
-        return places * self.w.to(places.dtype)
+        return inputs * self.w.to(inputs.dtype)
 
     def _score(self, query: Tensor) -> Score:
         """The kernel of width one, whose parameter is of the query's dtype."""
@@ -120,8 +120,8 @@ def _in_order(
     reach: float,
 ) -> Float[Tensor, "N E"]:
     """One-dimensional estimate over sorted places, without keys that rounding would lose."""
-    order, places = query[:, 0].argsort(), key[:, 0].argsort()
-    key, value = key[places], value[places]
+    order, key_order = query[:, 0].argsort(), key[:, 0].argsort()
+    key, value = key[key_order], value[key_order]
     answers = []
     for part in torch.split(query[order], _PART):
         ends, line = part.detach()[:, 0], key.detach()[:, 0]

@@ -79,18 +79,18 @@ class KernelRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: X has other inputs, or numbers that are not finite.
         """
         check_is_fitted(self)
-        asked = np.array(validate_data(self, X, dtype=np.float64, reset=False))
-        guesses = self._guess(self._model(self.bandwidth_), torch.from_numpy(asked)).numpy()
+        inputs = np.array(validate_data(self, X, dtype=np.float64, reset=False))
+        guesses = self._guess(self._model(self.bandwidth_), torch.from_numpy(inputs)).numpy()
         return guesses[:, 0] if self.is_flat_ else guesses
 
     def _model(self, bandwidth: float) -> KernelRegression:
         config = KernelRegressionConfig(kernel=self.kernel, bandwidth=float(bandwidth))  # type: ignore[arg-type]
         return KernelRegression(config, dim=self.places_.shape[1]).double()
 
-    def _guess(self, model: KernelRegression, asked: torch.Tensor) -> torch.Tensor:
+    def _guess(self, model: KernelRegression, inputs: torch.Tensor) -> torch.Tensor:
         """The guesses, the mean where no training point is in reach."""
-        beside = torch.cat([self.seen_, torch.ones_like(self.seen_[:, :1])], dim=1)
-        *guesses, reached = model(asked, self.places_, beside).split(1, dim=1)
+        with_ones = torch.cat([self.seen_, torch.ones_like(self.seen_[:, :1])], dim=1)
+        *guesses, reached = model(inputs, self.places_, with_ones).split(1, dim=1)
         return torch.where(reached > 0, torch.cat(guesses, dim=1), self.seen_.mean(0))
 
     @torch.no_grad()

@@ -286,13 +286,13 @@ class MemoryNetwork(nn.Module):
         """
         mask = visible(counts)
         u = self.dropout(self._read(question, self.match))
-        places = self._places_of(sentences, counts)
-        memory = self._memory(sentences, self.match, self.match_order[places])
-        values = self._memory(sentences, self.mix, self.mix_order[places])
+        positions = self._positions(sentences, counts)
+        memory = self._memory(sentences, self.match, self.match_order[positions])
+        values = self._memory(sentences, self.mix, self.mix_order[positions])
         bias = None
         if self.overlap is not None and overlap is not None:
-            asked = u[:, None].expand(-1, sentences.shape[1], -1)
-            bias = self.overlap(torch.cat([_with_neighbours(overlap), asked], -1)).mT
+            query = u[:, None].expand(-1, sentences.shape[1], -1)
+            bias = self.overlap(torch.cat([_with_neighbours(overlap), query], -1)).mT
         for hop in range(self.config.num_hops):
             with at("cross", hop):
                 context = attend(u[:, None], memory, values, score=Dot(), mask=mask, bias=bias)
@@ -303,7 +303,7 @@ class MemoryNetwork(nn.Module):
         padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
         return logits.masked_fill(padding, -torch.inf)
 
-    def _places_of(
+    def _positions(
         self, sentences: Int[Tensor, "B M J"], counts: Int[Tensor, " B"]
     ) -> Int[Tensor, "B M"]:
         """The number of each sentence, from 0; of padding any."""
@@ -312,10 +312,10 @@ class MemoryNetwork(nn.Module):
             raise ShapeError(
                 f"sentences must be at most max_sentences={self.config.max_sentences}; got {M}."
             )
-        places = torch.arange(M, device=sentences.device).expand(B, M)
+        positions = torch.arange(M, device=sentences.device).expand(B, M)
         if self.config.counted_from == "first":
-            return places
-        return (counts[:, None] - 1 - places).clamp(min=0)
+            return positions
+        return (counts[:, None] - 1 - positions).clamp(min=0)
 
     def _memory(self, sentences: Tensor, words: Tensor, order: Tensor) -> Tensor:
         memory: Tensor = self.dropout(self._read(sentences, words) + order)
@@ -325,7 +325,7 @@ class MemoryNetwork(nn.Module):
         """Sums of word vectors: a vector for each row of words."""
         vectors = words[ids] * (ids > 0)[..., None]
         if self.config.encoding == "position":
-            vectors = vectors * _places(ids, words.shape[1])
+            vectors = vectors * _position_weights(ids, words.shape[1])
         total: Tensor = vectors.sum(-2)
         return total
 
@@ -341,7 +341,7 @@ def _table(rows: int, width: int, deviation: float) -> nn.Parameter:
     return nn.Parameter(deviation * torch.randn(rows, width))
 
 
-def _places(ids: Tensor, width: int) -> Tensor:
+def _position_weights(ids: Tensor, width: int) -> Tensor:
     """A weight for each word and number: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
     J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], width
     j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]

@@ -15,7 +15,7 @@ from regard.attention import lengths as visible
 from regard.errors import SettingError
 from regard.layers import Dropout, Packing, RecurrentEncoder, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.embedding import PartsEmbedding, check_given
+from regard.layers.embedding import PartsEmbedding, check_parts
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs.generation import DecoderConfig
@@ -148,7 +148,7 @@ class Encoder(TextReader):
         features: Float[Tensor, "B N F"] | None = None,
     ) -> Float[Tensor, "B N C"]:
         """Inputs of the first layer; arguments and errors are those of ``forward``."""
-        check_given(parts, self.config.parts)
+        check_parts(parts, self.config.parts)
         if features is not None and self.features is None:
             raise SettingError("features must be left out where num_features is 0; got some.")
         states = self.embedding(ids)
@@ -256,7 +256,7 @@ class BagReader(TextReader):
         Raises:
             SettingError: Parts are missing where words are read from them, or not wanted.
         """
-        check_given(parts, self.config.parts)
+        check_parts(parts, self.config.parts)
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = torch.cat([states, self.parts(parts)], dim=-1)

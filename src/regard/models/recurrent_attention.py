@@ -51,14 +51,14 @@ class Soft(nn.Module):
         return AttentionState()
 
     def forward(
-        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
+        self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         if self.shows_weights:
-            weights = look(query, memory.keys, identity(memory.keys), mask=memory.mask)
+            weights = attention(query, memory.keys, identity(memory.keys), mask=memory.mask)
             context = weights.to(memory.values.dtype).unsqueeze(1) @ memory.values
             return AttentionOutput(context.squeeze(1), state.next(), weights=weights)
-        context = look(query, memory.keys, memory.values, mask=memory.mask)
+        context = attention(query, memory.keys, memory.values, mask=memory.mask)
         return AttentionOutput(context, state.next())
 
 
@@ -75,13 +75,13 @@ class Covering(nn.Module):
         return AttentionState(past=memory.keys.new_zeros(memory.keys.shape[:2]))
 
     def forward(
-        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
+        self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         covered = state.past
         assert covered is not None
         keys = memory.keys + covered.unsqueeze(-1) * self.w
-        log_weights = _log_weights(look, query, keys, memory, memory.is_padding)
+        log_weights = _log_weights(attention, query, keys, memory, memory.is_padding)
         context, weights = _mixed(log_weights, memory), log_weights.exp()
         penalty = torch.minimum(weights, covered).sum(-1)
         return AttentionOutput(context, state.next(covered + weights), weights, penalty)
@@ -102,18 +102,18 @@ class Sampled(nn.Module):
         return AttentionState(past=(lots < self.mean_share).to(memory.values.dtype))
 
     def forward(
-        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
+        self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step; its penalty is the entropy, negative, in nats."""
         values = memory.values
         if not self.training:
-            inputs = look.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
-            score = look.score(values.dtype)
+            inputs = attention.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
+            score = attention.score(values.dtype)
             context = attend(*inputs, score=score, mask=memory.mask, weighting=Hard())
             return AttentionOutput(context.squeeze(1), state.next())
         is_mean = state.past
         assert is_mean is not None
-        log_weights = _log_weights(look, query, memory.keys, memory, memory.is_padding)
+        log_weights = _log_weights(attention, query, memory.keys, memory, memory.is_padding)
         weights = log_weights.exp()
         index = draw(weights)
         drawn = values[torch.arange(len(values), device=values.device), index]
@@ -143,16 +143,17 @@ class Near(nn.Module):
         return AttentionState()
 
     def forward(
-        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
+        self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         if not self.is_predictive:
             near = window(self.reach, self.reach, first=state.step) & memory.mask
-            return AttentionOutput(look(query, memory.keys, memory.values, mask=near), state.next())
+            context = attention(query, memory.keys, memory.values, mask=near)
+            return AttentionOutput(context, state.next())
         fraction = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
         distance = memory.places - memory.lengths[:, None] * fraction  # (B, S)
         is_hidden = (distance.abs() > self.reach) | memory.is_padding
-        align = _log_weights(look, query, memory.keys, memory, is_hidden)
+        align = _log_weights(attention, query, memory.keys, memory, is_hidden)
         log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
         return AttentionOutput(_mixed(log_weights, memory), state.next())
 
@@ -174,7 +175,7 @@ class Mixture(nn.Module):
 
     def forward(
         self,
-        look: ScoredAttention | None,
+        attention: ScoredAttention | None,
         query: Tensor,
         memory: SourceMemory,
         state: AttentionState,
@@ -204,10 +205,10 @@ def reinforce(
     # change: Williams (1992); Xu et al. (2015), equation 12, without λ_r. The baseline b_t is the
     # gain of the batch's other sentences for each token left at that step, times the tokens left
     # here: no draw of a sentence's own is in it, so the gradient has no bias.
-    left = is_real.flip(1).cumsum(1).flip(1)
+    tokens_left = is_real.flip(1).cumsum(1).flip(1)
     rewards = (gains * is_real).flip(1).cumsum(1).flip(1)
-    of_others, tokens_of_others = rewards.sum(0) - rewards, left.sum(0) - left
-    baseline = left * of_others / tokens_of_others.clamp_min(1)
+    of_others, tokens_of_others = rewards.sum(0) - rewards, tokens_left.sum(0) - tokens_left
+    baseline = tokens_left * of_others / tokens_of_others.clamp_min(1)
     return -((rewards - baseline).detach() * log_probs * is_real).sum()
 
 
@@ -217,7 +218,7 @@ def draw(weights: Float[Tensor, "B S"]) -> Int[Tensor, " B"]:
 
 
 def _log_weights(
-    look: ScoredAttention,
+    attention: ScoredAttention,
     query: Float[Tensor, "B Q"],
     keys: Float[Tensor, "B S h"],
     memory: SourceMemory,
@@ -225,7 +226,7 @@ def _log_weights(
 ) -> Float[Tensor, "B S"]:
     """The logarithm of a softmax over the places that are not hidden."""
     dtype = memory.values.dtype
-    score, queries = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
+    score, queries = attention.score(dtype), attention.ask(query).to(dtype).unsqueeze(1)
     # As in ``attend``, automatic precision narrows nothing.
     with torch.autocast(queries.device.type, enabled=False):
         scores = score.tile(queries, keys, *score.tensors()).squeeze(1)

@@ -107,8 +107,8 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         layers: tuple[Tensor, ...] = (nothing,) * count
         for column, token in enumerate(cut.aligned.unbind(1)):
             _, after = self._read(token[:, None], layers)
-            is_begun = (column >= cut.padding)[:, None, None]
-            layers = tuple(torch.where(is_begun, *pair) for pair in zip(after, layers, strict=True))
+            is_real = (column >= cut.padding)[:, None, None]
+            layers = tuple(torch.where(is_real, *pair) for pair in zip(after, layers, strict=True))
         return RecurrentLmState(layers, cut.last)
 
     def step(
@@ -132,6 +132,6 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         whole = embedded.to(next(self.recurrence.parameters()).dtype)
         with torch.autocast(whole.device.type, enabled=False):
             out, after = self.recurrence(whole, before)
-        kept = (after,) if isinstance(after, Tensor) else after
+        final = (after,) if isinstance(after, Tensor) else after
         states: Tensor = self.readout(self.dropout(out))
-        return states, tuple(each.transpose(0, 1) for each in kept)
+        return states, tuple(each.transpose(0, 1) for each in final)

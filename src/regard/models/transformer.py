@@ -224,9 +224,9 @@ class Transformer(Seq2Seq[TransformerState]):
     ) -> tuple[Float[Tensor, "*positions C"], Float[Tensor, "*positions C"] | None]:
         """The encoder's states, and what cross-attention mixes if it is something else."""
         if self.config.source_begin:
-            begun = F.pad(source, (1, 0), value=self.begin_id)
-            inside = self._packing(source_lengths + 1, begun.shape[1])
-            states = self._read(begun, lengths(source_lengths + 1), inside)
+            with_begin = F.pad(source, (1, 0), value=self.begin_id)
+            inside = self._packing(source_lengths + 1, with_begin.shape[1])
+            states = self._read(with_begin, lengths(source_lengths + 1), inside)
             states = (states if inside is None else inside.pad(states))[:, 1:]
             states = states if packing is None else packing.pack(states)
         else:
@@ -292,9 +292,9 @@ class Transformer(Seq2Seq[TransformerState]):
         assert self.copying_layer is not None
         with at("cross", self.copying_layer):
             weights: Tensor = self.copying(states, keys, mask=source_mask)
-        seen = torch.cat([states, weights @ keys], dim=-1)
+        with_context = torch.cat([states, weights @ keys], dim=-1)
         ids = source.unsqueeze(1).expand_as(weights)
-        joined: Tensor = self.pointer(states, seen, weights, ids)
+        joined: Tensor = self.pointer(states, with_context, weights, ids)
         return joined
 
 

@@ -166,7 +166,7 @@ def _check_format(path: Path, content: bytes) -> None:
         )
 
 
-def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
+def read_initial_recipe(path: Path, expected: str | None) -> RecipeTable:
     """The recipe that a run was begun with, from its file."""
     try:
         if expected is not None and path.exists():
@@ -201,13 +201,13 @@ def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonVa
 
 def current_recipe(path: Path, card: Card) -> RecipeTable:
     """The recipe of a run as it is now, which is of the task that the card names."""
-    begun = read_begun_recipe(path / RECIPE_FILE, card.get("recipe"))
-    if begun.get("task", card["task"]) != card["task"]:
+    initial = read_initial_recipe(path / RECIPE_FILE, card.get("recipe"))
+    if initial.get("task", card["task"]) != card["task"]:
         raise DamageError(
             f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
-            f"{excerpt(card['task'])}, not {excerpt(begun['task'])}. The run folder is damaged."
+            f"{excerpt(card['task'])}, not {excerpt(initial['task'])}. The run folder is damaged."
         )
-    return recipe_after(begun, card.get("changes", ()))
+    return recipe_after(initial, card.get("changes", ()))
 
 
 def recipe_after(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:

@@ -119,17 +119,17 @@ def remove_folder(path: Path) -> None:
 def tidy(folder: Path) -> None:
     """Clear away what a killed writer left in ``folder``; only for who holds the lock."""
     with explain_refusal(folder):
-        for left in sorted(folder.glob(f"{_REPLACED}*")):
-            original = left.with_name(left.name.removeprefix(_REPLACED))
+        for leftover in sorted(folder.glob(f"{_REPLACED}*")):
+            original = leftover.with_name(leftover.name.removeprefix(_REPLACED))
             if original.exists():
-                shutil.rmtree(left)
+                shutil.rmtree(leftover)
             else:
-                left.rename(original)
-        for left in sorted(folder.glob(f"{_TEMPORARY}*")):
-            if left.is_dir():
-                shutil.rmtree(left)
+                leftover.rename(original)
+        for leftover in sorted(folder.glob(f"{_TEMPORARY}*")):
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
             else:
-                left.unlink()
+                leftover.unlink()
 
 
 def append(path: Path, content: bytes) -> None:

@@ -144,8 +144,8 @@ class Run:
         try:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
-            begun = checksum(content)
-            card = new_card(task, recipe=begun, name=name, text=text, processes=processes)
+            recipe_checksum = checksum(content)
+            card = new_card(task, recipe=recipe_checksum, name=name, text=text, processes=processes)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -179,8 +179,8 @@ class Run:
     def pack(self, bundle: str | Path, *, readme: str) -> None:
         """Write what it takes to use this run, and a README, into a file that ``open`` takes."""
         self._read_model(self.check_finished())
-        listed = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
-        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS)]
+        files = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
+        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*files, CHECKSUMS)]
         with new_file(Path(bundle)) as temporary:
             pack(self.path, temporary, tokenizer=tokenizer, readme=readme)
 

@@ -42,8 +42,8 @@ def boxed(rows: Sequence[Int32[Tensor, "_ _"]]) -> Tensor:
     """Pad matrices of ids, (N, L), on both axes to one tensor, (B, N, L)."""
     longest, most = (max(row.shape[axis] for row in rows) for axis in (0, 1))
     box = torch.full((len(rows), longest, most), PAD_ID)
-    for place, row in enumerate(rows):
-        box[place, : row.shape[0], : row.shape[1]] = row
+    for index, row in enumerate(rows):
+        box[index, : row.shape[0], : row.shape[1]] = row
     return box
 
 

@@ -98,12 +98,12 @@ def check_examples(
     for kind, cases, meaning, is_problem in notes:
         if cases:
             findings.append(Finding(kind, len(cases), meaning, is_problem, tuple(cases[:examples])))
-    places = [one.where for one in train]
+    locations = [one.where for one in train]
     return ExamplesReport(
         unit=unit,
         counts={split: len(part) for split, part in splits.items()},
         labels=dict(labels.most_common()),
-        lengths=lengths_of([one.text for one in train], places) if are_texts else None,
+        lengths=lengths_of([one.text for one in train], locations) if are_texts else None,
         findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
     )
 

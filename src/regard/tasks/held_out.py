@@ -58,8 +58,8 @@ def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequen
             f"got {len(examples)}."
         )
     of_few = min(_MOST_OF_FEW, round(len(examples) * share))
-    wanted = max(1, of_few, min(_MOST, round(len(examples) * _SHARE)))
-    return examples[:: len(examples) // wanted][:wanted]
+    count = max(1, of_few, min(_MOST, round(len(examples) * _SHARE)))
+    return examples[:: len(examples) // count][:count]
 
 
 def hold_out_texts(
@@ -81,7 +81,7 @@ def hold_out_by_hash(
     texts = dict.fromkeys(map(text_of, examples))
     if len(texts) < least:
         return list(examples), []
-    wanted = min(_MOST, max(1, round(len(texts) * _TEST_SHARE)))
-    held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:wanted])
+    count = min(_MOST, max(1, round(len(texts) * _TEST_SHARE)))
+    held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:count])
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]

@@ -196,9 +196,9 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         if cls.without_overlap is not None:
             name, unit = cls.without_overlap
             return hold_out_texts(examples, attrgetter(name), unit=unit, share=share)
-        places = set(evenly(range(len(examples)), unit=cls.unit, share=share))
-        held = [example for place, example in enumerate(examples) if place in places]
-        return [example for place, example in enumerate(examples) if place not in places], held
+        indices = set(evenly(range(len(examples)), unit=cls.unit, share=share))
+        held = [example for index, example in enumerate(examples) if index in indices]
+        return [example for index, example in enumerate(examples) if index not in indices], held
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
@@ -285,7 +285,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         with progress("encoding"):
             encoded = self.encode(train, training=True, too_long=too_long)
         if not encoded:
-            reasons = [message for found in too_long.examples.values() for message in found]
+            reasons = [message for messages in too_long.examples.values() for message in messages]
             cure = reasons[0] if reasons else "Raise data.max_length."
             raise DataError(
                 f"data.train must hold {self.unit} that are not too long; got none. {cure}"
@@ -340,14 +340,14 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             return ()
         whole, losses = score(answer), list[float]()
         for first in range(0, count, _ROWS):
-            places = range(first, min(count, first + _ROWS))
-            batch = self.collate([_without(sample, place) for place in places])
+            indices = range(first, min(count, first + _ROWS))
+            batch = self.collate([_without(sample, index) for index in indices])
             answers = self.predict(model, moved(batch, device_of(model)))
             losses += [whole - score(each) for each in answers]
         return tuple(losses)
 
 
-def _without(sample: Sample, place: int) -> Sample:
+def _without(sample: Sample, index: int) -> Sample:
     """A sample without one of its ids and what belongs to it; with the only id, the sample."""
     count = len(sample["ids"])
     if count == 1:
@@ -355,8 +355,8 @@ def _without(sample: Sample, place: int) -> Sample:
 
     def cut(value: Any) -> Any:
         if isinstance(value, Tensor) and value.ndim and len(value) == count:
-            return torch.cat([value[:place], value[place + 1 :]])
+            return torch.cat([value[:index], value[index + 1 :]])
         is_list = isinstance(value, list) and len(value) == count
-        return [*value[:place], *value[place + 1 :]] if is_list else value
+        return [*value[:index], *value[index + 1 :]] if is_list else value
 
     return {name: cut(value) for name, value in sample.items()}

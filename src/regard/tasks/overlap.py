@@ -136,13 +136,13 @@ class Overlap:
 
     def _closest(self, order: list[str], shared: Iterable[str]) -> float:
         """The most that the shared words of one stretch weigh."""
-        wanted = set(shared)
-        places = [place for place, word in enumerate(order) if word in wanted]
+        targets = set(shared)
+        positions = [position for position, word in enumerate(order) if word in targets]
         best = 0.0
-        for number, first in enumerate(places):
-            near = {order[place] for place in places[number:] if place < first + _CLOSE}
+        for number, first in enumerate(positions):
+            near = {order[position] for position in positions[number:] if position < first + _CLOSE}
             best = max(best, self._weight(near))
-            if near == wanted:
+            if near == targets:
                 break
         return best
 

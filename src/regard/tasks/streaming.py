@@ -75,7 +75,7 @@ class Stored(Sequence[EncodedT]):
 
     def __getitem__(self, index: int | slice) -> EncodedT | list[EncodedT]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
         self.arrays.reading()

@@ -74,17 +74,17 @@ def by_group(
     Groups that begin with numbers are in their order; of others the largest comes first. The first
     column is called like the title unless ``column`` names it.
     """
-    places: dict[str, list[int]] = {}
-    for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
+    members: dict[str, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
 
     def key(group: str) -> tuple[int, str]:
         digits = re.match(r"\d+", group)
-        return (int(digits[0]) if digits else -len(places[group])), group
+        return (int(digits[0]) if digits else -len(members[group])), group
 
     rows: list[tuple[str | int | float, ...]] = []
-    for group in sorted(places, key=key):
-        inside = places[group]
+    for group in sorted(members, key=key):
+        inside = members[group]
         means = (100 * sum(each[i] for i in inside) / len(inside) for each in scores.values())
         rows.append((group, *means, len(inside)))
     return Table(f"by {title}", (column or title, *scores, "count"), tuple(rows))

@@ -95,7 +95,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @classmethod
     def resolved(
-        cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
+        cls, recipe: Recipe, saved: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
         """The recipe with what it leaves open, as the run has it or as the text says: nothing."""
         return recipe

@@ -145,11 +145,11 @@ def length_unit(script: str) -> str:
 
 
 def _summary(pairs: Sequence[Pair], side: str, tokenizer: Tokenizer | None) -> SideSummary:
-    texts, places = [getattr(pair, side) for pair in pairs], [pair.where for pair in pairs]
+    texts, locations = [getattr(pair, side) for pair in pairs], [pair.where for pair in pairs]
     if tokenizer is None:
-        lengths = lengths_of(texts, places)
+        lengths = lengths_of(texts, locations)
     else:
-        lengths = _lengths("tokens", [len(ids) for ids in tokenizer.encode_all(texts)], places)
+        lengths = _lengths("tokens", [len(ids) for ids in tokenizer.encode_all(texts)], locations)
     return SideSummary(
         distinct=len(set(texts)),
         script=side_script(texts),
@@ -158,13 +158,13 @@ def _summary(pairs: Sequence[Pair], side: str, tokenizer: Tokenizer | None) -> S
     )
 
 
-def lengths_of(texts: Sequence[str], places: Sequence[str]) -> Lengths:
+def lengths_of(texts: Sequence[str], locations: Sequence[str]) -> Lengths:
     """Lengths of texts, in words or in characters; ``places`` holds the ``file:line`` of each."""
     sizes = [sum(word != " " for word in split_words(text)) for text in texts]
-    return _lengths(length_unit(side_script(texts)), sizes, places)
+    return _lengths(length_unit(side_script(texts)), sizes, locations)
 
 
-def _lengths(unit: str, sizes: Sequence[int], places: Sequence[str]) -> Lengths:
+def _lengths(unit: str, sizes: Sequence[int], locations: Sequence[str]) -> Lengths:
     longest = int(np.argmax(sizes))
     median, p95 = np.quantile(sizes, [0.5, 0.95], method="inverted_cdf").tolist()
     return Lengths(
@@ -173,7 +173,7 @@ def _lengths(unit: str, sizes: Sequence[int], places: Sequence[str]) -> Lengths:
         median=int(median),
         p95=int(p95),
         longest=sizes[longest],
-        longest_where=places[longest],
+        longest_where=locations[longest],
     )
 
 

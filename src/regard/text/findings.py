@@ -126,13 +126,13 @@ def overlaps(data: Data) -> Iterator[Finding]:
     first: dict[str, dict[str, str]] = {side: {} for side in _SIDES}
     for pair in data.train:
         for side in _SIDES:
-            first[side].setdefault(_folded(getattr(pair, side)), _place(pair, side))
+            first[side].setdefault(_folded(getattr(pair, side)), _location(pair, side))
     for name, pairs in data.held_out.items():
         for side in _SIDES:
             cases = [
-                f"{_place(pair, side)} = {place}: {_short(getattr(pair, side))}"
+                f"{_location(pair, side)} = {earlier}: {_short(getattr(pair, side))}"
                 for pair in pairs
-                if (place := first[side].get(_folded(getattr(pair, side))))
+                if (earlier := first[side].get(_folded(getattr(pair, side))))
             ]
             meaning = f"pairs of {name} whose {side} occurs in training, so that results flatter"
             yield data.finding("overlap", cases, meaning)
@@ -142,7 +142,7 @@ def wrong_encodings(data: Data) -> Iterator[Finding]:
     """Text decoded wrongly, characters that no text should hold, markup."""
     for kind, test, meaning, is_problem in SPOILT:
         cases = [
-            f"{_place(pair, side)}: {sign}: {_short(text)}"
+            f"{_location(pair, side)}: {sign}: {_short(text)}"
             for pair in data.everything()
             for side in _SIDES
             if (sign := test(text := getattr(pair, side)))
@@ -165,19 +165,19 @@ def wrong_languages(data: Data) -> Iterator[Finding]:
 
 def repeats(data: Data) -> Iterator[Finding]:
     """Pairs that occur again, and sentences with several translations."""
-    places: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    occurrences: dict[tuple[str, str], list[Pair]] = defaultdict(list)
     for pair in data.train:
-        places[pair.source, pair.target].append(pair)
-    again = [pair for group in places.values() for pair in group[1:]]
-    first = {key: group[0].where for key, group in places.items()}
+        occurrences[pair.source, pair.target].append(pair)
+    again = [pair for group in occurrences.values() for pair in group[1:]]
+    first = {key: group[0].where for key, group in occurrences.items()}
     cases = [f"{pair.where} = {first[pair.source, pair.target]}: {_both(pair)}" for pair in again]
     yield data.finding("duplicates", cases, "pairs that repeat an earlier pair", is_problem=False)
     for side in _SIDES:
         groups: dict[str, list[Pair]] = defaultdict(list)
-        for group in places.values():
+        for group in occurrences.values():
             groups[getattr(group[0], side)].append(group[0])
         cases = [
-            f"{_place(group[0], side)}: {_short(text)} ({len(group)} times)"
+            f"{_location(group[0], side)}: {_short(text)} ({len(group)} times)"
             for text, group in groups.items()
             if len(group) > 1
         ]
@@ -256,7 +256,7 @@ def _character_cases(pairs: Sequence[Pair], side: str, is_odd: Callable[[str], b
         for char in set(getattr(pair, side)).difference(first):
             first[char] = pair
     return [
-        f"{_place(pair, side)}: {char!r} in {_short(getattr(pair, side))}"
+        f"{_location(pair, side)}: {char!r} in {_short(getattr(pair, side))}"
         for char, pair in sorted(first.items())
         if char != " " and is_odd(char)
     ]
@@ -275,7 +275,7 @@ def _both(pair: Pair) -> str:
     return f"{_short(pair.source)} | {_short(pair.target)}"
 
 
-def _place(pair: Pair, side: str) -> str:
+def _location(pair: Pair, side: str) -> str:
     return pair.where if side == "source" else pair.target_where or pair.where
 
 

@@ -139,9 +139,9 @@ def _choose(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
     draws = torch.rand(there.shape, generator=generator).masked_fill(~there, 2.0)
     count = there.sum(1)
     # Rounded up or down by chance, so that short rows are not masked more or less than long ones.
-    wanted = count * rate + torch.rand(len(words), generator=generator)
-    wanted = torch.minimum(wanted.long().clamp(min=1), count)
-    is_chosen = draws.argsort(1).argsort(1) < wanted[:, None]
+    counts = count * rate + torch.rand(len(words), generator=generator)
+    counts = torch.minimum(counts.long().clamp(min=1), count)
+    is_chosen = draws.argsort(1).argsort(1) < counts[:, None]
     return is_chosen.gather(1, numbers) & is_text
 
 

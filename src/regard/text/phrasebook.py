@@ -78,9 +78,9 @@ def _contents(path: Path) -> str:
     return text
 
 
-def _damaged(path: Path, what: str) -> DataError:
+def _damaged(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} must be the phrasebook as it was installed; {what.rstrip('.')}. Install regard "
+        f"{path} must be the phrasebook as it was installed; {reason.rstrip('.')}. Install regard "
         "again: pip install --force-reinstall --no-deps regard; in a checkout: git restore it."
     )
 

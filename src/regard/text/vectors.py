@@ -87,7 +87,7 @@ def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVect
         >>> found.words, found.table.tolist()
         (('love',), [[1.0, 2.0]])
     """
-    wanted_forms = None if wanted is None else {*wanted, *(word.lower() for word in wanted)}
+    forms = None if wanted is None else {*wanted, *(word.lower() for word in wanted)}
     words: dict[str, None] = {}
     rows: list[np.ndarray] = []
     width: int | None = None
@@ -95,7 +95,7 @@ def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVect
         word, space, numbers = line.text.rstrip(" ").partition(" ")
         if width is None:
             width = len(numbers.split(" ")) if space else 0
-        if word in words or (wanted_forms is not None and word not in wanted_forms):
+        if word in words or (forms is not None and word not in forms):
             continue
         words[word] = None
         rows.append(_numbers(line, numbers, width))

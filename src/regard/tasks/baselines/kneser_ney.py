@@ -74,9 +74,10 @@ class KneserNey:
         contexts = grams // self._size
         totals = _looked_up(order.contexts, order.totals, contexts)
         kinds = _looked_up(order.contexts, order.kinds, contexts)
-        seen = np.maximum(totals, 1)
+        denominators = np.maximum(totals, 1)
         mixed = (
-            np.maximum(counts - order.discount, 0) / seen + order.discount * kinds / seen * shorter
+            np.maximum(counts - order.discount, 0) / denominators
+            + order.discount * kinds / denominators * shorter
         )
         return np.where(totals > 0, mixed, shorter)
 
@@ -86,8 +87,8 @@ class KneserNey:
         if last < 1:
             return np.zeros(0, dtype=np.int64)
         grams = np.zeros(last, dtype=np.int64)
-        for place in range(length):
-            grams = grams * self._size + ids[place : place + last]
+        for offset in range(length):
+            grams = grams * self._size + ids[offset : offset + last]
         return grams
 
     def _counted(
@@ -108,10 +109,10 @@ class KneserNey:
 def _looked_up(
     keys: Int64[np.ndarray, " keys"],
     values: Int64[np.ndarray, " keys"],
-    wanted: Int64[np.ndarray, " n"],
+    queries: Int64[np.ndarray, " n"],
 ) -> Int64[np.ndarray, " n"]:
     """The value of each wanted key; 0 for one that is not there."""
-    places = np.searchsorted(keys, wanted).clip(max=max(0, len(keys) - 1))
+    indices = np.searchsorted(keys, queries).clip(max=max(0, len(keys) - 1))
     if not len(keys):
-        return np.zeros(len(wanted), dtype=np.int64)
-    return np.where(keys[places] == wanted, values[places], 0)
+        return np.zeros(len(queries), dtype=np.int64)
+    return np.where(keys[indices] == queries, values[indices], 0)

@@ -119,15 +119,15 @@ class WordOverlap:
 def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, str, str]:
     """Where scores part two labels best: from there on the first label, below it the second."""
     names = sorted(set(labels))
-    order = sorted(range(len(scores)), key=lambda place: scores[place])
+    order = sorted(range(len(scores)), key=lambda index: scores[index])
     splits = []
     for above, below in ((names[0], names[-1]), (names[-1], names[0])):
         right = labels.count(above)
         splits.append((right, scores[order[0]], above, below))
-        for place, after in zip(order, [*order[1:], None], strict=True):
-            right += (labels[place] == below) - (labels[place] == above)
+        for index, after in zip(order, [*order[1:], None], strict=True):
+            right += (labels[index] == below) - (labels[index] == above)
             threshold = math.inf if after is None else scores[after]
-            if threshold > scores[place]:
+            if threshold > scores[index]:
                 splits.append((right, threshold, above, below))
     _, threshold, above, below = max(splits)
     return threshold, above, below

@@ -94,13 +94,13 @@ class SlidingWindow:
 
     def answer(self, question: str, context: str) -> tuple[int, int]:
         """Start and end of the answer in the context."""
-        asked = {word.text for word in words_of(question) if not word.is_mark}
+        query = {word.text for word in words_of(question) if not word.is_mark}
         words, weights = _weighed(context)
         best, span = -1.0, (0, len(context))
-        for sentence in self._nearest(context, words, weights, asked):
-            for candidate in self._candidates(sentence, asked):
-                wanted = asked | {word.text for word in candidate}
-                score = _best_window(words, weights, wanted)
+        for sentence in self._nearest(context, words, weights, query):
+            for candidate in self._candidates(sentence, query):
+                targets = query | {word.text for word in candidate}
+                score = _best_window(words, weights, targets)
                 if score > best:
                     best, span = score, (candidate[0].start, candidate[-1].end)
         return span
@@ -108,33 +108,33 @@ class SlidingWindow:
     def score(self, question: str, answer: str, context: str) -> float:
         """How much of question and answer stands near each other in the context."""
         words, weights = _weighed(context)
-        wanted = {w.text for w in (*words_of(question), *words_of(answer)) if not w.is_mark}
-        return _best_window(words, weights, wanted)
+        targets = {w.text for w in (*words_of(question), *words_of(answer)) if not w.is_mark}
+        return _best_window(words, weights, targets)
 
     def shared(self, question: str, sentence: str, context: str) -> float:
         """How much those words of the question weigh that stand in a sentence of the context."""
         _, weights = _weighed(context)
-        asked = {word.text for word in words_of(question) if not word.is_mark}
+        query = {word.text for word in words_of(question) if not word.is_mark}
         there = {word.text for word in words_of(sentence)}
-        return math.fsum(weights.get(word, 0.0) for word in asked & there)
+        return math.fsum(weights.get(word, 0.0) for word in query & there)
 
     def _nearest(
-        self, context: str, words: Sequence[Word], weights: Mapping[str, float], asked: set[str]
+        self, context: str, words: Sequence[Word], weights: Mapping[str, float], query: set[str]
     ) -> list[list[Word]]:
         """The words of those sentences with candidates that share most with the question."""
-        found: dict[float, list[list[Word]]] = {0.0: []}
+        by_shared: dict[float, list[list[Word]]] = {0.0: []}
         for start, end in sentences_of(context):
             sentence = [word for word in words if start <= word.start < end]
-            if self._candidates(sentence, asked):
-                shared = math.fsum(weights[text] for text in {w.text for w in sentence} & asked)
-                found.setdefault(shared, []).append(sentence)
-        return found[max(found)]
+            if self._candidates(sentence, query):
+                shared = math.fsum(weights[text] for text in {w.text for w in sentence} & query)
+                by_shared.setdefault(shared, []).append(sentence)
+        return by_shared[max(by_shared)]
 
-    def _candidates(self, sentence: Sequence[Word], question_words: set[str]) -> list[list[Word]]:
+    def _candidates(self, sentence: Sequence[Word], query: set[str]) -> list[list[Word]]:
         """The stretches of a sentence that may be an answer."""
         candidates: list[list[Word]] = [[]]
         for word in sentence:
-            if word.is_mark or word.text in question_words or word.text in self._frequent:
+            if word.is_mark or word.text in query or word.text in self._frequent:
                 candidates.append([])
             else:
                 candidates[-1].append(word)
@@ -149,14 +149,14 @@ def _weighed(context: str) -> tuple[list[Word], dict[str, float]]:
     return words, {word: math.log1p(1 / count) for word, count in counts.items()}
 
 
-def _best_window(words: Sequence[Word], weights: Mapping[str, float], wanted: set[str]) -> float:
+def _best_window(words: Sequence[Word], weights: Mapping[str, float], targets: set[str]) -> float:
     """The most that the wanted words of a window weigh, which is as long as they are many."""
-    gains = [weights[word.text] if word.text in wanted else 0.0 for word in words]
-    size = len(wanted)
+    gains = [weights[word.text] if word.text in targets else 0.0 for word in words]
+    size = len(targets)
     total = sum(gains[:size], start=0.0)
     best = total
-    for place in range(size, len(gains)):
-        total += gains[place] - gains[place - size]
+    for end in range(size, len(gains)):
+        total += gains[end] - gains[end - size]
         best = max(best, total)
     return best
 

@@ -146,15 +146,15 @@ class ImageClassification(LabelTask[Picture]):
 
         DataError if there is no such picture, or it is of another size than those of training.
         """
-        if isinstance(record, str) and (found := _OF_SPLIT.fullmatch(record.strip())):
-            split, place = found[1], int(found[2])
+        if isinstance(record, str) and (match := _OF_SPLIT.fullmatch(record.strip())):
+            split, number = match[1], int(match[2])
             pictures = self.read(self.recipe, split)
-            if not 1 <= place <= len(pictures):
+            if not 1 <= number <= len(pictures):
                 raise DataError(
                     f"{where}: {record.strip()} must be one of the {len(pictures)} pictures of "
                     f"{split}, counted from 1."
                 )
-            return pictures[place - 1]
+            return pictures[number - 1]
         if isinstance(record, str):
             if not record.lstrip().startswith("{"):
                 raise DataError(
@@ -217,9 +217,9 @@ class ImageClassification(LabelTask[Picture]):
         """The image in its patches, the class token before them, and the attention to each."""
         patch, (height, width, _) = self.settings.patch, self.shape
         rows, columns = range(height // patch), range(width // patch)
-        places = [(row, column) for row in rows for column in columns]
-        names = [f"{row + 1},{column + 1}" for row, column in places]
-        boxes = [(patch * row, patch * column, patch, patch) for row, column in places]
+        patches = [(row, column) for row in rows for column in columns]
+        names = [f"{row + 1},{column + 1}" for row, column in patches]
+        boxes = [(patch * row, patch * column, patch, patch) for row, column in patches]
         has_first = self.settings.pooling == "first"
         low, high = min(self.darkest, example.pixels.min()), example.pixels.max()
         shares = (example.pixels - low) / max(high - low, 1e-9)
@@ -229,7 +229,7 @@ class ImageClassification(LabelTask[Picture]):
             tuple(tuple(float(f"{value:.4g}") for value in pixel) for pixel in row)
             for row in shares.tolist()
         )
-        look = "the class token looks" if has_first else "they all look"
+        subject = "the class token looks" if has_first else "they all look"
         return Drawing(
             text=words_text([*[CLASS] * has_first, *names]),
             output=words_text([answer.label]),
@@ -238,7 +238,7 @@ class ImageClassification(LabelTask[Picture]):
                 kind="encoder",
                 layer=None,
                 query=0 if has_first else None,
-                measure=f"the more {look} at it in the last layer, its heads' mean",
+                measure=f"the more {subject} at it in the last layer, its heads' mean",
             ),
             image=Image(pixels=pixels, boxes=(*[None] * has_first, *boxes)),
             label=example.where,

@@ -259,11 +259,11 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
 
     def describe(self) -> list[str]:
         more = " …" if len(self.labels) > 10 else ""
-        facts = [f"{len(self.labels)} labels: {', '.join(self.labels[:10])}{more}"]
+        lines = [f"{len(self.labels)} labels: {', '.join(self.labels[:10])}{more}"]
         for field in self.fields.values():
             if isinstance(field, CategoryField) and (values := getattr(self, field.learned)):
-                facts.append(f"{len(values)} {field.learned}: {', '.join(values[:10])}")
-        return [*super().describe(), *facts]
+                lines.append(f"{len(values)} {field.learned}: {', '.join(values[:10])}")
+        return [*super().describe(), *lines]
 
     def number(self, example: LabelledT) -> int:
         """The number of an example's label; −1 where it is not known.

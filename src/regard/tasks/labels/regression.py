@@ -144,8 +144,8 @@ class Regression(OnePassTask[Point, Guess]):
         names = examples[0].names
         for example in examples:
             _check_names(example, names)
-        places = torch.tensor([example.inputs for example in examples], dtype=torch.float64)
-        for name, column in zip(names, places.T, strict=True):
+        inputs = torch.tensor([example.inputs for example in examples], dtype=torch.float64)
+        for name, column in zip(names, inputs.T, strict=True):
             if column.eq(column[0]).all():
                 raise DataError(
                     f"{name} must vary to guess from it; it is {column[0].item():g} in all points. "
@@ -153,9 +153,9 @@ class Regression(OnePassTask[Point, Guess]):
                 )
         origin, step = torch.zeros(len(names)).double(), torch.ones(len(names)).double()
         if recipe.settings(RegressionData).scale == "deviation":
-            origin, step = places.mean(0), places.std(0)
+            origin, step = inputs.mean(0), inputs.std(0)
         targets = torch.tensor([[_target(example)] for example in examples])
-        scaled = {"origin": origin, "step": step, "places": ((places - origin) / step).float()}
+        scaled = {"origin": origin, "step": step, "places": ((inputs - origin) / step).float()}
         return cls(recipe, None, inputs=names, **scaled, seen=targets)
 
     @classmethod
@@ -244,9 +244,9 @@ class Regression(OnePassTask[Point, Guess]):
         self, examples: Sequence[Point], too_long: BadLines, *, training: bool
     ) -> Iterator[Sample]:
         """Numbers of each point; in training, its index among the training points as ``own``."""
-        for place, example in enumerate(examples):
+        for index, example in enumerate(examples):
             _check_names(example, self.names)
-            own = place if training else -1
+            own = index if training else -1
             yield {"inputs": example.inputs, "target": [_target(example)], "own": own}
 
     def collate(
@@ -274,8 +274,8 @@ class Regression(OnePassTask[Point, Guess]):
         own, others = batch["own"], None
         if own.ge(0).any():
             others = ~documents(own, torch.arange(len(self.places), device=own.device))
-        places, seen = moved((self.places, self.seen), own.device)
-        numbers: Tensor = model(batch["inputs"], places, seen, mask=others)
+        keys, values = moved((self.places, self.seen), own.device)
+        numbers: Tensor = model(batch["inputs"], keys, values, mask=others)
         return numbers
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Guess]:
@@ -299,12 +299,12 @@ class Regression(OnePassTask[Point, Guess]):
     ) -> dict[str, list[Guess]]:
         """The mean, which is average pooling; and the bandwidth as it was before training."""
         mean = float(np.mean([_target(point) for point in train]))
-        begun = KernelRegression(replace(self.settings, is_learned=False), dim=len(self.names))
+        untrained = KernelRegression(replace(self.settings, is_learned=False), dim=len(self.names))
         unit = " standard deviations" if self.data.scale == "deviation" else ""
         return {
             "the mean of the training points": [Guess(mean)] * len(examples),
             f"bandwidth {self.settings.bandwidth:g}{unit}": self.predict(
-                begun, self.collate(self.encode(examples))
+                untrained, self.collate(self.encode(examples))
             ),
         }
 
@@ -328,8 +328,8 @@ class Regression(OnePassTask[Point, Guess]):
 
     def show(self, example: Point, answer: Guess) -> str:
         inputs = zip(self.names, example.inputs, strict=True)
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in inputs)
-        return f"{shown} → {answer.value:.4g} (right: {_target(example):.4g})"
+        point = ", ".join(f"{name} {value:.4g}" for name, value in inputs)
+        return f"{point} → {answer.value:.4g} (right: {_target(example):.4g})"
 
 
 def _sine(data: RegressionData, split: str) -> list[Point]:
@@ -338,8 +338,8 @@ def _sine(data: RegressionData, split: str) -> list[Point]:
     x, y = (drawn.places, drawn.seen) if split == "train" else (drawn.asked, drawn.truth)
     pairs = zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True)
     return [
-        Point((place,), target, ("x",), f"the example's point {number}")
-        for number, (place, target) in enumerate(pairs, 1)
+        Point((x_value,), target, ("x",), f"the example's point {number}")
+        for number, (x_value, target) in enumerate(pairs, 1)
     ]
 
 

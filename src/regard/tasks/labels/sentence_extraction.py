@@ -107,8 +107,8 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         return tagger
 
     def describe(self) -> list[str]:
-        taken = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
-        return [*super().describe(), f"{taken} of each document taken out"]
+        count = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
+        return [*super().describe(), f"{count} of each document taken out"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> DocumentExample:
         """The document of a text, or of a JSON record; DataError if there is none."""
@@ -119,26 +119,26 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         """Ids of a document as far as it is read, where its sentences begin, which are the best."""
         parts, most = sentences(example.text), self.data.max_length
         ids: list[int] = []
-        places: list[int] = []
+        positions: list[int] = []
         for part in parts:
             if len(ids) >= most - 1:  # a begin and a token at least
                 break
-            places.append(len(ids))
+            positions.append(len(ids))
             ids += [BOS_ID, *self.tokenizer.encode(part)]
         too_long.add_cut("document", example.where, size=len(ids), longest=most)
-        read, labels = tuple(parts[: len(places)]), [0] * len(places)
+        read, labels = tuple(parts[: len(positions)]), [0] * len(positions)
         if example.answers:
             best = best_sentences(read, example.answers[0], self.sentences)
-            labels = [int(place in best) for place in range(len(read))]
-        found = {"tags": labels, "counts": len(places), "sentences": read}
-        return {"ids": ids[:most], "places": places, **found}
+            labels = [int(index in best) for index in range(len(read))]
+        labelled = {"tags": labels, "counts": len(positions), "sentences": read}
+        return {"ids": ids[:most], "places": positions, **labelled}
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Extract]:
         shares = self.tag_scores(model, batch).softmax(-1)[..., 1].tolist()
         answers = []
         for read, row in zip(batch["sentences"], shares, strict=True):
             share = row[: len(read)]
-            likeliest = sorted(range(len(share)), key=lambda place: -share[place])
+            likeliest = sorted(range(len(share)), key=lambda index: -share[index])
             summary = chosen(read, sorted(likeliest[: self.sentences]))
             answers.append(Extract(summary, read, tuple(share)))
         return answers
@@ -171,8 +171,8 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         """Greedy oracle: an upper bound for extraction, up to the greedy choice."""
         best = [Extract(_best_extract(example, self.sentences)) for example in examples]
         rows: list[tuple[str | int | float, ...]] = [
-            (name, *self.score(found, examples).values())
-            for name, found in (
+            (name, *self.score(extracts, examples).values())
+            for name, extracts in (
                 ("taken out", answers),
                 ("nearest to the summary, which is not known", best),
             )
@@ -187,8 +187,8 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         ids, decode = encoded["ids"], self.tokenizer.decode
         named = ["⟨sentence⟩" if i == BOS_ID else decode([i]).strip() or "␣" for i in ids]
         values = [0.0] * len(ids)
-        for place, share in zip(encoded["places"], answer.probabilities, strict=True):
-            values[place] = share
+        for position, share in zip(encoded["places"], answer.probabilities, strict=True):
+            values[position] = share
         return Drawing(
             text=words_text(named),
             output=words_text([answer.summary]),
@@ -207,31 +207,31 @@ def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[in
     Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
     """
     held = [_grams(words(sentence)) for sentence in sentences]
-    wanted = _grams(words(summary))
-    taken: list[int] = []
+    target = _grams(words(summary))
+    selected: list[int] = []
     reached = 0.0
-    while len(taken) < min(most, len(sentences)):
+    while len(selected) < min(most, len(sentences)):
         values = {
-            place: _nearness([held[each] for each in (*taken, place)], wanted)
-            for place in range(len(sentences))
-            if place not in taken
+            index: _nearness([held[each] for each in (*selected, index)], target)
+            for index in range(len(sentences))
+            if index not in selected
         }
         best = max(values, key=values.__getitem__)
-        if taken and values[best] <= reached:
+        if selected and values[best] <= reached:
             break
-        taken.append(best)
+        selected.append(best)
         reached = values[best]
-    return sorted(taken)
+    return sorted(selected)
 
 
 def _grams(text: Sequence[str]) -> _Grams:
     return Counter(n_grams(text, 1)), Counter(n_grams(text, 2))
 
 
-def _nearness(held: Sequence[_Grams], wanted: _Grams) -> float:
+def _nearness(held: Sequence[_Grams], target: _Grams) -> float:
     """ROUGE-1 and ROUGE-2 of some sentences, in which no bigram spans two of them."""
     total = 0.0
-    for order, there in enumerate(wanted):
+    for order, there in enumerate(target):
         made = sum((each[order] for each in held), Counter[tuple[str, ...]]())
         common = (made & there).total()
         total += 2 * common / max(1, made.total() + there.total())

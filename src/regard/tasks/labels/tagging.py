@@ -172,15 +172,15 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         names = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
         parts = f", {len(self.part_ids):,} {self.data.parts}" if is_read else ""
-        facts = [f"{len(self.word_ids):,} words{parts}", f"{len(self.tags)} tags: {names}"]
+        lines = [f"{len(self.word_ids):,} words{parts}", f"{len(self.tags)} tags: {names}"]
         if all(tag.isdecimal() for tag in self.tags):
-            facts.append(
+            lines.append(
                 "tags are numbers without names, so f1 is the mean over tags; "
                 "entities are scored where files have their names (B-PER, I-PER, O)"
             )
         return [
             f"{pieces}; a word's first carries its tag" for pieces in super().describe()
-        ] + facts
+        ] + lines
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         return (Field.of(self.data, "word"),)
@@ -196,8 +196,8 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
             if len(words) == 1 and all(len(word) == 1 for word in self.words[:200]):
                 words = list(words[0])
         else:
-            listed = record.get("tokens")
-            tokens = listed if isinstance(listed, list) else []
+            value = record.get("tokens")
+            tokens = value if isinstance(value, list) else []
             words = [normalize(word) if isinstance(word, str) else "" for word in tokens]
         if not words or not all(words):
             raise DataError(f"{where}: tokens must hold words to tag; got {record!r}.")
@@ -318,12 +318,12 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         if self.tokenizer is None:
             text, tags = words_text(example.words, space_of(example.words)), list(answer.tags)
         else:
-            ids, places = framed(encoded["pieces"], begins=self._begins)
+            ids, positions = framed(encoded["pieces"], begins=self._begins)
             names = {BOS_ID: BEGIN, EOS_ID: END}
             decode, tags = self.tokenizer.decode, [""] * len(ids)
             text = words_text([names.get(i) or decode([i]).strip() or "␣" for i in ids])
-            for place, tag in zip(places, answer.tags, strict=True):
-                tags[place] = tag
+            for position, tag in zip(positions, answer.tags, strict=True):
+                tags[position] = tag
         output, prediction = words_text(answer.tags), Prediction(tags=tuple(tags))
         return Drawing(text=text, output=output, prediction=prediction)
 

@@ -77,10 +77,10 @@ class TaggerTask(OnePassTask[ExampleT, AnswerT]):
 def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
     """Allowed transitions of tags: I-X only after B-X or I-X, and never first."""
     allowed = torch.ones(len(tags) + 1, len(tags), dtype=torch.bool)
-    for place, tag in enumerate(tags):
+    for column, tag in enumerate(tags):
         if tag.startswith("I-"):
             before = [other.partition("-")[2] == tag[2:] for other in tags]
-            allowed[:, place] = torch.tensor([*before, False])
+            allowed[:, column] = torch.tensor([*before, False])
     return allowed
 
 
@@ -122,9 +122,9 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
     }
     if not marks:
         return None
-    kept = [place for place in range(len(words)) if place not in marks]
-    left, left_tags = (tuple(each[place] for place in kept) for each in (words, tags))
-    return TaggedWords(left, left_tags, example.where)
+    indices = [index for index in range(len(words)) if index not in marks]
+    rest_words, rest_tags = (tuple(each[index] for index in indices) for each in (words, tags))
+    return TaggedWords(rest_words, rest_tags, example.where)
 
 
 def in_scheme(example: TaggedWords, tags: Sequence[str]) -> TaggedWords:
@@ -166,7 +166,7 @@ def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) ->
     return f"{text}  ({'; '.join(notes)})" if notes else text
 
 
-def shown(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
+def marked_errors(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
     """The words with their tags, the right ones behind wrong ones."""
     return " ".join(
         f"{word}/{tag}" + (f"(right: {true})" if tag != true else "")
@@ -179,11 +179,11 @@ def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
     if example.tags is None:
         return [-1] * len(example.words)
     numbers = {tag: number for number, tag in enumerate(tags)}
-    for place, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
+    for position, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
         if tag not in numbers:
             raise DataError(
                 f"{example.where}: tags must be ones met in training "
-                f"({', '.join(tags[:20])}); got {tag!r} for {word!r}, word {place} "
+                f"({', '.join(tags[:20])}); got {tag!r} for {word!r}, word {position} "
                 "of the sentence. Correct it, or add sentences that have it to data.train."
             )
     return [numbers[tag] for tag in example.tags]

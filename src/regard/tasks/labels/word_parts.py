@@ -222,9 +222,9 @@ def check_whole(recipe: Recipe) -> None:
         "data.drop_words": data.drop_words > 0,
         "data.drop_parts": data.drop_parts > 0,
     }
-    if found := [name for name, is_set in settings.items() if is_set]:
+    if names := [name for name, is_set in settings.items() if is_set]:
         raise SettingError(
-            f"{found[0]} must be left out where words are cut into pieces, by [tokenizer] or as "
+            f"{names[0]} must be left out where words are cut into pieces, by [tokenizer] or as "
             "training.pretrained does; it is set."
         )
 
@@ -279,12 +279,12 @@ def framed(words: Sequence[Sequence[int]], *, begins: bool) -> tuple[list[int], 
 
 def stretches(sizes: Sequence[int], longest: int) -> Iterator[slice]:
     """Words in a row, as many at a time as are at most so long together; one at least."""
-    first, taken = 0, 0
-    for place, size in enumerate(sizes):
-        if place > first and taken + size > longest:
-            yield slice(first, place)
-            first, taken = place, 0
-        taken += size
+    first, total = 0, 0
+    for index, size in enumerate(sizes):
+        if index > first and total + size > longest:
+            yield slice(first, index)
+            first, total = index, 0
+        total += size
     if sizes:
         yield slice(first, len(sizes))
 

@@ -112,8 +112,8 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
         texts = dict.fromkeys(example.context for example in examples)
-        asked = (f"{e.text} {e.choices[e.right]}" for e in examples)
-        return cls(recipe, train_tokenizer([*texts, *asked], recipe.settings(TokenizerConfig)))
+        answered = (f"{e.text} {e.choices[e.right]}" for e in examples)
+        return cls(recipe, train_tokenizer([*texts, *answered], recipe.settings(TokenizerConfig)))
 
     def build_model(self) -> nn.Module:
         longest = self.data.max_length + self.data.max_answer + 3
@@ -158,9 +158,9 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         counts = torch.tensor([len(each["pairs"]) for each in encoded])
         most = int(counts.max())
         rows = [
-            each["pairs"][min(place, len(each["pairs"]) - 1)]
+            each["pairs"][min(index, len(each["pairs"]) - 1)]
             for each in encoded
-            for place in range(most)
+            for index in range(most)
         ]
         pairs = self.collate_pairs(rows, every=most)
         is_answer = torch.arange(most) < counts[:, None]
@@ -296,14 +296,14 @@ def _drawn(
 
 def _chosen(choices: Sequence[str], shares: Sequence[float]) -> Choice:
     """The likeliest choice, the first of equals."""
-    place = shares.index(max(shares))
-    return Choice(choices[place], place, tuple(shares))
+    index = shares.index(max(shares))
+    return Choice(choices[index], index, tuple(shares))
 
 
 def _certain(choices: Sequence[str], scores: Sequence[float]) -> Choice:
     """The choice with the highest score, the first of equals, as if nothing else were possible."""
     best = scores.index(max(scores))
-    return _chosen(choices, [float(place == best) for place in range(len(scores))])
+    return _chosen(choices, [float(index == best) for index in range(len(scores))])
 
 
 def _overlap(answer: str, context: str) -> float:

@@ -119,7 +119,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
             (owner, window) for owner, each in enumerate(encoded) for window in self._windows(each)
         ]
         pairs = self.collate_pairs([_part(encoded[owner], window) for owner, window in rows])
-        places = torch.arange(pairs["ids"].shape[1])
+        positions = torch.arange(pairs["ids"].shape[1])
         firsts = torch.tensor(pairs["firsts"])[:, None]
         inside = torch.tensor([len(window) for _, window in rows])[:, None]
         ends = [
@@ -128,7 +128,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         ]
         return {
             **pairs,
-            "allowed": (places >= firsts) & (places < firsts + inside),
+            "allowed": (positions >= firsts) & (positions < firsts + inside),
             "starts": torch.tensor([start for start, _ in ends]),
             "ends": torch.tensor([end for _, end in ends]),
             "owners": [owner for owner, _ in rows],
@@ -198,8 +198,8 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
 
     def tables(self, answers: Sequence[SpanAnswer], examples: Sequence[Question]) -> list[Table]:
         """Figures by ``groups``, and the confusion matrix of kinds of answer."""
-        given = [kind_of_answer(answer.answer) for answer in answers]
-        kinds = confusion_table(given, [_kind(example) for example in examples])
+        predicted = [kind_of_answer(answer.answer) for answer in answers]
+        kinds = confusion_table(predicted, [_kind(example) for example in examples])
         return [*super().tables(answers, examples), kinds]
 
     def draw(
@@ -209,7 +209,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         spans, windows = encoded["spans"], self._windows(encoded)
         text = spans_text(encoded["context"], spans)
         question = self.drawn_text(example.text, len(encoded["other"]))
-        begins = [place for place, (start, _) in enumerate(spans) if start == answer.start]
+        begins = [index for index, (start, _) in enumerate(spans) if start == answer.start]
         held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
         row, label = next(held, 0), answer.answer or "no answer"
         is_inside = (answer.start <= start < answer.end for start, _ in spans)
@@ -227,13 +227,13 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
 
     def show(self, example: Question, answer: SpanAnswer) -> str:
         right = " | ".join(dict.fromkeys(_right(example))) or "none"
-        given = answer.text() or "none"
-        return f"{example.text} → {given} ({answer.probability:.2f}; right: {right})"
+        predicted = answer.text() or "none"
+        return f"{example.text} → {predicted} ({answer.probability:.2f}; right: {right})"
 
-    def _unless_none(self, found: tuple[float, SpanAnswer] | None) -> SpanAnswer:
-        if found is None or (self.may_have_none and found[0] < 0):
+    def _unless_none(self, candidate: tuple[float, SpanAnswer] | None) -> SpanAnswer:
+        if candidate is None or (self.may_have_none and candidate[0] < 0):
             return SpanAnswer("", -1, -1, 0.0)
-        return found[1]
+        return candidate[1]
 
     def _windows(self, sample: Sample) -> list[range]:
         """The tokens of the text that are read at once, several times for a long one."""
@@ -255,7 +255,7 @@ def _part(sample: Sample, window: range) -> Sample:
 
 def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
     """The first and the last token of a stretch of text."""
-    inside = [place for place, (first, last) in enumerate(spans) if first < end and last > start]
+    inside = [index for index, (first, last) in enumerate(spans) if first < end and last > start]
     return (inside[0], inside[-1]) if inside else (0, 0)
 
 

@@ -25,7 +25,7 @@ _COLUMNS = {"exact_match": "exact match", "f1": "F1"}
 
 
 @runtime_checkable
-class Asked(Protocol):
+class ContextQuestion(Protocol):
     """A question about a text."""
 
     @property
@@ -37,32 +37,32 @@ class Asked(Protocol):
         """The text it is about."""
 
 
-AskedT = TypeVar("AskedT", bound=Asked)
+ExampleT = TypeVar("ExampleT", bound=ContextQuestion)
 
 
-class ContextTask(OnePassTask[AskedT, AnswerT]):
+class ContextTask(OnePassTask[ExampleT, AnswerT]):
     """A task about questions on a text; no text is both trained and validated on."""
 
     unit: ClassVar[str] = "questions"
     without_overlap: ClassVar[tuple[str, str]] = ("context", "texts with questions")
 
     @abstractmethod
-    def scores(self, answer: AnswerT, example: AskedT) -> Mapping[str, float]:
+    def scores(self, answer: AnswerT, example: ExampleT) -> Mapping[str, float]:
         """Each of ``metrics`` for one answer, from 0 to 1."""
 
     @abstractmethod
-    def groups(self, example: AskedT) -> Mapping[str, str]:
+    def groups(self, example: ExampleT) -> Mapping[str, str]:
         """Groups of an example that figures are listed by, by the titles of their tables."""
 
     @staticmethod
-    def subject(example: AskedT) -> str:
+    def subject(example: ExampleT) -> str:
         return example.context
 
-    def score(self, answers: Sequence[AnswerT], examples: Sequence[AskedT]) -> dict[str, float]:
+    def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
         columns = self._columns(answers, examples)
         return {name: 100 * sum(each) / max(1, len(each)) for name, each in columns.items()}
 
-    def tables(self, answers: Sequence[AnswerT], examples: Sequence[AskedT]) -> list[Table]:
+    def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Figures by question word and by ``groups``."""
         columns = self._columns(answers, examples)
         scores = {_COLUMNS.get(name, name): each for name, each in columns.items()}
@@ -71,7 +71,7 @@ class ContextTask(OnePassTask[AskedT, AnswerT]):
         return [by_group(title, [row[title] for row in rows], scores) for title in titles]
 
     def _columns(
-        self, answers: Sequence[AnswerT], examples: Sequence[AskedT]
+        self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]
     ) -> dict[str, list[float]]:
         every = [self.scores(a, e) for a, e in zip(answers, examples, strict=True)]
         return {name: [each[name] for each in every] for name in self.metrics}

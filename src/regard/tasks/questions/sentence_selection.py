@@ -57,8 +57,8 @@ class SentenceAnswer(Answer):
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        places: dict[str, JsonValue] = {"start": self.start, "end": self.end}
-        return {"sentence": self.sentence, **places, "probability": round(self.probability, 6)}
+        span: dict[str, JsonValue] = {"start": self.start, "end": self.end}
+        return {"sentence": self.sentence, **span, "probability": round(self.probability, 6)}
 
 
 class SentenceSelection(QuestionTask[SentenceAnswer]):
@@ -146,8 +146,8 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
             if any(right) or not training:  # an answer may be between two sentences
                 read = {"question": self._ids(example.text) or [1], "sentences": sentences}
                 overlap = self._overlap(example, spans)
-                place = {"spans": spans, "context": example.context}
-                yield {**read, **place, "overlap": overlap, "right": right}
+                location = {"spans": spans, "context": example.context}
+                yield {**read, **location, "overlap": overlap, "right": right}
 
     def length(self, sample: Sample) -> int:
         sentences = sample["sentences"]
@@ -172,11 +172,11 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         return -of_right.sum(), int(known.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[SentenceAnswer]:
-        share, place = _logits(model, batch).softmax(-1).max(-1)
+        share, index = _logits(model, batch).softmax(-1).max(-1)
         return [
             _sentence(each["context"], each["spans"][at], probability)
             for each, at, probability in zip(
-                batch["samples"], place.tolist(), share.tolist(), strict=True
+                batch["samples"], index.tolist(), share.tolist(), strict=True
             )
         ]
 

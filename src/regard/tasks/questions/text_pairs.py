@@ -40,7 +40,7 @@ class CutText:
 
 def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
     """A text in the pieces of a tokenizer, with its words and their places."""
-    plain, places = normalize(text), normalized_positions(text)
+    plain, offsets = normalize(text), normalized_positions(text)
     pieces = tokenizer.pieces(text)
     inside = [(piece.start, piece.end) for piece in pieces]
     words: list[str] = []
@@ -54,7 +54,7 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
         start_of_word += len(word)
     return CutText(
         [piece.id for piece in pieces],
-        [(places[start], places[max(start, end - 1)] + 1) for start, end in inside],
+        [(offsets[start], offsets[max(start, end - 1)] + 1) for start, end in inside],
         words,
         words_of_spans(inside, spans),
     )
@@ -88,14 +88,14 @@ def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
     lower = [word.lower() for word in text.words]
     theirs = [word.lower() for word in other.words]
     exact, folded = set(other.words), set(theirs)
-    begun = {word[:_BEGINNING] for word in theirs}
+    beginnings = {word[:_BEGINNING] for word in theirs}
     both = set(itertools.pairwise(theirs))
     counts: dict[str, int] = {}
     for word in lower:
         counts[word] = counts.get(word, 0) + 1
     is_joined = [pair in both and all(pair) for pair in itertools.pairwise(lower)]
     rows = [
-        (as_written in exact, word in folded, word[:_BEGINNING] in begun, before or after)
+        (as_written in exact, word in folded, word[:_BEGINNING] in beginnings, before or after)
         if word
         else (False,) * 4
         for as_written, word, before, after in zip(
@@ -204,10 +204,10 @@ class PairReading:
         ``read`` are the tokens of the text that are read; None is all.
         """
         model = pair_model(self.recipe)
-        own, beside = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
+        start, other_start = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
         forth = CrossAttention(
-            queries=TextPart(*text, own, read),
-            keys=TextPart(*other, beside),
+            queries=TextPart(*text, start, read),
+            keys=TextPart(*other, other_start),
             is_answered=True,
             kind="cross" if model.reads_apart else "encoder",
             row=row,

@@ -113,8 +113,10 @@ class LanguageModelling(RunningTextTask[Surprise]):
         """The text to continue, as it stands, of a line or a JSON record; it may be empty."""
         text = record if isinstance(record, str) else record.get("text")
         if not isinstance(text, str):
-            got = "none" if text is None else repr(text)
-            raise DataError(f'{where}: text must be a prompt to continue; got {got}. Write "text".')
+            value = "none" if text is None else repr(text)
+            raise DataError(
+                f'{where}: text must be a prompt to continue; got {value}. Write "text".'
+            )
         return text
 
     def prompt_in(self, line: Line, ending: str) -> str:

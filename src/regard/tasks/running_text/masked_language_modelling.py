@@ -196,19 +196,19 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             for row in zip(ids.tolist(), shares.tolist(), strict=True)
         ]
         answers = [self._name(token) for token in tokens.tolist()]
-        places: list[list[int]] = [[] for _ in range(batch["count"])]
-        for place, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
-            places[owner].append(place)
+        indices: list[list[int]] = [[] for _ in range(batch["count"])]
+        for index, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
+            indices[owner].append(index)
         return [
             MaskedAnswer(
-                nats=math.fsum(nats[place] for place in own),
-                right=sum(is_right[place] for place in own),
+                nats=math.fsum(nats[index] for index in own),
+                right=sum(is_right[index] for index in own),
                 count=len(own),
                 pairs=pairs,
-                likeliest=tuple(likeliest[place] for place in own),
-                answers=tuple(answers[place] for place in own),
+                likeliest=tuple(likeliest[index] for index in own),
+                answers=tuple(answers[index] for index in own),
             )
-            for own, pairs in zip(places, self._next_sentences(model, states, batch), strict=True)
+            for own, pairs in zip(indices, self._next_sentences(model, states, batch), strict=True)
         ]
 
     def score(
@@ -236,30 +236,30 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         counts = 1 + np.bincount(known[known >= FIRST_ID], minlength=self.mask_id)
         cost = -np.log(counts / counts.sum())
         most = int(counts.argmax())
-        found = []
+        predictions = []
         for encoded in self.encode(examples):
             batch = self.collate([encoded])
-            wanted = batch["tokens"][batch["chosen"]].numpy()
-            nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
-            found.append(MaskedAnswer(nats, right, len(wanted), (0, 0), (), ()))
-        return {f"always {self._name(most)}, by frequency": found}
+            targets = batch["tokens"][batch["chosen"]].numpy()
+            nats, right = float(cost[targets].sum()), int((targets == most).sum())
+            predictions.append(MaskedAnswer(nats, right, len(targets), (0, 0), (), ()))
+        return {f"always {self._name(most)}, by frequency": predictions}
 
     def tables(self, answers: Sequence[MaskedAnswer], examples: Sequence[Passage]) -> list[Table]:
         """Most frequent confusions (true word, predicted word)."""
-        taken = Counter(
-            (wanted, guesses[0][0])
+        mistakes = Counter(
+            (target, guesses[0][0])
             for answer in answers
-            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True)
-            if guesses[0][0] != wanted
+            for target, guesses in zip(answer.answers, answer.likeliest, strict=True)
+            if guesses[0][0] != target
         )
-        most = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:10]
-        rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
+        most = sorted(mistakes.items(), key=lambda item: (-item[1], item[0]))[:10]
+        rows = tuple((target, guess, count) for (target, guess), count in most)
         return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
 
     def show(self, example: Passage, answer: MaskedAnswer) -> str:
         pairs = zip(answer.answers, answer.likeliest, strict=True)
-        shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
-        return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
+        predictions = ", ".join(f"{target}→{guesses[0][0]}" for target, guesses in list(pairs)[:8])
+        return f"{example.beginning} ({answer.right} of {answer.count} right: {predictions})"
 
     @property
     def window(self) -> int:
@@ -329,8 +329,8 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
 
     def _with_blanks(self, line: str) -> tuple[list[int], list[int]]:
         ids: list[int] = []
-        for place, part in enumerate(_BLANK.split(line)):
-            ids += [self.mask_id] * (place > 0)
+        for number, part in enumerate(_BLANK.split(line)):
+            ids += [self.mask_id] * (number > 0)
             ids += self.tokenizer.encode(part)
         return ids, [NO_WORD] * len(ids)
 

@@ -129,9 +129,9 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     ) -> tuple[list[Passage], list[Passage]]:
         """The text without its end, and its end: ``data.valid_share`` of its lines."""
         share = recipe.settings(RunningTextData).valid_share
-        wanted = share * sum(len(passage.lines) for passage in examples)
+        count = share * sum(len(passage.lines) for passage in examples)
         rest, held = list(examples), list[Passage]()
-        while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
+        while len(rest) > 1 and sum(len(passage.lines) for passage in held) < count:
             held.insert(0, rest.pop())
         if not held:
             raise DataError(
@@ -214,8 +214,8 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     def _joined(self, examples: Sequence[Passage]) -> Stretch:
         """The passages as one text, in which the end of a line is the next one's ``ahead``."""
         ids, words, number = [_NONE], [_NONE], 0
-        for place, each in enumerate(map(self.stretch, examples)):
-            ids.append(each.ids[self.ahead if place else 0 :])
+        for index, each in enumerate(map(self.stretch, examples)):
+            ids.append(each.ids[self.ahead if index else 0 :])
             words.append(np.where(each.words == NO_WORD, NO_WORD, each.words + number))
             number += int(each.words.max(initial=-1)) + 1
         text = np.concatenate(ids)

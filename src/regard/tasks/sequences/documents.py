@@ -207,9 +207,9 @@ def by_overlap(parts: Sequence[str], question: str) -> list[str]:
     """Sentences by the words they share with a question, most first; the rarer, the more."""
     vocabularies = [set(words(part)) for part in parts]
     counts = Counter(word for each in vocabularies for word in each)
-    wanted = set(words(question))
+    query = set(words(question))
     worth = [
-        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(wanted & each))
+        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(query & each))
         for each in vocabularies
     ]
     return [parts[index] for index in sorted(range(len(parts)), key=lambda i: -worth[i])]
@@ -241,8 +241,8 @@ def extracts(
             ],
         }
     count = max(1, round(fmean(len(sentences(one)) for one in known))) if known else 1
-    many = "sentence" if count == 1 else f"{count} sentences"
-    outputs = {f"the first {many}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
+    size = "sentence" if count == 1 else f"{count} sentences"
+    outputs = {f"the first {size}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
     if known:
         counts = [len(words(one)) for one in known]
         length, texts = max(1, round(fmean(counts))), [document.text for document in documents]
@@ -250,8 +250,8 @@ def extracts(
         is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in known)
         unit = "words" if is_spaced else "characters"
         outputs[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
-    outputs[f"the {many} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
-    outputs[f"TextRank's first {many}"] = [_best(parts, count, text_rank) for parts in cut]
+    outputs[f"the {size} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
+    outputs[f"TextRank's first {size}"] = [_best(parts, count, text_rank) for parts in cut]
     return outputs
 
 
@@ -270,5 +270,5 @@ def _nearness(parts: Sequence[str]) -> list[float]:
 
 
 def _most_shared(parts: Sequence[str], question: str) -> str:
-    wanted = set(words(question))
-    return max(parts, key=lambda part: len(wanted & set(words(part))))
+    query = set(words(question))
+    return max(parts, key=lambda part: len(query & set(words(part))))

@@ -87,5 +87,5 @@ class EncodedCorpus(Sequence[EncodedSequences]):
 
     def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         return EncodedSequences(self.corpus.source[index], self.corpus.target[index])

@@ -137,10 +137,10 @@ class GenerationTask(SequenceTask):
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The document of a text, or of a JSON record, and what is asked about it."""
         text = record if isinstance(record, str) else json.dumps(record)
-        return self._asked(Line(text, where), "")
+        return self._parse(Line(text, where), "")
 
     def parse_line(self, line: Line, ending: str) -> Pair:
-        return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
+        return self._parse(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
 
     def parse_pair(self, line: Line, ending: str) -> Pair:
         typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
@@ -169,7 +169,7 @@ class GenerationTask(SequenceTask):
             "rouge_2": rouge_n(texts, references, n=2).value,
         }
 
-    def _asked(self, line: Line, ending: str) -> Pair:
+    def _parse(self, line: Line, ending: str) -> Pair:
         document = parse_document(line, self.data, ending)
         return Pair(source_of(document, self.data), "", (), line.where)
 

@@ -112,18 +112,20 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return "\0".join((example.source, *example.references, ""))
 
     @classmethod
-    def resolved(cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[Pair]) -> Recipe:
+    def resolved(
+        cls, recipe: Recipe, saved: RecipeTable | None, examples: Sequence[Pair]
+    ) -> Recipe:
         """The recipe with languages where it names none: the run's, or guessed from the text.
 
         They decide how outputs are scored.
         """
         data = recipe.data
-        languages = _guessed_languages(examples) if kept is None else kept["data"]
-        found = {
+        languages = _guessed_languages(examples) if saved is None else saved["data"]
+        codes = {
             name: getattr(data, name) or languages.get(name)
             for name in ("source_language", "target_language")
         }
-        return replace(recipe, data=replace(data, **found))
+        return replace(recipe, data=replace(data, **codes))
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Pair]) -> "SequenceTask":
@@ -164,10 +166,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             if tokenizer.is_shared
             else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
         )
-        facts = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
+        lines = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
         if data.source_language or data.target_language:
-            facts.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
-        return [*facts, *self.describe_reading()]
+            lines.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
+        return [*lines, *self.describe_reading()]
 
     def encode(
         self,
@@ -205,7 +207,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def encoded_parts(self, source: str) -> list[EncodedSequences]:
         """The parts of a source, as ``parts`` cuts it."""
         return [
-            self.encoded_part(part, place == 0) for place, part in enumerate(self.parts(source))
+            self.encoded_part(part, index == 0) for index, part in enumerate(self.parts(source))
         ]
 
     def encoded_part(self, text: str, is_first: bool = True) -> EncodedSequences:

@@ -77,10 +77,10 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
 
             parts = recipe.phrasebook_splits if split == "train" else (split,)
-            found = (phrase for part in parts for phrase in phrases(part))  # type: ignore[arg-type]
+            split_phrases = (phrase for part in parts for phrase in phrases(part))  # type: ignore[arg-type]
             return [
                 Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
-                for number, phrase in enumerate(found, 1)
+                for number, phrase in enumerate(split_phrases, 1)
             ]
         layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
         files = cls.shards(recipe, split)

@@ -92,7 +92,7 @@ class DecodingConfig:
         self._check_counts()
         self._check_most()
 
-    def changed(self, **given: object) -> "DecodingConfig":
+    def changed(self, **changes: object) -> "DecodingConfig":
         """The settings with some of them given anew.
 
         A method that is given and is another one leaves behind what it has no use for.
@@ -102,11 +102,11 @@ class DecodingConfig:
             >>> drawn.changed(method="beam", beam_size=3).temperature
             1.0
         """
-        method = given.get("method", self.method)
+        method = changes.get("method", self.method)
         choose("method", method, _USED_BY)
         names = [n for n in _names() if method == self.method or _is_used(n, str(method))]
         values = {name: getattr(self, name) for name in names}
-        values.update(given)
+        values.update(changes)
         return DecodingConfig(**values)
 
     def plain(self) -> "DecodingConfig":
@@ -125,7 +125,7 @@ class DecodingConfig:
             if value != default[name] and not _is_used(name, self.method):
                 cure = " or ".join(m for m, used in _USED_BY.items() if name in used)
                 raise SettingError(
-                    f"{name} must go with method {cure}; got {name}={_shown(value)} with method "
+                    f"{name} must go with method {cure}; got {name}={_format(value)} with method "
                     f"{self.method}."
                 )
 
@@ -161,5 +161,5 @@ def _is_used(name: str, method: str) -> bool:
     return name in _USED_BY[method] or not any(name in used for used in _USED_BY.values())
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)

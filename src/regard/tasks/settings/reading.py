@@ -83,7 +83,7 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         data=data,
         tokenizer=tokenizer,
         model_type=str(model_type),
-        model=build(config, model_table, where="model", beside=("type",)),
+        model=build(config, model_table, where="model", other_keys=("type",)),
         head=section("head", kind.head),
         training=dict(sections["training"]),
         decoding=section("decoding", kind.decoding),
@@ -129,7 +129,7 @@ def _sections(
     table: Mapping[str, object], names: Sequence[str]
 ) -> dict[str, Mapping[str, JsonValue]]:
     """The tables of a recipe by these names, empty where it says nothing."""
-    found: dict[str, Mapping[str, JsonValue]] = {name: {} for name in names}
+    sections: dict[str, Mapping[str, JsonValue]] = {name: {} for name in names}
     for name, section in table.items():
         if name == "task":
             continue
@@ -139,5 +139,5 @@ def _sections(
             raise SettingError(f"{name} is not a section of a recipe. {cure}")
         if not isinstance(section, Mapping):
             raise SettingError(f"{name} must be a table: [{name}]; got {section!r}.")
-        found[name] = section
-    return found
+        sections[name] = section
+    return sections

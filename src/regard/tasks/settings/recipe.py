@@ -47,10 +47,10 @@ class SplitFiles:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        given = {name: getattr(self, name) for name in self.column_names}
-        numbers = [column for column in given.values() if column]  # 0: it is not there
+        columns = {name: getattr(self, name) for name in self.column_names}
+        numbers = [column for column in columns.values() if column]  # 0: it is not there
         if len(set(numbers)) < len(numbers):
-            (*names, name), (*others, last) = given, map(str, given.values())
+            (*names, name), (*others, last) = columns, map(str, columns.values())
             raise SettingError(
                 f"{', '.join(names)} and {name} must be different columns; got "
                 f"{', '.join(others)} and {last}."
@@ -263,25 +263,25 @@ class Recipe:
 
     def sharded(self, split: str) -> list[list[Path]]:
         """The files of each name in the recipe, as ``files``: see ``shards``."""
-        found = [shards(path, split) for path in self.named(split)]
-        for file in (file for files in found for file in files):
+        sharded_files = [shards(path, split) for path in self.named(split)]
+        for file in (file for files in sharded_files for file in files):
             if file.is_char_device() or file.is_block_device():
                 raise DataError(f"data.{split} must name files of text; got the device {file}.")
-        return found
+        return sharded_files
 
     def named(self, split: str) -> list[Path]:
         """Paths named by ``train``, ``valid`` or ``test``: files, folders of them, and patterns."""
         names = getattr(self.data, split)
         if names == HELD_OUT:
             return []
-        listed = [names] if isinstance(names, str) else names
-        return [self.folder / name for name in listed if name]
+        paths = [names] if isinstance(names, str) else names
+        return [self.folder / name for name in paths if name]
 
     @property
     def encoding(self) -> str | None:
         """Encoding of text that is not UTF-8; None recognises it."""
-        found = self.training.get("encoding")
-        return None if found is None else str(found)
+        name = self.training.get("encoding")
+        return None if name is None else str(name)
 
     @property
     def uses_phrasebook(self) -> bool:

@@ -73,7 +73,7 @@ def encoded_as(encoding: str | None) -> Iterator[None]:
         _encoding.reset(token)
 
 
-def in_given_encoding(line: bytes) -> str | None:
+def in_set_encoding(line: bytes) -> str | None:
     """A line in the encoding that ``encoded_as`` sets; None where it is not, or none is set."""
     encoding = _encoding.get()
     return line.decode(encoding) if encoding and _decodes(line, encoding) else None
@@ -142,20 +142,20 @@ def _at_line_ends(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def _encoding_of(head: list[bytes], name: str | None) -> str | None:
     """The encoding that a file which begins with these lines is to be read in; None is UTF-8."""
-    given, sample = _encoding.get(), b"".join(head)
+    chosen, sample = _encoding.get(), b"".join(head)
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
             return encoding
-    if given is not None and given.startswith(("utf-16", "utf-32")):
+    if chosen is not None and chosen.startswith(("utf-16", "utf-32")):
         if 0 in sample or not all(_decodes(line, "utf-8") for line in head):
-            return f"{given}-le" if given in ("utf-16", "utf-32") else given
+            return f"{chosen}-le" if chosen in ("utf-16", "utf-32") else chosen
         return None
     if sample.count(0) > len(sample) / 4:
         is_little = sample[1::2].count(0) > sample[::2].count(0)
         return "utf-16-le" if is_little else "utf-16-be"
     wrong = [line for line in head if not _decodes(line, "utf-8")]
-    if given is not None and (wrong or sample.isascii()):
-        return given
+    if chosen is not None and (wrong or sample.isascii()):
+        return chosen
     if not wrong:
         return None
     right = sum(not line.isascii() for line in head) - len(wrong)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from regard.errors import DataError
-from regard.text.reading.encodings import guess_encoding, in_given_encoding
+from regard.text.reading.encodings import guess_encoding, in_set_encoding
 from regard.text.reading.forms import lines_of
 from regard.text.reading.opening import UNPACKERS
 
@@ -104,10 +104,10 @@ class BadLines:
         if len(examples) < _EXAMPLES:
             examples.append(message)
 
-    def add_cut(self, what: str, where: str, *, size: int, longest: int) -> None:
+    def add_cut(self, unit: str, where: str, *, size: int, longest: int) -> None:
         """Count a text of ``size`` tokens if it is cut to the ``longest`` that are read."""
         if size > longest:
-            self.add(f"{what} cut", f"{where}: cut to {longest} of {size} tokens.")
+            self.add(f"{unit} cut", f"{where}: cut to {longest} of {size} tokens.")
 
     def merge(self, others: "BadLines") -> None:
         """Count those of ``others`` too."""
@@ -193,7 +193,7 @@ def decode_lines(
         try:
             yield Line(line.decode("utf-8"), f"{name}:{number}")
         except UnicodeDecodeError as error:
-            if (text := in_given_encoding(line)) is not None:
+            if (text := in_set_encoding(line)) is not None:
                 yield Line(text, f"{name}:{number}")
                 continue
             problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"

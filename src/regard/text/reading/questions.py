@@ -148,22 +148,21 @@ def _question(item: _Item, spans: bool) -> Question:
         if spans and "answers" in record and answer_list(record["answers"]) == []:
             record["is_impossible"] = True  # so are SQuAD 2's rows in tables
     else:
-        given, where = item
-        if not isinstance(given, dict):
-            raise DataError(f"{where}: expected a JSON object, found {given!r}.")
-        record = given
-    asked = question_of(record, where)
+        record, where = item
+        if not isinstance(record, dict):
+            raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+    question = question_of(record, where)
     if record.get("is_impossible"):
-        return asked
-    given = record.get("answers", record.get("answer"))
-    given = [given] if isinstance(given, str) else answer_list(given)
-    if not isinstance(given, list) or not given:
+        return question
+    answers = record.get("answers", record.get("answer"))
+    answers = [answers] if isinstance(answers, str) else answer_list(answers)
+    if not isinstance(answers, list) or not answers:
         raise DataError(
-            f"{where}: answers must hold at least one; got {_got(given)}. Of a question that its "
+            f"{where}: answers must hold at least one; got {_quote(answers)}. Of a question that its "
             "context does not answer, set is_impossible to true."
         )
-    answers = tuple(_answer(each, asked.context, where, spans) for each in given)
-    return replace(asked, answers=answers)
+    parsed = tuple(_answer(each, question.context, where, spans) for each in answers)
+    return replace(question, answers=parsed)
 
 
 def answer_list(answers: JsonValue) -> JsonValue:
@@ -215,11 +214,11 @@ def _text(record: Mapping[str, JsonValue], key: str, where: str, *, name: str | 
         cure = (
             "A question needs a question, the context that answers it and, to learn from, answers."
         )
-        raise DataError(f"{where}: {name or key} must be text; got {_got(value)}. {cure}")
+        raise DataError(f"{where}: {name or key} must be text; got {_quote(value)}. {cure}")
     return value
 
 
-def _got(value: object) -> str:
+def _quote(value: object) -> str:
     return "none" if value is None else repr(value)
 
 

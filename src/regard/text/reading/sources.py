@@ -101,7 +101,7 @@ def _complete(files: list[Path], named: Path) -> list[Path]:
         if missing := [name for name in names if name not in there]:
             raise DataError(
                 f"{named} must hold all {int(count)} files that are numbered; "
-                f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+                f"{_join_names(missing)} {'is' if len(missing) == 1 else 'are'} missing."
             )
     return files
 
@@ -126,13 +126,13 @@ def _dataset_files(folder: Path) -> list[Path]:
             f"{folder} must be saved with its rows in order; it says which rows of a larger table "
             "it has. Save it again after flatten_indices()."
         )
-    listed: Sequence[dict[str, str]] = state.get("_data_files", [])  # type: ignore[assignment]
-    files = [folder / each["filename"] for each in listed]
+    entries: Sequence[dict[str, str]] = state.get("_data_files", [])  # type: ignore[assignment]
+    files = [folder / each["filename"] for each in entries]
     missing = [file.name for file in files if not file.is_file()]
     if missing or not files:
         raise DataError(
             f"{folder} must hold the files that its {_DATASET} names; "
-            f"{_listed(missing) or 'it names none'}{' missing' if missing else ''}."
+            f"{_join_names(missing) or 'it names none'}{' missing' if missing else ''}."
         )
     return files
 
@@ -144,7 +144,7 @@ def _saved(path: Path) -> dict[str, object]:
         raise DataError(f"{path} must be as datasets saved it; got: {error}.") from None
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     first, *rest = [*names][:4] or [""]
     return ", ".join([first, *rest[:2], *(["…"] if len(rest) > 2 else [])])
 
@@ -191,7 +191,7 @@ def rows_of(data: object) -> list[Row]:
             for each, target in _joined([inputs, targets])
         ]
     else:
-        rows = [_row(row, number) for number, row in enumerate(listed(data), 1)]
+        rows = [_row(row, number) for number, row in enumerate(items_of(data), 1)]
     if not rows:
         raise DataError("data must hold records; got none.")
     return rows
@@ -236,7 +236,7 @@ def _joined(columns: Sequence[object]) -> list[tuple[JsonValue, ...]]:
     return list(zip(*lists, strict=True))
 
 
-def listed(data: object) -> list[object]:
+def items_of(data: object) -> list[object]:
     """The rows of a frame, a table, an array, or of whatever gives them one by one."""
     for method in ("to_dicts", "to_pylist"):  # polars, Arrow
         if hasattr(data, method):

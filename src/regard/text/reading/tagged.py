@@ -205,16 +205,16 @@ def _sentences(table: TextTable) -> Iterator[list[Line]]:
     """The rows of each sentence."""
     column = sentence_column(table)
     for lines in _paragraphs(table.lines):
-        begun: list[Line] = []
+        sentence: list[Line] = []
         last = ""
         for line in lines:
             cell = "" if column is None else (line.text.split("\t")[column : column + 1] or [""])[0]
-            if begun and cell and cell != last:
-                yield begun
-                begun = []
+            if sentence and cell and cell != last:
+                yield sentence
+                sentence = []
             last = cell or last
-            begun.append(line)
-        yield begun
+            sentence.append(line)
+        yield sentence
 
 
 def _paragraphs(every: Iterable[Line]) -> Iterator[list[Line]]:

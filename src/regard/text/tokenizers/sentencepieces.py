@@ -279,10 +279,10 @@ def _train(texts: list[str], kind: str, vocab_size: int, coverage: float) -> byt
 
 
 def _wrong_size(error: RuntimeError) -> Exception:
-    if found := re.search(r"too high \(\d+\).*<= (\d+)", str(error)):
-        return _WrongSizeError(int(found[1]), is_largest=True)
-    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-        return _WrongSizeError(int(found[1]), is_largest=False)
+    if match := re.search(r"too high \(\d+\).*<= (\d+)", str(error)):
+        return _WrongSizeError(int(match[1]), is_largest=True)
+    if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        return _WrongSizeError(int(match[1]), is_largest=False)
     return error
 
 
@@ -300,14 +300,14 @@ def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
     def cut(word: str, rng: Random) -> list[str]:
         pieces = list(word)
         while len(pieces) > 1:
-            best, place = -math.inf, -1
+            best, index = -math.inf, -1
             for i in range(len(pieces) - 1):
                 score = scores.get(pieces[i] + pieces[i + 1])
                 if score is not None and score > best and (not rate or rng.random() >= rate):
-                    best, place = score, i
-            if place < 0:
+                    best, index = score, i
+            if index < 0:
                 break
-            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+            pieces[index : index + 2] = [pieces[index] + pieces[index + 1]]
         return pieces
 
     return cut

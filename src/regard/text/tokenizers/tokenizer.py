@@ -146,11 +146,11 @@ def _saved(folder: Path, settings: TokenizerConfig) -> Tokenizer:
     actual = settings.type if is_theirs else read_table(folder)["type"]
     sizes = {"type": actual, "vocab_size": tokenizer.vocab_size}
     for name, actual in sizes.items():
-        wanted = getattr(settings, name)
-        if wanted not in (None, actual):
+        setting = getattr(settings, name)
+        if setting not in (None, actual):
             raise SettingError(
                 f"tokenizer.{name} must be {actual!r}, that of the tokenizer in {folder}; "
-                f"got {wanted!r}. Set it so, or leave out tokenizer.folder."
+                f"got {setting!r}. Set it so, or leave out tokenizer.folder."
             )
     return tokenizer
 
