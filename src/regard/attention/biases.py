@@ -297,16 +297,16 @@ class _Shaw(PositionBias):
     def tile(self, query: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor:
         scale = query.shape[-1] ** -0.5 if self.scale is None else self.scale
         of_distances = (query * scale) @ tensors[0].mT  # (b, H, n, R)
-        return of_distances.gather(-1, self._places(steps, of_distances))
+        return of_distances.gather(-1, self._indices(steps, of_distances))
 
     def mix(self, weights: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor | None:
         if self.value_table is None:
             return None
         mass = weights.new_zeros(*weights.shape[:-1], self.value_table.shape[-2])
-        mass = mass.scatter_add(-1, self._places(steps, weights), weights)
+        mass = mass.scatter_add(-1, self._indices(steps, weights), weights)
         return mass @ tensors[1]
 
-    def _places(self, steps: Tensor, like: Tensor) -> Tensor:
+    def _indices(self, steps: Tensor, like: Tensor) -> Tensor:
         """The row of each distance, for every batch row and head."""
         most = self.key_table.shape[-2] // 2
         return (steps.clamp(-most, most) + most).expand(*like.shape[:-1], steps.shape[-1])

@@ -23,7 +23,7 @@ from regard.attention.engine.request import Request, make_weights_request
 from regard.attention.inspect.head_scores import HeadScores, scores_of
 from regard.attention.inspect.summarize import Queries, summary_of
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.weights import Places, matrix_of, rows_of, transposed_of
+from regard.attention.inspect.weights import Positions, matrix_of, rows_of, transposed_of
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores.base import Score
 from regard.attention.weighting import Weighting
@@ -66,7 +66,7 @@ class AttentionCall:
         """The whole matrix of its weights; see :func:`regard.attention.weights`."""
         return matrix_of(self._request())
 
-    def rows(self, places: Places) -> Float[Tensor, "*b P M"]:
+    def rows(self, places: Positions) -> Float[Tensor, "*b P M"]:
         """The weights of some queries; see :func:`regard.attention.rows`."""
         return rows_of(self._request(), places)
 
@@ -149,14 +149,14 @@ Editor = Callable[[AttentionCall], Edit | None]
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
-_place: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
+_location: ContextVar[tuple[str, int] | None] = ContextVar("location", default=None)
 
 # What a compiler cannot follow in context variables it can in these. How many observe and edit, in
 # whatever thread, and the place that was named last where it traces.
 _counts = {"observers": 0, "editors": 0}
 _is_watched = False
 _is_edited = False
-_traced_place = ("", -1)
+_traced_location = ("", -1)
 _counting = Lock()
 
 
@@ -218,19 +218,19 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         [('encoder', 0), ('encoder', 1)]
     """
 
-    __slots__ = ("_before", "_token", "place")
+    __slots__ = ("_before", "_token", "location")
 
     def __init__(self, kind: str, layer: int) -> None:
-        self.place = (kind, layer)
-        self._before = _traced_place
+        self.location = (kind, layer)
+        self._before = _traced_location
         self._token: Token[tuple[str, int] | None] | None = None
 
     def __enter__(self) -> None:
         if torch.compiler.is_compiling():
-            self._before = _trace(self.place)
+            self._before = _trace(self.location)
         else:
             is_idle = _observer.get() is None and _editor.get() is None
-            self._token = None if is_idle else _place.set(self.place)
+            self._token = None if is_idle else _location.set(self.location)
 
     def __exit__(
         self,
@@ -241,7 +241,7 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         if torch.compiler.is_compiling():
             _trace(self._before)
         elif self._token is not None:
-            _place.reset(self._token)
+            _location.reset(self._token)
 
 
 def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
@@ -251,11 +251,11 @@ def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
         return None
     score, mask, bias, weighting, *_ = options
     mask = None if mask is None else as_mask(mask)
-    seen = AttentionCall(*current_place(), query, key, score, mask, bias, weighting)
-    if editor is not None and (edit := editor(seen)) is not None:
-        seen = edit.seen(seen)
+    call = AttentionCall(*current_location(), query, key, score, mask, bias, weighting)
+    if editor is not None and (edit := editor(call)) is not None:
+        call = edit.seen(call)
     if observer is not None:
-        observer(seen)
+        observer(call)
     return edit
 
 
@@ -279,17 +279,17 @@ def current_observer() -> Observer | None:
     return _observer.get()
 
 
-def current_place() -> tuple[str, int]:
+def current_location() -> tuple[str, int]:
     """The kind and layer that ``at`` named last."""
-    if torch.compiler.is_compiling() or (place := _place.get()) is None:
-        return _traced_place
-    return place
+    if torch.compiler.is_compiling() or (location := _location.get()) is None:
+        return _traced_location
+    return location
 
 
-def _trace(place: tuple[str, int]) -> tuple[str, int]:
+def _trace(location: tuple[str, int]) -> tuple[str, int]:
     """Name a place to a compiler; gives the one before."""
-    global _traced_place
-    before, _traced_place = _traced_place, place
+    global _traced_location
+    before, _traced_location = _traced_location, location
     return before
 
 

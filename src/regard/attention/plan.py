@@ -109,9 +109,9 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
     """The answer of a request's backend, in its dtypes: (B, H, N, E), and log-sum-exp if wanted."""
     # Even a context without effect, or asking for one device, is felt in small calls.
     if not torch._C._is_any_autocast_enabled():
-        return _serve_as_given(request, pinned)
+        return _serve_request(request, pinned)
     with without_autocast(request.query.device.type):
-        return _serve_as_given(request, pinned)
+        return _serve_request(request, pinned)
 
 
 def answer(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
@@ -145,9 +145,9 @@ def explain(
         >>> plan.backend
         'sdpa'
     """
-    given = options_of(explain, {**options, "return_lse": return_lse})
-    request = make_request(query, key, key if value is None else value, given)
-    backend = pick_backend(request, given.backend)
+    call = options_of(explain, {**options, "return_lse": return_lse})
+    request = make_request(query, key, key if value is None else value, call)
+    backend = pick_backend(request, call.backend)
     refusals, name = [], ""
     for name, other in BACKENDS.items():
         if other is backend:
@@ -158,7 +158,7 @@ def explain(
     M, E = request.value.shape[-2:]
     return Plan(
         name,
-        reason if given.backend is None else "asked for",
+        reason if call.backend is None else "asked for",
         backend.notes(request),
         backend.bytes_beyond(request),
         2 * B * H * N * M * (D + E),
@@ -174,7 +174,7 @@ def _objection(backend: Backend, request: Request) -> str | None:
     return objection
 
 
-def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
+def _serve_request(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
     backend = pick_backend(request, pinned)
     if not request.key.shape[2]:
         # No keys at all: zeros that keep their place in the graph.
@@ -219,8 +219,8 @@ class _Twice(torch.autograd.Function):
         leaves = (query, key, value, *inputs[3:])
         with without_autocast(query.device.type):
             pairs = tiled.input_gradients(request, d_out, d_lse)
-            wanted = [leaf for leaf in leaves if leaf is not None]
-            grads = iter(tiled.chained(pairs, wanted, create_graph=True))
+            differentiable = [leaf for leaf in leaves if leaf is not None]
+            grads = iter(tiled.chained(pairs, differentiable, create_graph=True))
         needs = (leaf is not None and leaf.requires_grad for leaf in leaves)
         return (None, None, None, *(next(grads) if need else None for need in needs))
 

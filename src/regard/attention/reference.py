@@ -45,7 +45,7 @@ def attend_by_loops(
     if score is None:
         score = lambda head: lambda q, k: (q * k).sum() / D**0.5  # noqa: E731
     grid = (B, H, N, M)
-    seen = torch.ones(grid, dtype=torch.bool) if visible is None else visible.expand(grid)
+    visible_pairs = torch.ones(grid, dtype=torch.bool) if visible is None else visible.expand(grid)
     added = torch.zeros(grid).double() if bias is None else bias.double().expand(grid)
     moved = None if value_bias is None else value_bias.double().expand(*grid, E)
     context, weights, lse = [], [], []
@@ -55,14 +55,14 @@ def attend_by_loops(
             pair = score(h)
             drain = None if sink is None else sink[h].double()
             for n in range(N):
-                places = [m for m in range(M) if seen[b, h, n, m]]
-                scores = {m: pair(query[b, h, n], key[b, g, m]) + added[b, h, n, m] for m in places}
+                keys = [m for m in range(M) if visible_pairs[b, h, n, m]]
+                scores = {m: pair(query[b, h, n], key[b, g, m]) + added[b, h, n, m] for m in keys}
                 row, total = _weigh(scores, weighting, drain)
                 weights.append(torch.stack([row.get(m, query.new_zeros(())) for m in range(M)]))
                 mixed = query.new_zeros(E)
                 for m, weight in row.items():
-                    given = value[b, g, m] if moved is None else value[b, g, m] + moved[b, h, n, m]
-                    mixed = mixed + weight * given
+                    vector = value[b, g, m] if moved is None else value[b, g, m] + moved[b, h, n, m]
+                    mixed = mixed + weight * vector
                 context.append(mixed)
                 lse.append(total)
     return ReferenceOutput(

@@ -88,14 +88,14 @@ def sample_key(
     assert chosen is not None
     assert lse is not None
     log_prob = chosen - lse
-    seen = (lse > float("-inf")).unsqueeze(-1)
+    sees_any = (lse > float("-inf")).unsqueeze(-1)
     of_values = index.unsqueeze(-1).expand(*index.shape, inputs.value.shape[-1])
-    context = inputs.value.gather(2, of_values).masked_fill(~seen, 0)
-    log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
+    context = inputs.value.gather(2, of_values).masked_fill(~sees_any, 0)
+    log_prob = log_prob.masked_fill(~sees_any.squeeze(-1), float("-inf"))
     leading = request.leading
     return SampledKey(
         context.to(request.query.dtype).reshape(*leading, *context.shape[2:]),
-        index.masked_fill(~seen.squeeze(-1), 0).reshape(*leading, index.shape[-1]),
+        index.masked_fill(~sees_any.squeeze(-1), 0).reshape(*leading, index.shape[-1]),
         log_prob.reshape(*leading, log_prob.shape[-1]),
     )
 
@@ -113,6 +113,6 @@ def _draw(request: Request, inputs: BlockInputs) -> Int[Tensor, "B H N"]:
         lead = block.batch, block.heads, block.rows
         noise = block.along_keys(lambda keys: gumbel_noise(seed, (*lead, keys), like=scores))  # noqa: B023
         best = (scores + noise).argmax(dim=-1)
-        places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
-        rows_of(index, block).copy_(places.to(index.device)[best])
+        positions = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
+        rows_of(index, block).copy_(positions.to(index.device)[best])
     return index

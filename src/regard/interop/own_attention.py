@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, Dot, at
-from regard.attention.observing import current_observer, current_place
+from regard.attention.observing import current_location, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
 from regard.interop.lazy_mask import Frame, LazyMask
@@ -174,7 +174,7 @@ def call_of_weights(weights: Float[Tensor, "*b N M"]) -> AttentionCall:
     nothing = weights.new_zeros(()).expand(*lead, max(N, M), 1)
     bias = weights.masked_fill(weights == 0, float("-inf"))
     ends = nothing[..., :N, :], nothing[..., :M, :]
-    return AttentionCall(*current_place(), *ends, Dot(), None, bias, AsGiven())
+    return AttentionCall(*current_location(), *ends, Dot(), None, bias, AsGiven())
 
 
 def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]) -> str:

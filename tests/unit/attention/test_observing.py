@@ -5,7 +5,7 @@ import threading
 import torch
 
 from regard.attention import Additive, at, attend, causal, observe, weights
-from regard.attention.observing import current_place
+from regard.attention.observing import current_location
 
 
 def test_the_observer_sees_enough_to_work_the_weights_out_again(make_inputs):
@@ -59,7 +59,7 @@ def test_nothing_is_observed_after_the_block_even_if_it_failed(make_inputs):
         pass
     attend(*make_inputs())
     assert calls == []
-    assert current_place() == ("", -1)
+    assert current_location() == ("", -1)
 
 
 def test_another_thread_is_not_observed(make_inputs):

@@ -143,9 +143,9 @@ class _BlockArrays:
         self.rows, self.width = len(block.rows), sum(map(len, block.keys))
         self.units = self.width * factors.w.shape[1]
         # Whether keys are read and their gradients written apart from those of other blocks.
-        self.apart = parts > 1 or len(block.keys) > 1
+        self.is_copied = parts > 1 or len(block.keys) > 1
         of_keys = [factors.key, factors.rest, inputs.value]
-        if self.apart:
+        if self.is_copied:
             of_keys = [None if t is None else keys_of(t, block) for t in of_keys]
         hidden = None if block.hidden is None else block.hidden.to(torch.uint8)
         pairs = (self.rows, self.width)
@@ -159,11 +159,11 @@ class _BlockArrays:
         )
 
     @property
-    def place(self) -> tuple[int, ...]:
+    def offsets(self) -> tuple[int, ...]:
         """Where the block is, as ``kernels.additive`` tells it."""
         block = self.block
         corner = (block.batch.start, block.heads.start)
-        origin, first = (corner, 0) if self.apart else ((0, 0), block.keys[0].start)
+        origin, first = (corner, 0) if self.is_copied else ((0, 0), block.keys[0].start)
         return (*corner, block.rows.start, len(block.heads), *origin, first, first + self.width)
 
     def parallel_for(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
@@ -214,7 +214,7 @@ class _Additive(torch.autograd.Function):
 
         def mix(work: _BlockArrays) -> None:
             def do(lanes: _Span, rows: _Span, number: int) -> None:
-                additive.forward(*work.inputs, *outputs, work.place, lanes, rows)
+                additive.forward(*work.inputs, *outputs, work.offsets, lanes, rows)
 
             work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
 
@@ -228,13 +228,13 @@ class _Additive(torch.autograd.Function):
     @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
-        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
+        inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
             return (None,) * len(ctx.needs_input_grad)
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse
-        gradients = _Gradients(ctx.job, inputs, wanted, (top, total, d_out, mean))
+        gradients = _Gradients(ctx.job, inputs, needs_grad, (top, total, d_out, mean))
         for block in ctx.job.blocks():
             gradients.add(block)
         return (None, *gradients.finish())
@@ -247,16 +247,16 @@ class _Gradients:
         self,
         job: BlockPass,
         inputs: BlockInputs,
-        wanted: tuple[bool, ...],
+        needs_grad: tuple[bool, ...],
         known: tuple[Tensor, ...],
     ) -> None:
         query, key, value, bias, *_, (w,) = inputs
-        self.job, self.wanted = job, wanted
+        self.job, self.needs_grad = job, needs_grad
         self.inputs = inputs._replace(value=value.contiguous())
         self.factors = _Factors.of(query, key, w)
         self.known = [_array(tensor) for tensor in known]
         self.query, self.key, self.value = (torch.zeros(t.shape) for t in (query, key, value))
-        self.bias = None if bias is None or not wanted[3] else torch.zeros_like(bias)
+        self.bias = None if bias is None or not needs_grad[3] else torch.zeros_like(bias)
         self.w = torch.zeros(query.shape[0], query.shape[1], query.shape[3], dtype=torch.float64)
 
     def add(self, block: Block) -> None:
@@ -270,7 +270,7 @@ class _Gradients:
         parts = -(-len(block.rows) // rows)
         work = _BlockArrays(self.job, block, self.inputs, self.factors, parts)
         of_keys = [self.key[None], self.value[None]]
-        if work.apart:
+        if work.is_copied:
             of_keys = [torch.zeros(parts, *corner, work.width, t.shape[-1]) for t in of_keys]
         d_w = torch.zeros(parts, *self.w.shape)
         pairs = (*corner, work.rows, work.width) if self.bias is not None else (0, 0, 0, 0)
@@ -285,20 +285,20 @@ class _Gradients:
                 *(array[part] for array in written),
                 d_scores.numpy(),
                 additive.sums(self.query.shape[3], self.value.shape[3]),
-                work.place,
+                work.offsets,
                 lanes,
                 some,
             )
 
         work.parallel_for(rows, do)
-        if work.apart:
+        if work.is_copied:
             for total, each in zip((self.key, self.value), of_keys, strict=True):
                 add_to_keys(total, block, each.sum(dim=0))
         self.w += d_w.sum(dim=0, dtype=torch.float64)
         if self.bias is not None:
-            beside = bias_of(self.bias, block)
-            assert beside is not None
-            add_to_bias(self.bias, block, d_scores.sum_to_size(beside.shape))
+            bias_block = bias_of(self.bias, block)
+            assert bias_block is not None
+            add_to_bias(self.bias, block, d_scores.sum_to_size(bias_block.shape))
 
     def finish(self) -> list[Tensor | None]:
         slope = self.factors.w[:, None]
@@ -308,4 +308,4 @@ class _Gradients:
         w = of_w.sum_to_size(own).reshape(shape).to(torch.float32)
         of_inputs = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias]
         grads = [*of_inputs, None, None, w]
-        return [grad if want else None for grad, want in zip(grads, self.wanted, strict=True)]
+        return [grad if want else None for grad, want in zip(grads, self.needs_grad, strict=True)]

@@ -188,8 +188,8 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         B, H, N, _ = query.shape
         ctx.task, ctx.form = task, _Form.of(query, key)
-        ctx.seen = VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
-        out, lse = _Launch(task, ctx.seen, ctx.form, query, key, value, bias, w).forward()
+        ctx.visible = VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
+        out, lse = _Launch(task, ctx.visible, ctx.form, query, key, value, bias, w).forward()
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
 
@@ -204,7 +204,7 @@ class _Fused(torch.autograd.Function):
         if ctx.form.number == _SUMMED:
             # NaN is in the log-sum-exp of whoever sees one; elsewhere, 0 · NaN would be NaN.
             query, key = (t.masked_fill(t.isnan(), 0) for t in (query, key))
-        launch = _Launch(ctx.task, ctx.seen, ctx.form, query, key, value, bias, w)
+        launch = _Launch(ctx.task, ctx.visible, ctx.form, query, key, value, bias, w)
         d_query, d_key, d_value, d_w = launch.gradients(d_out, lse, delta)
         return None, d_query, d_key, d_value, None, d_w
 
@@ -215,7 +215,7 @@ class _Launch:
     def __init__(
         self,
         task: _Call,
-        seen: VisibleKeys,
+        visible: VisibleKeys,
         form: _Form,
         query: Tensor,
         key: Tensor,
@@ -225,21 +225,21 @@ class _Launch:
     ) -> None:
         # Only now: whoever has no GPU is spared the import.
         kernels = import_module("regard.kernels.attention.additive_triton")
-        self.kernels, self.form, self.seen, self.dim = kernels, form, seen, query.shape[-1]
+        self.kernels, self.form, self.visible, self.dim = kernels, form, visible, query.shape[-1]
         self.is_fast = query.is_cuda and not _is_interpreted()
         self.query, self.key = form.factors(query, key)
         B, H, N, D = self.query.shape
         G, M, E = value.shape[1:]
         self.batch, self.sizes = B, kernels.CallSizes(H, H // G, N, M, D, E)
         self.w = F.pad(w, (0, D - self.dim)).contiguous()
-        self.ranges = None if seen.ranges is None else self._laid_ranges(seen.ranges)
+        self.ranges = None if visible.ranges is None else self._laid_ranges(visible.ranges)
         self.inputs = (
             self.query.transpose(2, 3).contiguous(),
             self.key.transpose(2, 3).contiguous(),
             value.contiguous(),
             self.w,
             None if bias is None else self._laid(bias.expand(B, H, N, M)),
-            None if seen.pairs is None else self._laid(seen.pairs.view(torch.uint8)),
+            None if visible.pairs is None else self._laid(visible.pairs.view(torch.uint8)),
             self.ranges,
             kernels.Noise(*_noise_numbers(task)) if task.dropout else None,
         )
@@ -264,11 +264,11 @@ class _Launch:
         d_value = query.new_zeros(self.batch, H // repeats, M, E)
         d_w = query.new_empty(self.batch, H, _blocks(N, rows), D)
         row_ranges = None
-        if self.seen.ranges is not None:
-            row_ranges = self._laid_ranges(self.seen.ranges.turned(M, rows=rows, keys=keys))
+        if self.visible.ranges is not None:
+            row_ranges = self._laid_ranges(self.visible.ranges.turned(M, rows=rows, keys=keys))
         parts, columns = _blocks(D, sizes["DIMS"]), _blocks(E, sizes["WIDTH"])
         of_keys = self.batch * H // repeats * _blocks(M, keys)
-        width = _panel_width(self.seen.reach, M, rows, keys)
+        width = _panel_width(self.visible.reach, M, rows, keys)
         most = max(1, min(_blocks(N, rows), _PANEL // (self.batch * H * width * rows)))
         weights, d_scores = query.new_empty(2, self.batch * H * most * rows * width)
         for start in range(0, N, most * rows):

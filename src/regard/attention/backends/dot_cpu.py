@@ -152,11 +152,11 @@ def _keys_of_all(mask: BoundMask) -> KeyRanges | None:
     if mask.mask.extent(mask.grid)[1:3] != (1, 1):
         return None
     N, M = mask.grid.queries, mask.grid.keys
-    seen = mask.dense()
-    seen = seen.expand(*seen.shape[:-1], M).reshape(-1, M)
-    ranges = KeyRanges.of_all(seen, N, M)
+    visible = mask.dense()
+    visible = visible.expand(*visible.shape[:-1], M).reshape(-1, M)
+    ranges = KeyRanges.of_all(visible, N, M)
     lengths = (ranges.stop - ranges.first).clamp_min(0)[:, 0]
-    return ranges if torch.equal(lengths.long(), seen.sum(dim=1)) else None
+    return ranges if torch.equal(lengths.long(), visible.sum(dim=1)) else None
 
 
 def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
@@ -186,13 +186,13 @@ class _Dot(torch.autograd.Function):
     @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
-        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
+        inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
             return (None,) * len(ctx.needs_input_grad)
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse
         grads = DotLoops(ctx.job, ctx.scale, ctx.ranges, inputs).gradients(
-            wanted, top, total, d_out, mean
+            needs_grad, top, total, d_out, mean
         )
         return (None, None, None, *grads)

@@ -66,7 +66,7 @@ class Flash(Backend):
         kernel, options = _kernel()
         if "enable_gqa" not in options:
             key, value = with_heads(key, H), with_heads(value, H)
-        wanted = {
+        known = {
             "scale": scale,
             "enable_gqa": key.shape[1] != H,
             "window_size": sequences.window,
@@ -76,7 +76,7 @@ class Flash(Backend):
             *(_by_position(padded(t, wide)) for t in (query, key, value)),
             *sequences.starts,
             *sequences.longest,
-            **{name: wanted[name] for name in wanted if name in options},
+            **{name: known[name] for name in known if name in options},
         )
         return out[..., :width].reshape(B, N, H, width).transpose(1, 2), None
 

@@ -54,8 +54,8 @@ class Sdpa(Backend):
         elif request.query.is_cuda and is_double(request):
             reason = "in float64, the kernel of a GPU would hold the N×M matrix"
         elif mask is not None and _handed_over(request) > LARGEST_MASK:
-            which = "mask" if request.bias is None else "mask and the bias together"
-            reason = f"the {which} would be an N×M matrix of more than 64 MB"
+            tensors = "mask" if request.bias is None else "mask and the bias together"
+            reason = f"the {tensors} would be an N×M matrix of more than 64 MB"
         return reason
 
     def decline(self, request: Request) -> str | None:
@@ -115,8 +115,8 @@ class Sdpa(Backend):
             if mask is not None and not key.is_cpu:
                 # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
                 key, value = without_unseen(mask, key, value)
-            seen = request if key is request.key else replace(request, key=key, _forms=())
-            form = seen.dot()
+            cleaned = request if key is request.key else replace(request, key=key, _forms=())
+            form = cleaned.dot()
             if form is None:  # a score that is a dot product up to rounding, and now is not
                 return tiled.run(request)
             out = _attend(request, form, value)
@@ -150,9 +150,9 @@ def _may_be_finite(request: Request) -> bool:
     """Whether queries and keys are finite, and values if the answer would not tell."""
     # For a NaN query of few keys the kernel gives zeros. The answer tells where each value meets
     # some weight: even 0 · NaN is NaN. A flag leaves out keys after those of the last query.
-    is_told = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
+    shows_nan = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
     are_finite = is_finite(request.query) and is_finite(request.key)
-    return are_finite and (is_told or is_finite(request.value))
+    return are_finite and (shows_nan or is_finite(request.value))
 
 
 def _handed_over(request: Request) -> int:

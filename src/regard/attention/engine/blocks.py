@@ -260,12 +260,12 @@ class BlockPass:
 class GradientSums:
     """Gradients of ``BlockInputs`` that are wanted, summed block by block."""
 
-    def __init__(self, inputs: BlockInputs, wanted: Sequence[bool]) -> None:
+    def __init__(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> None:
         self.totals = [
             (_zeros_by_column(tensor) if number in (1, 2) else torch.zeros_like(tensor))
             if want and tensor is not None
             else None
-            for number, (tensor, want) in enumerate(zip(inputs.flat(), wanted, strict=True))
+            for number, (tensor, want) in enumerate(zip(inputs.flat(), needs_grad, strict=True))
         ]
 
     def depend_on(self, tensor: Tensor) -> None:

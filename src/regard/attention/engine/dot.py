@@ -42,7 +42,7 @@ _Array: TypeAlias = NDArray[np.generic]
 class _Block(NamedTuple):
     """A part of the grid as the loops take it, with all heads."""
 
-    place: "GridBlock"
+    grid: "GridBlock"
     pairs: "PairTerms"  # what pairs have besides products
     batch: range
     rows: range
@@ -91,7 +91,7 @@ class DotLoops:
                     self.weighting,
                     block.pairs,
                     *outputs,
-                    block.place,
+                    block.grid,
                     *tasks[task],
                     block.is_last,
                 )
@@ -99,16 +99,16 @@ class DotLoops:
             parallel_for(len(tasks), mix)
         return out, top, total
 
-    def gradients(self, wanted: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
+    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
-        sums = _Sums(self.inputs, wanted, self.job.shape)
+        sums = _Sums(self.inputs, needs_grad, self.job.shape)
         arrays = [_array(tensor) for tensor in known]
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
             most = min(gradient_parts(len(units), *self.inputs[:3]), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile[0])))
-            parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
+            parts = [sums] + [sums.zeros(block.batch, self._keys_of(block, s)) for s in spans[1:]]
             written = [part.arrays for part in parts]
 
             def add(
@@ -129,7 +129,7 @@ class DotLoops:
                         *arrays,
                         *written[number],
                         parts[number].origin,
-                        block.place,
+                        block.grid,
                         lanes,
                         spans[number],
                     )
@@ -137,21 +137,21 @@ class DotLoops:
             parallel_for(len(units) * len(spans), add)
             for part in parts[1:]:
                 sums.add(part)
-        return sums.totals(self.inputs, wanted)
+        return sums.totals(self.inputs, needs_grad)
 
     def _blocks(self) -> Iterator[_Block]:
         B, H, N, M = self.job.shape
         if self.job.mask is None or self.ranges is not None:
-            place = self.loops.GridBlock(0, 0, 0, 0, M, H, *self.tile)
-            yield _Block(place, self._pairs(None), range(B), range(N), range(M), True)
+            grid = self.loops.GridBlock(0, 0, 0, 0, M, H, *self.tile)
+            yield _Block(grid, self._pairs(None), range(B), range(N), range(M), True)
             return
         for block in self.job.blocks():
             corner = (block.batch.start, 0, block.rows.start)
             laid_out = _laid_out(block) if self.weighting is None else [_laid_out_whole(block)]
             for keys, hidden in laid_out:
-                place = self.loops.GridBlock(*corner, keys.start, keys.stop, H, *self.tile)
+                grid = self.loops.GridBlock(*corner, keys.start, keys.stop, H, *self.tile)
                 is_last = keys.stop == block.keys[-1].stop
-                yield _Block(place, self._pairs(hidden), block.batch, block.rows, keys, is_last)
+                yield _Block(grid, self._pairs(hidden), block.batch, block.rows, keys, is_last)
 
     def _pairs(self, hidden: Tensor | None) -> "PairTerms":
         B, H, N, M = self.job.shape
@@ -206,21 +206,21 @@ class _Sums:
     """Gradients of everything, or of a part of the queries beside them."""
 
     def __init__(
-        self, inputs: BlockInputs, wanted: Sequence[bool], shape: tuple[int, int, int, int]
+        self, inputs: BlockInputs, needs_grad: Sequence[bool], shape: tuple[int, int, int, int]
     ) -> None:
         B, H, N, M = shape
         self.query, self.key, self.value = (torch.zeros(t.shape) for t in inputs[:3])
         self.batch, self.keys = range(B), range(M)
         # Of a bias that all queries share, each has a sum for every batch row and head.
         self.bias, self.shared_bias, self.steps = None, None, None
-        if inputs.bias is not None and wanted[3]:
+        if inputs.bias is not None and needs_grad[3]:
             is_of_all = inputs.bias.shape[2] < N
             self.bias = torch.zeros((B, H, 1, M) if is_of_all else inputs.bias.shape)
             self.shared_bias = None if is_of_all else self.bias
-        if any(wanted[6:]):
+        if any(needs_grad[6:]):
             self.steps = torch.zeros(B, H, N + M - 1)
 
-    def beside(self, batch: range, keys: range) -> "_Sums":
+    def zeros(self, batch: range, keys: range) -> "_Sums":
         """Sums for some batch rows and keys, all zero, beside which others may be added to."""
         part = copy(self)
         part.batch, part.keys = batch, keys
@@ -258,12 +258,12 @@ class _Sums:
         if self.steps is not None and part.steps is not None:
             self.steps += part.steps
 
-    def totals(self, inputs: BlockInputs, wanted: Sequence[bool]) -> list[Tensor | None]:
+    def totals(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> list[Tensor | None]:
         """The gradients that are wanted, in the shapes of what they are of."""
         each = (self.query, self.key, self.value, self.bias, None, None, self.steps)
         return [
             None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)
-            for total, tensor, want in zip(each, inputs.flat(), wanted, strict=False)
+            for total, tensor, want in zip(each, inputs.flat(), needs_grad, strict=False)
         ]
 
 
@@ -314,8 +314,8 @@ def _laid_out_whole(block: Block) -> tuple[range, Tensor | None]:
     axes = next((hidden.shape[:3] for _, hidden in parts if hidden is not None), (1, 1, 1))
     whole = torch.ones(*axes, len(keys), dtype=torch.uint8)
     for piece, hidden in parts:
-        seen = whole[..., piece.start - keys.start : piece.stop - keys.start]
-        seen.copy_(torch.zeros(()) if hidden is None else hidden)
+        part = whole[..., piece.start - keys.start : piece.stop - keys.start]
+        part.copy_(torch.zeros(()) if hidden is None else hidden)
     return keys, whole
 
 

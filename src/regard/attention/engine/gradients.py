@@ -25,15 +25,15 @@ def inputs_of(request: Request) -> BlockInputs:
 def gradients(
     job: BlockPass,
     inputs: BlockInputs,
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     work: Callable[[Block, BlockInputs], Ends],
 ) -> list[Tensor | None]:
     """The gradients of ``inputs.flat()``; ``work`` pairs what a block gives with its gradients."""
-    sums = GradientSums(inputs, wanted)
+    sums = GradientSums(inputs, needs_grad)
     for block in job.blocks() if all(job.shape) else ():
         leaves = tuple(
             t if t is None else t.detach().requires_grad_(want)
-            for t, want in zip(inputs.of_block(block).flat(), wanted, strict=True)
+            for t, want in zip(inputs.of_block(block).flat(), needs_grad, strict=True)
         )
         with torch.enable_grad():
             of_block = work(block, BlockInputs.from_flat(leaves))

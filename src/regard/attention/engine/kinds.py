@@ -28,12 +28,12 @@ class Kind:
     leading: tuple[int, ...]  # the shape of the answer before (N, E)
     # Of a mask or a bias: batch axes, H or None without an axis of heads, N, M, the device.
     grid: tuple[tuple[int, ...], int | None, int, int, torch.device]
-    is_kept: bool  # whether it is known again
+    is_cached: bool  # whether it is known again
     cache: Cache = field(default_factory=dict)  # by backends, of calls without mask or option
 
     def cache_under(self, mask: BoundMask | None) -> Cache:
         """Cached answers of backends about such calls; those under a mask live on the mask."""
-        if not self.is_kept:
+        if not self.is_cached:
             return {}
         if mask is None:
             return self.cache
@@ -105,15 +105,15 @@ def _keep(memory: dict[K, V], name: K, entry: V) -> V:
     return entry
 
 
-def _no_tensor(**given: object) -> ShapeError:
-    name, first = next(each for each in given.items() if not isinstance(each[1], Tensor))
+def _no_tensor(**inputs: object) -> ShapeError:
+    name, first = next(each for each in inputs.items() if not isinstance(each[1], Tensor))
     return ShapeError(
         f"{name} must be a tensor; got {type(first).__name__}. Use torch.as_tensor({name})."
     )
 
 
-def _nested(**given: Tensor) -> ShapeError:
-    name = next(name for name, tensor in given.items() if tensor.is_nested)
+def _nested(**inputs: Tensor) -> ShapeError:
+    name = next(name for name, tensor in inputs.items() if tensor.is_nested)
     return ShapeError(
         f"{name} must be padded; got a nested tensor. "
         f"Pass {name}.to_padded_tensor(0.0), and the lengths as mask=lengths(…)."
@@ -134,9 +134,9 @@ def _checked(
     q, k, v, leading, heads = _to_four_axes(query, key, value)
     score.check(q, k)
     batch = leading if heads is None else leading[:-1]
-    is_kept = signature is not None and q is query and k is key and v is value
-    kind = Kind(leading, (batch, heads, q.shape[2], k.shape[2], q.device), is_kept)
-    if is_kept:
+    is_cached = signature is not None and q is query and k is key and v is value
+    kind = Kind(leading, (batch, heads, q.shape[2], k.shape[2], q.device), is_cached)
+    if is_cached:
         _keep(KINDS, signature, kind)
     return q, k, v, kind
 

@@ -14,7 +14,7 @@ from regard.attention.masks.bound import BoundMask
 
 LOG2_E = log2(e)
 # Batch rows, heads, queries and keys of a tile.
-Places = tuple[range, range, range, range]
+Block = tuple[range, range, range, range]
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,16 +97,16 @@ _GOLDEN = 0x9E3779B9
 
 
 def dropout_factors(
-    seed: int, rate: float, places: Places, *, like: Tensor
+    seed: int, rate: float, block: Block, *, like: Tensor
 ) -> Float[Tensor, "b h n m"]:
     """Dropout factors of a tile's weights: 0, or 1 / (1 − rate), in the dtype of ``like``."""
-    bits = _bits(seed, places, like.device)
+    bits = _bits(seed, block, like.device)
     return (bits >= dropout_threshold(rate)).to(like.dtype).mul_(1 / (1 - rate))
 
 
-def gumbel_noise(seed: int, places: Places, *, like: Tensor) -> Float[Tensor, "b h n m"]:
+def gumbel_noise(seed: int, block: Block, *, like: Tensor) -> Float[Tensor, "b h n m"]:
     """Gumbel noise: the key whose score plus noise is largest is a draw from the softmax."""
-    bits = _bits(seed, places, like.device)
+    bits = _bits(seed, block, like.device)
     # In float64: the 32 bits are to reach both ends of the interval, yet neither 0 nor 1.
     uniform = bits.double().add_(2**31 + 0.5).mul_(2.0**-32)
     return -(-uniform.log()).log().to(like.dtype)
@@ -123,22 +123,22 @@ def bits_of_queries(
     """Random bits of each query."""
     bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
     for axis, run in enumerate((batch, heads, queries)):
-        bits = _mix(bits + _places(run, device).reshape((-1,) + (1,) * (2 - axis)))
+        bits = _mix(bits + _indices(run, device).reshape((-1,) + (1,) * (2 - axis)))
     return bits
 
 
 def bits_of_keys(keys: range, device: torch.device) -> Int32[Tensor, " m"]:
     """Random bits of each key; those of a pair are ``mix(query ^ key)``."""
-    return _mix(_places(keys, device))
+    return _mix(_indices(keys, device))
 
 
-def _bits(seed: int, places: Places, device: torch.device) -> Tensor:
-    batch, heads, queries, keys = places
+def _bits(seed: int, block: Block, device: torch.device) -> Tensor:
+    batch, heads, queries, keys = block
     of_rows = bits_of_queries(seed, batch, heads, queries, device)
     return _mix(of_rows.unsqueeze(-1) ^ bits_of_keys(keys, device))
 
 
-def _places(run: range, device: torch.device) -> Tensor:
+def _indices(run: range, device: torch.device) -> Tensor:
     positions = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
     return positions.mul_(_signed(_GOLDEN))
 

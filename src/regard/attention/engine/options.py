@@ -66,11 +66,11 @@ def takes(options: type) -> Callable[[F], F]:
     return decorate
 
 
-def options_of(function: Callable[..., object], given: Mapping[str, Any]) -> CallOptions:
+def options_of(function: Callable[..., object], options: Mapping[str, Any]) -> CallOptions:
     """The options that a function is given; refuses those that it has not."""
     known = signature(function).parameters
-    refuse_options(function, [name for name in given if name not in known])
-    return CallOptions(**given)
+    refuse_options(function, [name for name in options if name not in known])
+    return CallOptions(**options)
 
 
 _CAUSAL = "mask=regard.causal()"
@@ -103,9 +103,9 @@ _CURES = {
 }
 
 
-def refuse_options(function: Callable[..., object], given: Iterable[str]) -> None:
+def refuse_options(function: Callable[..., object], names: Iterable[str]) -> None:
     """Raise SettingError for options that a function has not, naming what it has."""
-    for name in given:
+    for name in names:
         cure = f" Use {_CURES[name]}." if name in _CURES else ""
         if not cure and (close := nearest(name, signature(function).parameters)):
             cure = f" Did you mean {close}?"

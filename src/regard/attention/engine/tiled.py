@@ -80,7 +80,7 @@ def forward(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor
 def backward(
     job: BlockPass,
     inputs: BlockInputs,
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     d_out: Tensor,
     d_lse: Tensor,
     answer: tuple[Tensor, Tensor, Tensor] | None = None,
@@ -92,7 +92,7 @@ def backward(
     if answer is not None and not again and isinstance(job.weighting, Softmax):
         slope, blocks = _SoftmaxSlope(job, d_out, d_lse, *answer), chain.from_iterable(job.parts())
         d_out = slope.d_out
-    sums = GradientSums(inputs, wanted)
+    sums = GradientSums(inputs, needs_grad)
     if again:
         sums.depend_on(d_out)
     for block in blocks:
@@ -111,9 +111,9 @@ def input_gradients(
     with torch.enable_grad():
         inputs = BlockInputs.of(request)
     each = inputs.flat()
-    wanted = tuple(t is not None and t.requires_grad for t in each)
+    needs_grad = tuple(t is not None and t.requires_grad for t in each)
     d_out = d_out.to(inputs.query.dtype)
-    grads = backward(job_of(request), inputs, wanted, d_out, d_lse, answer)
+    grads = backward(job_of(request), inputs, needs_grad, d_out, d_lse, answer)
     pairs = zip(each, grads, strict=True)
     return [(t, grad) for t, grad in pairs if t is not None and grad is not None]
 
@@ -122,14 +122,14 @@ def chained(
     pairs: list[tuple[Tensor, Tensor]], leaves: Sequence[Tensor], *, create_graph: bool = False
 ) -> list[Tensor]:
     """The gradients of leaves that require one, from ends with their gradients."""
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    differentiable = [leaf for leaf in leaves if leaf.requires_grad]
     # An end may depend on nothing: there may be no keys.
     pairs = [(end, d_end) for end, d_end in pairs if end.requires_grad]
     if not pairs:
-        return [torch.zeros_like(leaf) for leaf in wanted]
+        return [torch.zeros_like(leaf) for leaf in differentiable]
     ends, d_ends = zip(*pairs, strict=True)
     options = {"create_graph": create_graph, "materialize_grads": True}
-    return list(torch.autograd.grad(ends, wanted, d_ends, **options))
+    return list(torch.autograd.grad(ends, differentiable, d_ends, **options))
 
 
 def sizes_of(request: Request) -> Sizes:
@@ -155,8 +155,8 @@ class _Tiled(torch.autograd.Function):
     @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
-        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
-        return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, top, total)))
+        inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
+        return (None, *backward(ctx.job, inputs, needs_grad, d_out, d_lse, (out, top, total)))
 
 
 class _Partial(NamedTuple):
@@ -308,12 +308,12 @@ def _position_gradients(
         weights = weights.detach().requires_grad_()
     with torch.enable_grad():
         # Under other names: what reaches a tensor by way of the weights is counted with the scores.
-        apart = tuple(tensor.view_as(tensor) for tensor in tensors)
-        moved = _position_context(job, block, weights, apart)
+        views = tuple(tensor.view_as(tensor) for tensor in tensors)
+        moved = _position_context(job, block, weights, views)
     if moved is None:
         return None, {}
     d_weights, *rest = torch.autograd.grad(
-        moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
+        moved, [weights, *views], d_out, create_graph=again, allow_unused=True
     )
     return d_weights, {number: grad for number, grad in enumerate(rest) if grad is not None}
 
@@ -361,10 +361,10 @@ def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
     out = torch.empty_like(rows[0], memory_format=torch.contiguous_format)
     width = max(1, out.shape[-1])
     arrays = [t.detach().contiguous().view(-1, width).numpy() for t in (*rows, out)]
-    many = max(1, _NUMBERS_OF_A_TASK // width)
+    rows_per_task = max(1, _NUMBERS_OF_A_TASK // width)
 
     def do(task: int) -> None:
-        loop(*(array[task * many : (task + 1) * many] for array in arrays))
+        loop(*(array[task * rows_per_task : (task + 1) * rows_per_task] for array in arrays))
 
-    parallel_for(-(-len(arrays[0]) // many) if out.numel() else 0, do)
+    parallel_for(-(-len(arrays[0]) // rows_per_task) if out.numel() else 0, do)
     return out

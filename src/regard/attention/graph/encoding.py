@@ -49,35 +49,35 @@ class Encoded(NamedTuple):
     floats: Sequence[float]
 
 
-def is_built_in(thing: object) -> bool:
+def is_built_in(value: object) -> bool:
     """Whether ``encode`` can take an object, and all that it is made of, apart."""
-    if thing is None or isinstance(thing, Tensor | int | float | str | torch.SymInt):
+    if value is None or isinstance(value, Tensor | int | float | str | torch.SymInt):
         return True
-    if type(thing) not in _ARGUMENTS:
+    if type(value) not in _ARGUMENTS:
         return False
-    for name in _ARGUMENTS[type(thing)]:
-        if not hasattr(thing, name) or not is_built_in(getattr(thing, name)):
+    for name in _ARGUMENTS[type(value)]:
+        if not hasattr(value, name) or not is_built_in(getattr(value, name)):
             return False
     return True
 
 
-def encode(*things: object) -> Encoded:
+def encode(*values: object) -> Encoded:
     """Take built-in objects apart, one after the other; numbers stay, so graphs may vary them."""
     parts = _Parts([], [], [], [])
-    for thing in things:
-        _take_apart(thing, parts)
+    for value in values:
+        _flatten(value, parts)
     return Encoded(" ".join(parts.words), *parts[1:])
 
 
 def decode(encoded: Encoded) -> list[Any]:
     """Return the objects that ``encode`` was given."""
     words = iter(encoded.form.split())
-    given: dict[str, Iterator[object]] = {
+    leaves: dict[str, Iterator[object]] = {
         "tensor": iter(encoded.tensors),
         "int": iter(encoded.integers),
         "float": iter(encoded.floats),
     }
-    return [_put_together(word, words, given) for word in words]
+    return [_unflatten(word, words, leaves) for word in words]
 
 
 class _Parts(NamedTuple):
@@ -87,34 +87,34 @@ class _Parts(NamedTuple):
     floats: list[float]
 
 
-def _take_apart(thing: object, parts: _Parts) -> None:
-    if isinstance(thing, Tensor):
+def _flatten(value: object, parts: _Parts) -> None:
+    if isinstance(value, Tensor):
         parts.words.append("tensor")
-        parts.tensors.append(thing)
-    elif thing is None or isinstance(thing, bool):
-        parts.words.append(str(thing))
-    elif isinstance(thing, int | torch.SymInt):
+        parts.tensors.append(value)
+    elif value is None or isinstance(value, bool):
+        parts.words.append(str(value))
+    elif isinstance(value, int | torch.SymInt):
         parts.words.append("int")
-        parts.integers.append(thing)  # type: ignore[arg-type]
-    elif isinstance(thing, float):
+        parts.integers.append(value)  # type: ignore[arg-type]
+    elif isinstance(value, float):
         parts.words.append("float")
-        parts.floats.append(thing)
-    elif isinstance(thing, str):
+        parts.floats.append(value)
+    elif isinstance(value, str):
         # Words are told apart by spaces.
-        parts.words.append("'" + thing.replace("%", "%25").replace(" ", "%20"))
+        parts.words.append("'" + value.replace("%", "%25").replace(" ", "%20"))
     else:
-        kind = type(thing)
+        kind = type(value)
         parts.words.append(kind.__name__)
         for name in _ARGUMENTS[kind]:
-            _take_apart(getattr(thing, name), parts)
+            _flatten(getattr(value, name), parts)
 
 
-def _put_together(word: str, words: Iterator[str], given: dict[str, Iterator[object]]) -> object:
+def _unflatten(word: str, words: Iterator[str], leaves: dict[str, Iterator[object]]) -> object:
     if word in _CONSTANTS:
         return _CONSTANTS[word]
-    if word in given:
-        return next(given[word])
+    if word in leaves:
+        return next(leaves[word])
     if word.startswith("'"):
         return word[1:].replace("%20", " ").replace("%25", "%")
     kind = BUILT_IN[word]
-    return kind(**{name: _put_together(next(words), words, given) for name in _ARGUMENTS[kind]})
+    return kind(**{name: _unflatten(next(words), words, leaves) for name in _ARGUMENTS[kind]})

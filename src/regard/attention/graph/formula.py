@@ -49,10 +49,10 @@ def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOp
         weights = scores.softmax(-1)
     else:
         (B, H, N, _), M = inputs.query.shape, inputs.key.shape[2]
-        seen = as_mask(mask).formula(Grid((B,), H, N, M, query.device))
+        visible = as_mask(mask).formula(Grid((B,), H, N, M, query.device))
         # Not −inf: a row that sees nothing would be NaN, and is zeros.
         hidden = torch.finfo(scores.dtype).min
-        weights = scores.masked_fill(~seen, hidden).softmax(-1) * seen
+        weights = scores.masked_fill(~visible, hidden).softmax(-1) * visible
     mixed = mixed_by(request, inputs, weights).to(query.dtype)
     return mixed.reshape(*request.leading, *mixed.shape[2:])
 
@@ -78,9 +78,9 @@ def attend_under_transforms(
     """``attend`` by its formula where ``needs_formula``, with the whole matrix of scores."""
     mask, weighting = options.mask, options.weighting
     for name in ("dropout", "backend"):
-        if (given := getattr(options, name)) != (plain := CallOptions._field_defaults[name]):
+        if (actual := getattr(options, name)) != (plain := CallOptions._field_defaults[name]):
             raise SettingError(
-                f"{name} must be {plain} under the transforms of torch.func; got {given!r}. "
+                f"{name} must be {plain} under the transforms of torch.func; got {actual!r}. "
                 "Call attend without them: its leading axes are batch axes."
             )
     if not isinstance(weighting, Softmax):
@@ -91,16 +91,16 @@ def attend_under_transforms(
     request = make_request(query, key, value, options._replace(mask=None))
     inputs = BlockInputs.of(request)
     (B, H, N, _), M = inputs.query.shape, inputs.key.shape[2]
-    seen = None
+    visible = None
     if mask is not None:
-        seen = _seen(as_mask(mask), request.leading, (B, H, N, M), query.device)
+        visible = _seen(as_mask(mask), request.leading, (B, H, N, M), query.device)
         # 0 · NaN is NaN, in the gradient too: what no query sees is left out.
-        unseen = ~seen.expand(*seen.shape[:2], N, M).any(dim=2).unsqueeze(-1)
+        unseen = ~visible.expand(*visible.shape[:2], N, M).any(dim=2).unsqueeze(-1)
         key, value = (t.masked_fill(unseen, 0) for t in inputs[1:3])
         inputs = inputs._replace(key=key, value=value)
     scores = whole_scores(request, inputs)
-    if seen is not None:
-        scores = scores.masked_fill(~seen, float("-inf"))
+    if visible is not None:
+        scores = scores.masked_fill(~visible, float("-inf"))
     top = scores.detach().amax(dim=-1, keepdim=True) if M else scores.new_zeros(B, H, N, 1)
     is_empty = top == float("-inf")
     powers = (scores - top.masked_fill(is_empty, 0)).exp()
@@ -125,12 +125,12 @@ def _seen(
     heads = leading[-1] if len(leading) > 1 else None
     grid = Grid(leading if heads is None else leading[:-1], heads, N, M, device)
     try:
-        seen = mask.formula(grid)
+        visible = mask.formula(grid)
     except SettingError:  # it has none, and is asked pair by pair
-        seen = mask.pairs(grid, range(N), range(M))
-    seen = seen.reshape((1,) * (4 - seen.dim()) + seen.shape)
-    if any(have not in (1, want) for have, want in zip(seen.shape, sizes, strict=True)):
+        visible = mask.pairs(grid, range(N), range(M))
+    visible = visible.reshape((1,) * (4 - visible.dim()) + visible.shape)
+    if any(have not in (1, want) for have, want in zip(visible.shape, sizes, strict=True)):
         raise ShapeError(
-            f"mask must broadcast to (*batch, N, M) = {grid.shape}; got {tuple(seen.shape)}."
+            f"mask must broadcast to (*batch, N, M) = {grid.shape}; got {tuple(visible.shape)}."
         )
-    return seen
+    return visible

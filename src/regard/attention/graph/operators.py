@@ -58,9 +58,9 @@ def attend_operator(
                 out, lse = mixed.to(query.dtype), (top + total.log()).squeeze(-1)
                 sums = torch.cat([top, total], dim=-1)
             else:
-                out, wanted_lse = serve(request, backend)
+                out, backend_lse = serve(request, backend)
                 sums = out.new_zeros(*out.shape[:-1], 2, dtype=_wide(query))
-                lse = torch.zeros_like(sums[..., 0]) if wanted_lse is None else wanted_lse
+                lse = torch.zeros_like(sums[..., 0]) if backend_lse is None else backend_lse
     # In the layout that graphs count on.
     out, lse, sums = (
         t.reshape(*request.leading, *t.shape[2:]).contiguous() for t in (out, lse, sums)
@@ -87,22 +87,22 @@ def attend_backward(
     d_lse: Tensor,
     out: Tensor,
     sums: Tensor,
-    given: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
-    wanted: Sequence[bool],
+    needs_grad: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients of ``regard::attend`` that are wanted; ``given`` are all its tensors."""
-    with _recording(given[0]):
-        leaves = _leaves_of(given, wanted)
+    with _recording(inputs[0]):
+        leaves = _leaves_of(inputs, needs_grad)
         request, backend = _request_of(leaves, form, integers, floats, learned)
         d_out, d_lse = _on_four_axes(request, d_out.detach(), d_lse.detach())
         # Planned for other gradients, the sums may be missing. Rounded to half precision, mixed
         # values would say too little.
-        is_kept = list(wanted) == list(learned) and out.dtype == sums.dtype
-        if is_kept and _is_tiled(request, backend):
+        is_same = list(needs_grad) == list(learned) and out.dtype == sums.dtype
+        if is_same and _is_tiled(request, backend):
             out, sums = _on_four_axes(request, out.detach(), sums.detach())
             answer = (out, sums[..., :1], sums[..., 1:])
             with torch.no_grad():
@@ -110,14 +110,14 @@ def attend_backward(
         else:
             mixed, lse = serve(request, backend)
             pairs = [(mixed, d_out)] if lse is None else [(mixed, d_out), (lse, d_lse)]
-        return _settled(tiled.chained(pairs, leaves))
+        return _detached(tiled.chained(pairs, leaves))
 
 
 @attend_backward.register_fake
 def _fake_backward(
-    d_out: Tensor, d_lse: Tensor, out: Tensor, sums: Tensor, given: Sequence[Tensor], *rest: Any
+    d_out: Tensor, d_lse: Tensor, out: Tensor, sums: Tensor, inputs: Sequence[Tensor], *rest: Any
 ) -> list[Tensor]:
-    return [t.new_empty(t.shape) for t, want in zip(given, rest[-1], strict=True) if want]
+    return [t.new_empty(t.shape) for t, want in zip(inputs, rest[-1], strict=True) if want]
 
 
 @torch.library.custom_op("regard::attend_backward_again", mutates_args=())
@@ -125,31 +125,31 @@ def attend_backward_again(
     d_grads: Sequence[Tensor],
     d_out: Tensor,
     d_lse: Tensor,
-    given: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
-    wanted: Sequence[bool],
+    needs_grad: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients of ``regard::attend_backward``: of ``d_out``, ``d_lse`` and ``given``."""
-    with _recording(given[0]):
-        d_leaves, leaves = _leaves_of((d_out, d_lse), (True, True)), _leaves_of(given, wanted)
+    with _recording(inputs[0]):
+        d_leaves, leaves = _leaves_of((d_out, d_lse), (True, True)), _leaves_of(inputs, needs_grad)
         request, _ = _request_of(leaves, form, integers, floats, learned)
         # Of all engines, one can be differentiated twice.
         d_answer = _on_four_axes(request, *d_leaves)
         pairs = tiled.input_gradients(request, *d_answer) if request.key.shape[2] else []
         grads = tiled.chained(pairs, leaves, create_graph=True)
         ends = list(zip(grads, d_grads, strict=True))
-        return _settled(tiled.chained(ends, [*d_leaves, *leaves]))
+        return _detached(tiled.chained(ends, [*d_leaves, *leaves]))
 
 
 @attend_backward_again.register_fake
 def _fake_backward_again(
-    d_grads: Sequence[Tensor], d_out: Tensor, d_lse: Tensor, given: Sequence[Tensor], *rest: Any
+    d_grads: Sequence[Tensor], d_out: Tensor, d_lse: Tensor, inputs: Sequence[Tensor], *rest: Any
 ) -> list[Tensor]:
-    wanted = [t for t, want in zip(given, rest[-1], strict=True) if want]
-    return [t.new_empty(t.shape) for t in (d_out, d_lse, *wanted)]
+    needs_grad = [t for t, want in zip(inputs, rest[-1], strict=True) if want]
+    return [t.new_empty(t.shape) for t in (d_out, d_lse, *needs_grad)]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -159,21 +159,21 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
-    out, sums, *given = ctx.saved_tensors
-    wanted = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
-    grads = attend_backward(d_out, d_lse, out, sums, given, *ctx.rest, wanted)
-    each = _each_or_none(grads, wanted)
+    out, sums, *inputs = ctx.saved_tensors
+    needs_grad = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
+    grads = attend_backward(d_out, d_lse, out, sums, inputs, *ctx.rest, needs_grad)
+    each = _each_or_none(grads, needs_grad)
     return (*each[:3], each[3:], *_of_rest(ctx.rest))
 
 
 def _save_again(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    d_out, d_lse, _, _, given, *ctx.rest = inputs
-    ctx.save_for_backward(d_out, d_lse, *given)
+    d_out, d_lse, _, _, inputs, *ctx.rest = inputs
+    ctx.save_for_backward(d_out, d_lse, *inputs)
 
 
 def _backward_again(ctx: Any, d_grads: list[Tensor]) -> Any:
-    d_out, d_lse, *given = ctx.saved_tensors
-    d_d_out, d_d_lse, *grads = attend_backward_again(d_grads, d_out, d_lse, given, *ctx.rest)
+    d_out, d_lse, *inputs = ctx.saved_tensors
+    d_d_out, d_d_lse, *grads = attend_backward_again(d_grads, d_out, d_lse, inputs, *ctx.rest)
     each = _each_or_none(grads, ctx.rest[-1])
     return (d_d_out, d_d_lse, None, None, each, *_of_rest(ctx.rest))
 
@@ -194,20 +194,20 @@ def _recording(query: Tensor) -> Iterator[None]:
         yield
 
 
-def _leaves_of(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
-    pairs = zip(tensors, wanted, strict=True)
+def _leaves_of(tensors: Sequence[Tensor], needs_grad: Sequence[bool]) -> list[Tensor]:
+    pairs = zip(tensors, needs_grad, strict=True)
     return [tensor.detach().requires_grad_(want) for tensor, want in pairs]
 
 
 def _request_of(
-    given: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
 ) -> tuple[Request, str | None]:
     """The request of an encoded call, and the pinned backend."""
-    query, key, value, *tensors = given
+    query, key, value, *tensors = inputs
     score, mask, bias, weighting, dropout, seed, backend, wants_lse, *_ = decode(
         Encoded(form, tensors, integers, floats)
     )
@@ -239,14 +239,14 @@ def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _settled(grads: list[Tensor]) -> list[Tensor]:
+def _detached(grads: list[Tensor]) -> list[Tensor]:
     """Without a graph of their own, in the layout that compiled graphs count on."""
     return [grad.detach().contiguous() for grad in grads]
 
 
-def _each_or_none(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
-    left = iter(grads)
-    return [next(left) if want else None for want in wanted]
+def _each_or_none(grads: Sequence[Tensor], needs_grad: Sequence[bool]) -> list[Tensor | None]:
+    iterator = iter(grads)
+    return [next(iterator) if want else None for want in needs_grad]
 
 
 def _of_rest(rest: Sequence[object]) -> list[object]:

@@ -17,7 +17,7 @@ from regard.attention.graph.operators import attend_operator
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.grid import Grid
 from regard.attention.masks.rules import causal
-from regard.attention.observing import current_place, is_edited, is_watched
+from regard.attention.observing import current_location, is_edited, is_watched
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax, apply_sink
 from regard.errors import SettingError
@@ -54,7 +54,7 @@ def attend_in_graph(
     wants_lse = return_lse or request.sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
     form, tensors, integers, floats = encode(
-        score, mask, bias, weighting, dropout, seed, backend, wants_lse, *current_place()
+        score, mask, bias, weighting, dropout, seed, backend, wants_lse, *current_location()
     )
     records = torch.is_grad_enabled()
     learned = [records and t.requires_grad for t in (query, key, value, *tensors)]
@@ -74,8 +74,8 @@ def _refusal(options: CallOptions) -> str | None:
     if is_edited():
         return "attend must be left as it is in a graph; got an editor."
     for name in _ENCODED:
-        if not is_built_in(thing := getattr(options, name)):
-            return f"{name} must be built in to be part of a graph; got {type(thing).__name__}."
+        if not is_built_in(value := getattr(options, name)):
+            return f"{name} must be built in to be part of a graph; got {type(value).__name__}."
     return None
 
 
@@ -119,7 +119,7 @@ def _guarded(
     # costs half a millisecond: None where it is likely to be faster, or the mask would be large.
     if any(learned) and not _is_known(B * H * N * M <= FEWEST_PAIRS_OF_A_PLANNED_STEP):
         return None
-    seen = None
+    visible = None
     if mask is not None and not is_flag:
         is_small = len(request.leading) == 2 and _is_known(B * N * M <= LARGEST_MASK)
         # Of windows and tensors alone: in their numbers nothing can be wrong.
@@ -127,7 +127,7 @@ def _guarded(
             return None
         grid = Grid((B,), H, N, M, request.query.device)
         as_mask(mask).check(grid)
-        seen = as_mask(mask).formula(grid).clone()
+        visible = as_mask(mask).formula(grid).clone()
     # Copies here and below: branches take no two views of a tensor. Compilers drop needless ones.
     query, key, value = form.query, form.key, request.value
     sums = [t.detach().abs().sum(dtype=torch.float32) for t in (query, key, value)]
@@ -152,25 +152,25 @@ def _guarded(
         query, key, value = unpack(*flat)
         form = score.as_dot(query, key)
         assert form is not None
-        return _kernel(form, value, seen, is_flag=is_flag).transpose(1, 2).flatten()
+        return _kernel(form, value, visible, is_flag=is_flag).transpose(1, 2).flatten()
 
     def nothing(*flat: Tensor) -> Tensor:
         return flat[0].new_zeros(B * N * H * E)
 
-    given = [t.detach().transpose(1, 2).flatten().clone() for t in inputs]
+    operands = [t.detach().transpose(1, 2).flatten().clone() for t in inputs]
     if not any(learned):
-        out = torch.cond(is_safe, fast, exact, given).view(B, N, H, E).transpose(1, 2)
+        out = torch.cond(is_safe, fast, exact, operands).view(B, N, H, E).transpose(1, 2)
     else:
         # The gradient is that of the kernel, with zeros in place of what is not finite.
         query, key, value = (torch.where(t.isfinite(), t, 0) for t in (query, key, value))
-        out = _kernel(form._replace(query=query, key=key), value, seen, is_flag=is_flag)
-        other = torch.cond(is_safe, nothing, exact, given).view(B, N, H, E).transpose(1, 2)
+        out = _kernel(form._replace(query=query, key=key), value, visible, is_flag=is_flag)
+        other = torch.cond(is_safe, nothing, exact, operands).view(B, N, H, E).transpose(1, 2)
         out = out + torch.where(is_safe, other, other - out.detach())
     assert isinstance(out, Tensor)
     return out.reshape(*request.leading, *out.shape[2:])
 
 
-def _kernel(form: DotForm, value: Tensor, seen: Tensor | None, *, is_flag: bool) -> Tensor:
+def _kernel(form: DotForm, value: Tensor, visible: Tensor | None, *, is_flag: bool) -> Tensor:
     kind = value.device.type
     is_mixed = torch.is_autocast_enabled(kind)
     with torch.autocast(kind, enabled=False) if is_mixed else nullcontext():
@@ -178,7 +178,7 @@ def _kernel(form: DotForm, value: Tensor, seen: Tensor | None, *, is_flag: bool)
             form.query,
             form.key,
             value,
-            attn_mask=seen,
+            attn_mask=visible,
             is_causal=is_flag,
             scale=form.scale,
             enable_gqa=form.query.shape[1] != form.key.shape[1],

@@ -29,8 +29,8 @@ def best_sources(
     if mutual:
         # The first of equals, as in the other direction.
         target = weights.max(dim=-2).indices  # (*lead, S)
-        places = torch.arange(T, device=weights.device)
-        linked = linked & (target.gather(-1, source) == places)
+        positions = torch.arange(T, device=weights.device)
+        linked = linked & (target.gather(-1, source) == positions)
     return source.masked_fill(~linked, -1)
 
 
@@ -71,8 +71,8 @@ def monotonicity(sources: Int[Tensor, "*lead T"]) -> Float[Tensor, "*lead"]:
     linked = sources >= 0
     T = sources.shape[-1]
     # The last linked place before each place, itself left out; -1 where there is none.
-    places = torch.arange(T, device=sources.device)
-    last = places.where(linked, -1).cummax(-1).values if T else linked.long()
+    positions = torch.arange(T, device=sources.device)
+    last = positions.where(linked, -1).cummax(-1).values if T else linked.long()
     before = torch.cat([torch.full_like(last[..., :1], -1), last[..., :-1]], dim=-1)
     steps = linked & (before >= 0)
     forward = steps & (sources >= sources.gather(-1, before.clamp_min(0)))

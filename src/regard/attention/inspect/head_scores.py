@@ -157,27 +157,27 @@ def _targets(
     tree: Sequence[int] | None,
 ) -> dict[str, _Pairs | _Blocks]:
     """Pairs of a query and a key of each kind."""
-    places = torch.arange(N)
-    found: dict[str, _Pairs | _Blocks] = {}
+    positions = torch.arange(N)
+    targets: dict[str, _Pairs | _Blocks] = {}
     if N == M:
-        found["previous"] = places[1:], places[:-1]
-        found["same"] = places, places
-        found["next"] = places[:-1], places[1:]
-        found["duplicate"] = list(_equal(ids, 0))
-        found["induction"] = list(_equal(ids, 1))
+        targets["previous"] = positions[1:], positions[:-1]
+        targets["same"] = positions, positions
+        targets["next"] = positions[:-1], positions[1:]
+        targets["duplicate"] = list(_equal(ids, 0))
+        targets["induction"] = list(_equal(ids, 1))
     else:
-        found["diagonal"] = places, (places * (M - 1) / max(1, N - 1)).round().long()
+        targets["diagonal"] = positions, (positions * (M - 1) / max(1, N - 1)).round().long()
     if tree is not None:
         heads = torch.tensor(list(tree))
         if len(heads) != N or N != M or not bool(((heads >= 0) & (heads <= N)).all()):
             raise ShapeError(f"tree must be {N} numbers from 0 to {N}; got {list(tree)[:8]}.")
-        found["tree"] = places[heads > 0], heads[heads > 0] - 1
+        targets["tree"] = positions[heads > 0], heads[heads > 0] - 1
     if links is not None:
         pairs = torch.tensor(sorted(set(links)), dtype=torch.long).reshape(-1, 2)
         if len(pairs) and not bool(((pairs >= 0) & (pairs < torch.tensor([N, M]))).all()):
             raise ShapeError(f"links must be pairs (query, key) below {(N, M)}; got others.")
-        found["links"] = pairs[:, 0], pairs[:, 1]
-    return found
+        targets["links"] = pairs[:, 0], pairs[:, 1]
+    return targets
 
 
 def _equal(ids: Tensor, shift: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -205,10 +205,10 @@ def _sum(
     for queries, keys, is_pair in target:
         there = counts[queries] & is_pair.any(dim=1)
         if bool(there.any()):
-            wanted = is_pair[there]
-            width = int(wanted[-1].sum())  # the last query has most
-            total += reader.sums(queries[there], keys[:width], wanted[:, :width]).cpu()
-            count += len(wanted)
+            is_target = is_pair[there]
+            width = int(is_target[-1].sum())  # the last query has most
+            total += reader.sums(queries[there], keys[:width], is_target[:, :width]).cpu()
+            count += len(is_target)
     return total, count
 
 
@@ -299,8 +299,8 @@ class _Rows:
 
     def _block(self, queries: Tensor, keys: Tensor) -> Tensor:
         rows = [rows_of(each, queries) for each in (self._request, self._even)]
-        given, even = (each.reshape(-1, *each.shape[-2:])[..., keys] for each in rows)
-        return torch.cat([given, even.mean(dim=0, keepdim=True)])
+        weights, even = (each.reshape(-1, *each.shape[-2:])[..., keys] for each in rows)
+        return torch.cat([weights, even.mean(dim=0, keepdim=True)])
 
     def even(self, chosen: Bool[Tensor, " M"]) -> Float[Tensor, " N"]:
         N = self._request.query.shape[2]

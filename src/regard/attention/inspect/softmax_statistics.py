@@ -113,18 +113,18 @@ class _Loops:
         sink = scores.inputs.sink
         sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
         self.tasks, self._parts = _cut(self._job)
-        self._found = Statistics.empty(job, options, scores.inputs.query)
+        self._sums = Statistics.empty(job, options, scores.inputs.query)
         self._of_map = [rows_of_map(options, part) for part in self._parts]
         self._received = torch.zeros(len(self._parts), B, H, M)
-        self._pooled = [torch.zeros_like(self._found.pooled[:, :, rows]) for rows in self._of_map]
+        self._pooled = [torch.zeros_like(self._sums.pooled[:, :, rows]) for rows in self._of_map]
         self._memory = list[Tensor]()
         self._loops = statistics
         # As the loop reads and writes them: what tasks do not share keeps the interpreter's lock.
-        self._seen = statistics.Visibility(*map(_array, (*self._ranges, counted, sinks)))
+        self._visibility = statistics.Visibility(*map(_array, (*self._ranges, counted, sinks)))
         parts = zip(self._received, self._pooled, strict=True)
         self._written = [
             statistics.StatisticsOutput(
-                *map(_array, self._found._replace(received=received, pooled=pooled))
+                *map(_array, self._sums._replace(received=received, pooled=pooled))
             )
             for received, pooled in parts
         ]
@@ -139,18 +139,18 @@ class _Loops:
                     scores.numpy(),
                     _pieces_of(block),
                     _hidden_of(block),
-                    self._seen,
+                    self._visibility,
                     self._written[task.part],
-                    self._loops.StatisticsBlock(*self._place(block, task.part)),
+                    self._loops.StatisticsBlock(*self._offsets(block, task.part)),
                 )
             self._memory.append(memory)
 
     def finished(self) -> Statistics:
         """Sum the parts, when the tasks are done."""
         for rows, received, pooled in zip(self._of_map, self._received, self._pooled, strict=True):
-            self._found.received.add_(received)
-            self._found.pooled[:, :, rows] += pooled
-        return self._found
+            self._sums.received.add_(received)
+            self._sums.pooled[:, :, rows] += pooled
+        return self._sums
 
     def _blocks(self, task: _HeadBlock) -> Iterator[Block]:
         """The blocks of a task: hidden is what the ranges of keys do not say."""
@@ -175,7 +175,7 @@ class _Loops:
         cut = (range(max(low, each.start), min(high, each.stop)) for each in keys)
         return tuple(each for each in cut if each)
 
-    def _place(self, block: Block, part: int) -> tuple[int, ...]:
+    def _offsets(self, block: Block, part: int) -> tuple[int, ...]:
         """Where a block is, as the loop is told."""
         (row, key), (height, width) = self._ask.start, self._ask.bucket
         above = row // height + self._of_map[part].start

@@ -91,20 +91,20 @@ def of_block(
     rows = torch.arange(block.rows.start, block.rows.stop, device=device)
     keys = torch.cat([torch.arange(k.start, k.stop, device=device) for k in block.keys])
     weights, lse, entropy = weights_of(job.weighting, scores, sink)
-    apart = (keys - rows[:, None] - (M - N)).abs().to(weights.dtype)
+    distances = (keys - rows[:, None] - (M - N)).abs().to(weights.dtype)
     is_first = keys == 0
     first = weights[..., 0] if bool(is_first[:1].any()) else torch.zeros_like(lse)
-    given = weights
+    counted_weights = weights
     if counted is not None:
-        given = weights.where(counted_rows(counted, block), 0)
+        counted_weights = weights.where(counted_rows(counted, block), 0)
     map_rows = rows_of_map(options, block.rows)
     row_buckets = (
         bucket_numbers(rows + options.start[0], options.start[0], options.bucket[0])
         - map_rows.start
     )
     key_buckets = bucket_numbers(keys + options.start[1], options.start[1], options.bucket[1])
-    columns = given.new_zeros(*given.shape[:-1], options.columns(M)).index_add(
-        -1, key_buckets, given
+    columns = counted_weights.new_zeros(*counted_weights.shape[:-1], options.columns(M)).index_add(
+        -1, key_buckets, counted_weights
     )
     pooled = columns.new_zeros(
         *columns.shape[:2], map_rows.stop - map_rows.start, options.columns(M)
@@ -112,16 +112,16 @@ def of_block(
     ranked = scores.detach()
     if not job.weighting.ranks_like_scores:
         ranked = weights.detach().masked_fill(ranked == float("-inf"), float("-inf"))
-    places, is_there = top_places(ranked, options.top)
+    positions, is_there = top_positions(ranked, options.top)
     return Statistics(
         lse,
         entropy,
-        (weights * apart).sum(dim=-1),
+        (weights * distances).sum(dim=-1),
         first,
-        given.sum(dim=-2),
+        counted_weights.sum(dim=-2),
         pooled.index_add(-2, row_buckets, columns),
-        weights.gather(-1, places) * is_there,
-        keys[places].masked_fill(~is_there, -1),
+        weights.gather(-1, positions) * is_there,
+        keys[positions].masked_fill(~is_there, -1),
     )
 
 
@@ -142,25 +142,25 @@ def rows_of_map(options: SummaryOptions, queries: range) -> slice:
 _GROUP, _MANY = 8, 16
 
 
-def top_places(
+def top_positions(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
     """The ``count`` best places of each row, the best first, and which exist (not −inf)."""
-    return _settled(rows, *_candidates(rows, min(count + 1, rows.shape[-1])), count)
+    return _ranked(rows, *_candidates(rows, min(count + 1, rows.shape[-1])), count)
 
 
-def _settled(rows: Tensor, values: Tensor, places: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _ranked(rows: Tensor, values: Tensor, indices: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The best ``count``, of one more that tells whether what is left out is as good."""
     m = rows.shape[-1]
-    values, places = _first_of_equals(values, places)
+    values, indices = _first_of_equals(values, indices)
     if 0 < count < m:
         least = values[..., count - 1]
         is_tied = (values[..., count] == least) & (least > float("-inf"))
         if bool(is_tied.any()):
-            places[is_tied] = F.pad(_with_ties(rows[is_tied], least[is_tied], count), (0, 1))
+            indices[is_tied] = F.pad(_with_ties(rows[is_tied], least[is_tied], count), (0, 1))
     is_there = F.pad(values[..., :count] != float("-inf"), (0, max(0, count - m)))
-    places = F.pad(places[..., :count], (0, max(0, count - m)))
-    return places.masked_fill(~is_there, 0), is_there
+    indices = F.pad(indices[..., :count], (0, max(0, count - m)))
+    return indices.masked_fill(~is_there, 0), is_there
 
 
 def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -174,22 +174,22 @@ def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     grouped: Tensor = rows[..., : groups * _GROUP].unflatten(-1, (_GROUP, groups))  # type: ignore[no-untyped-call]
     _, best = _candidates(grouped.amax(dim=-2), count)
     inside = torch.arange(0, _GROUP * groups, groups, device=rows.device)
-    places = (best.unsqueeze(-1) + inside).flatten(-2)
+    positions = (best.unsqueeze(-1) + inside).flatten(-2)
     rest = torch.arange(_GROUP * groups, m, device=rows.device)
     if len(rest):
-        places = torch.cat([places, rest.expand(*places.shape[:-1], -1)], dim=-1)
-    values, which = rows.gather(-1, places).topk(count, dim=-1)
-    return values, places.gather(-1, which)
+        positions = torch.cat([positions, rest.expand(*positions.shape[:-1], -1)], dim=-1)
+    values, order = rows.gather(-1, positions).topk(count, dim=-1)
+    return values, positions.gather(-1, order)
 
 
-def _first_of_equals(values: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+def _first_of_equals(values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
     """Stable top-k: of equal values the one with the smaller index first."""
     is_equal = (values[..., 1:] == values[..., :-1]) & (values[..., 1:] > float("-inf"))
     if not bool(is_equal.any()):
-        return values, places
-    places, order = places.sort(dim=-1)
+        return values, positions
+    positions, order = positions.sort(dim=-1)
     values, again = values.gather(-1, order).sort(dim=-1, descending=True, stable=True)
-    return values, places.gather(-1, again)
+    return values, positions.gather(-1, again)
 
 
 def _with_ties(rows: Tensor, least: Tensor, count: int) -> Tensor:
@@ -197,7 +197,7 @@ def _with_ties(rows: Tensor, least: Tensor, count: int) -> Tensor:
     least = least.unsqueeze(-1)
     is_better, is_least = rows > least, rows == least
     room = count - is_better.sum(dim=-1, keepdim=True)
-    taken = is_better | (is_least & (is_least.cumsum(dim=-1) <= room))
-    places = taken.nonzero()[:, 1].reshape(-1, count)
-    order = rows.gather(-1, places).sort(dim=-1, descending=True, stable=True).indices
-    return places.gather(-1, order)
+    selected = is_better | (is_least & (is_least.cumsum(dim=-1) <= room))
+    positions = selected.nonzero()[:, 1].reshape(-1, count)
+    order = rows.gather(-1, positions).sort(dim=-1, descending=True, stable=True).indices
+    return positions.gather(-1, order)

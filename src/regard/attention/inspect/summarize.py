@@ -130,12 +130,12 @@ class _Statistics(torch.autograd.Function):
         counted, *flat = ctx.saved_tensors
 
         def again(block: Block, own: BlockInputs) -> Ends:
-            found = of_block(job, options, block, job.scores(block, own), own.sink, counted)
+            outputs = of_block(job, options, block, job.scores(block, own), own.sink, counted)
             # Without the last: of places there is no gradient.
-            return zip(found[:-1], grads.of(options, block)[:-1], strict=True)
+            return zip(outputs[:-1], grads.of(options, block)[:-1], strict=True)
 
-        found = gradients(job, BlockInputs.from_flat(flat), ctx.needs_input_grad[3:], again)
-        return (None, None, None, *found)
+        outputs = gradients(job, BlockInputs.from_flat(flat), ctx.needs_input_grad[3:], again)
+        return (None, None, None, *outputs)
 
 
 def _by_formula(
@@ -168,5 +168,5 @@ def _check_numbers(top: int, most: int, start: tuple[int, int]) -> None:
         if isinstance(number, bool) or not isinstance(number, int):
             raise SettingError(f"{name} must be a whole number; got {number!r}.")
         check_at_least(name, number, least)
-    for place in start:
-        check_at_least("start", place, 0)
+    for start_index in start:
+        check_at_least("start", start_index, 0)

@@ -307,12 +307,12 @@ def bucket_count(start: int, length: int, width: int) -> int:
 
 
 def bucket_numbers(
-    places: Int[Tensor, " n"] | range, start: int, width: int, device: torch.device | None = None
+    positions: Int[Tensor, " n"] | range, start: int, width: int, device: torch.device | None = None
 ) -> Int[Tensor, " n"]:
     """The bucket of each place, the first being that of place ``start``."""
-    if isinstance(places, range):
-        places = torch.arange(places.start, places.stop, device=device)
-    return places // width - start // width
+    if isinstance(positions, range):
+        positions = torch.arange(positions.start, positions.stop, device=device)
+    return positions // width - start // width
 
 
 def merge_buckets(

@@ -29,7 +29,7 @@ from regard.attention.weighting import Softmax, apply_sink
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
 
-Places = Sequence[int] | Int[Tensor, " P"] | slice
+Positions = Sequence[int] | Int[Tensor, " P"] | slice
 # Scores that are held at once.
 _MOST_PAIRS = 2**22
 
@@ -67,7 +67,7 @@ def weights(
 def rows(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    places: Places,
+    places: Positions,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b P M"]:
     """The weights of some queries over every key: rows of what ``weights`` gives.
@@ -87,16 +87,16 @@ def rows(
     return rows_of(make_weights_request(query, key, options_of(rows, options)), places)
 
 
-def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
+def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
     """Some rows of the weights of a request; see ``rows``."""
     with without_autocast(request.query.device.type):
         job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
         B, H, N, M = job.shape
-        wanted = places_of(places, N, "query")
+        queries = positions_of(positions, N, "query")
         most = max(1, _MOST_PAIRS // max(1, B * H * M))
         parts = [
             _weights(job, inputs, some, (range(M),))
-            for run in _runs(wanted)
+            for run in _runs(queries)
             for some in _cut(run, most)
         ]
         empty = inputs.query.new_zeros(B, H, 0, M)
@@ -107,7 +107,7 @@ def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
 def columns(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    places: Places,
+    places: Positions,
     *,
     lse: Float[Tensor, "*b N"] | None = None,
     **options: Unpack[WeightsOptions],
@@ -133,8 +133,8 @@ def columns(
     with without_autocast(request.query.device.type):
         job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
         B, H, N, M = job.shape
-        wanted = places_of(places, M, "key")
-        pieces = tuple(_runs(wanted))
+        keys = positions_of(places, M, "key")
+        pieces = tuple(_runs(keys))
         known = lse if isinstance(request.weighting, Softmax) and pieces else None
         if known is not None:
             if known.shape != (*request.leading, N):
@@ -144,15 +144,15 @@ def columns(
                 )
             known = known.reshape(B, H, N, 1)
             known = known.masked_fill(known == float("-inf"), 0)
-        each = B * H * (M if known is None else len(wanted))
+        each = B * H * (M if known is None else len(keys))
         parts = []
         for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
             if known is None:
-                parts.append(_weights(job, inputs, some, (range(M),))[..., wanted])
+                parts.append(_weights(job, inputs, some, (range(M),))[..., keys])
             else:
                 scores = _scores(job, inputs, some, pieces)[0]
                 parts.append((scores - known[:, :, some.start : some.stop]).exp())
-        empty = inputs.query.new_zeros(B, H, 0, len(wanted))
+        empty = inputs.query.new_zeros(B, H, 0, len(keys))
         return _shaped(request, torch.cat([empty, *parts], dim=-2))
 
 
@@ -190,25 +190,25 @@ def _scores(
     return job.scores(block, own), own.sink
 
 
-def places_of(places: Places, size: int, what: str) -> list[int]:
+def positions_of(positions: Positions, size: int, kind: str) -> list[int]:
     """Places from 0; raises ShapeError if one is outside."""
-    if isinstance(places, slice):
-        return list(range(size))[places]
-    if isinstance(places, Tensor):
-        places = places.tolist()
-    wanted = [int(position) + size * (int(position) < 0) for position in places]
-    for position, given in zip(wanted, places, strict=True):
+    if isinstance(positions, slice):
+        return list(range(size))[positions]
+    if isinstance(positions, Tensor):
+        positions = positions.tolist()
+    indices = [int(position) + size * (int(position) < 0) for position in positions]
+    for position, original in zip(indices, positions, strict=True):
         if not 0 <= position < size:
-            raise ShapeError(f"places must be of the {size} {what} places; got {given}.")
-    return wanted
+            raise ShapeError(f"places must be of the {size} {kind} places; got {original}.")
+    return indices
 
 
-def _runs(places: list[int]) -> Iterator[range]:
+def _runs(positions: list[int]) -> Iterator[range]:
     """Neighbours, in the order they are given."""
     start = 0
-    for end in range(1, len(places) + 1):
-        if end == len(places) or places[end] != places[end - 1] + 1:
-            yield range(places[start], places[end - 1] + 1)
+    for end in range(1, len(positions) + 1):
+        if end == len(positions) or positions[end] != positions[end - 1] + 1:
+            yield range(positions[start], positions[end - 1] + 1)
             start = end
 
 
@@ -285,7 +285,7 @@ def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[T
 
 
 def rollout(
-    calls: Sequence[SelfAttention], places: Places, *, residual: float = 0.5
+    calls: Sequence[SelfAttention], places: Positions, *, residual: float = 0.5
 ) -> Float[Tensor, "*batch P N"]:
     """How much of each chosen output comes from each input, by attention and residual paths alone.
 
@@ -326,10 +326,10 @@ def rollout(
                 f"got {call.query.shape[-2]} queries and {call.key.shape[-2]} keys."
             )
     query = calls[-1].query
-    wanted = torch.tensor(places_of(places, N, "output"), dtype=torch.long, device=query.device)
+    outputs = torch.tensor(positions_of(places, N, "output"), dtype=torch.long, device=query.device)
     wide = torch.promote_types(query.dtype, torch.float32)
-    reached = torch.zeros(N, len(wanted), dtype=wide, device=query.device)
-    reached[wanted, torch.arange(len(wanted), device=query.device)] = 1
+    reached = torch.zeros(N, len(outputs), dtype=wide, device=query.device)
+    reached[outputs, torch.arange(len(outputs), device=query.device)] = 1
     for call in reversed(calls):
         reached = residual * reached + (1 - residual) * _back(call, reached)
     return reached.mT

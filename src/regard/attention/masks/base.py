@@ -85,8 +85,8 @@ class Mask(Rule):
             1 1 1 1
         """
         grid = Grid((), None, queries, keys, torch.device("cpu"))
-        seen = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
-        blocks = seen.expand(*seen.shape[:-2], queries, keys).reshape(-1, queries, keys)
+        visible = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
+        blocks = visible.expand(*visible.shape[:-2], queries, keys).reshape(-1, queries, keys)
         return "\n\n".join(
             "\n".join(" ".join("1" if see else "." for see in row) for row in block)
             for block in blocks.tolist()
@@ -304,12 +304,12 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
         )
 
 
-def as_numbers(name: str, given: object) -> Tensor:
+def as_numbers(name: str, numbers: object) -> Tensor:
     """Integers that a mask is given, as a tensor."""
     try:
-        return torch.as_tensor(given)
+        return torch.as_tensor(numbers)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ShapeError(f"{name} must be integers; got {given!r}.") from error
+        raise ShapeError(f"{name} must be integers; got {numbers!r}.") from error
 
 
 def check_whole(name: str, numbers: Tensor) -> None:

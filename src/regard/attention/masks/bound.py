@@ -133,7 +133,9 @@ class BoundMask:
         """
         every = range(self.grid.keys)
         ranges = (
-            self._seen(rows, every) if self.form is None else self.form.key_ranges(rows, every.stop)
+            self._spans(rows, every)
+            if self.form is None
+            else self.form.key_ranges(rows, every.stop)
         )
         joined: list[range] = []
         for keys in ranges:
@@ -143,7 +145,7 @@ class BoundMask:
                 joined.append(keys)
         return tuple(joined)
 
-    def _seen(self, rows: range, keys: range) -> list[range]:
+    def _spans(self, rows: range, keys: range) -> list[range]:
         """Pieces of ``keys`` that are not known to be hidden."""
         cover = self.mask.cover(self.grid, rows, keys)
         if cover is Cover.NONE:
@@ -152,7 +154,7 @@ class BoundMask:
             return [keys]
         middle = keys.start + len(keys) // 2
         left, right = range(keys.start, middle), range(middle, keys.stop)
-        return self._seen(rows, left) + self._seen(rows, right)
+        return self._spans(rows, left) + self._spans(rows, right)
 
     @cached_property
     def form(self) -> Form | None:
@@ -180,8 +182,8 @@ class BoundMask:
         tile = self.tile(rows, keys)
         if tile is Cover.ALL:
             return None
-        seen = _of_rows(as_tensor(tile, self.grid), batch)
-        return None if seen is None else ~seen
+        visible = _of_rows(as_tensor(tile, self.grid), batch)
+        return None if visible is None else ~visible
 
     @property
     def size(self) -> int:
@@ -195,9 +197,9 @@ class BoundMask:
         if isinstance(self.form, Band):
             least, most = self.form.least, self.form.most
             return M if least is None or most is None else max(0, most - least + 1)
-        places = range(0, N, max(1, N // _PLACES_LOOKED_AT))
-        seen = (sum(map(len, self.key_ranges(range(n, n + 1)))) for n in places)
-        return max(seen, default=0)
+        rows = range(0, N, max(1, N // _PLACES_LOOKED_AT))
+        widths = (sum(map(len, self.key_ranges(range(n, n + 1)))) for n in rows)
+        return max(widths, default=0)
 
     @cached_property
     def is_causal(self) -> bool:
@@ -211,9 +213,9 @@ class BoundMask:
     def penalty(self, dtype: torch.dtype) -> Float[Tensor, "..."]:
         """Zero where a key is visible and −inf where it is hidden; broadcasts to (B, H, N, M)."""
         if dtype not in self._floats:
-            seen = self.dense()
-            zeros = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            self._floats[dtype] = zeros.masked_fill_(~seen, float("-inf"))
+            visible = self.dense()
+            zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+            self._floats[dtype] = zeros.masked_fill_(~visible, float("-inf"))
         return self._floats[dtype]
 
     @cached_property
@@ -222,22 +224,22 @@ class BoundMask:
         if self.cover is Cover.ALL:
             return None
         B, H, N, M = self.mask.extent(self.grid)
-        seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
+        visible = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
         if isinstance(self.form, Band) and self.form.is_exact:
             band = self.form.key_range(range(N), M)
             if len(band) == M:
                 return None
-            seen[..., band.start : band.stop] = True
+            visible[..., band.start : band.stop] = True
         else:
-            for rows, keys in self._seen_tiles(N, B * H):
+            for rows, keys in self._visible_tiles(N, B * H):
                 tile = as_tensor(self.tile(rows, keys), self.grid)
-                seen[..., keys.start : keys.stop] |= tile.any(dim=-2, keepdim=True)
-        hidden = ~seen.transpose(-1, -2)
+                visible[..., keys.start : keys.stop] |= tile.any(dim=-2, keepdim=True)
+        hidden = ~visible.transpose(-1, -2)
         if not hidden.is_cuda and not bool(hidden.any()):
             return None
         return hidden.expand(B, H, self.grid.keys, 1)
 
-    def _seen_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
+    def _visible_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
         """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
         most = max(1, min(self.grid.keys, self.width + _FINEST))
         rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, others * most)))

@@ -31,19 +31,19 @@ class KeyRanges(NamedTuple):
                 stop[b, rows.start : rows.stop] = keys.stop
         first, stop = first.to(device), stop.to(device)
         band = form if isinstance(form, Band) else form.band
-        places = torch.arange(N, dtype=torch.int32, device=device)
+        positions = torch.arange(N, dtype=torch.int32, device=device)
         if band is not None and band.least is not None:
-            first = torch.maximum(first, places + max(-N, min(band.least, M)))
+            first = torch.maximum(first, positions + max(-N, min(band.least, M)))
         if band is not None and band.most is not None:
-            stop = torch.minimum(stop, places + max(-N, min(band.most, M)) + 1)
+            stop = torch.minimum(stop, positions + max(-N, min(band.most, M)) + 1)
         return cls(first, stop)
 
     @classmethod
-    def of_all(cls, seen: Tensor, N: int, M: int) -> "KeyRanges":
+    def of_all(cls, visible: Tensor, N: int, M: int) -> "KeyRanges":
         """The ranges where all queries of a batch row see the same keys, (b, M)."""
-        places = torch.arange(M, dtype=torch.int32, device=seen.device)
-        first = torch.where(seen, places, M).amin(dim=1, keepdim=True)
-        stop = torch.where(seen, places + 1, 0).amax(dim=1, keepdim=True)
+        positions = torch.arange(M, dtype=torch.int32, device=visible.device)
+        first = torch.where(visible, positions, M).amin(dim=1, keepdim=True)
+        stop = torch.where(visible, positions + 1, 0).amax(dim=1, keepdim=True)
         return cls(first.repeat(1, N), stop.repeat(1, N))
 
     def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
@@ -58,9 +58,9 @@ class KeyRanges(NamedTuple):
         start = torch.arange(0, M, keys, dtype=torch.int32, device=first.device)
         meets = (first[:, :, None] < start + keys) & (stop[:, :, None] > start)
         blocks = first.shape[1]
-        places = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
-        begin = torch.where(meets, places, blocks).amin(dim=1)
-        end = torch.where(meets, places + 1, 0).amax(dim=1)
+        positions = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
+        begin = torch.where(meets, positions, blocks).amin(dim=1)
+        end = torch.where(meets, positions + 1, 0).amax(dim=1)
         return KeyRanges(begin * rows, end * rows)
 
 

@@ -184,62 +184,62 @@ class _Builder:
         return self._complain("have a mask such as causal() here", tree)
 
     def _rule(self, name: str, call: ast.Call) -> Mask:
-        place = f"at character {self._place(call) + 1}"
+        where = f"at character {self._offset(call) + 1}"
         if name in _UNWRITABLE:
             raise SettingError(
-                f"mask must be text; got {name!r} {place}, which takes {_UNWRITABLE[name]}. "
+                f"mask must be text; got {name!r} {where}, which takes {_UNWRITABLE[name]}. "
                 f"Call rg.{name} in Python."
             )
         if name not in RULES:
             raise SettingError(
-                f"mask must be made of {', '.join(RULES)}; got {name!r} {place}."
+                f"mask must be made of {', '.join(RULES)}; got {name!r} {where}."
                 f"{_hint(name, RULES)}"
             )
         rule = RULES[name]
-        given = self._arguments(name, rule.arguments, call)
-        if rule.allowed != NUMBER and rule.arguments[0] not in given:
-            raise SettingError(f"{name} must be given {rule.arguments[0]}; got nothing {place}.")
+        arguments = self._arguments(name, rule.arguments, call)
+        if rule.allowed != NUMBER and rule.arguments[0] not in arguments:
+            raise SettingError(f"{name} must be given {rule.arguments[0]}; got nothing {where}.")
         values = {
             argument: self._argument(f"{argument} of {name}", value, rule.allowed)
-            for argument, value in given.items()
+            for argument, value in arguments.items()
         }
         try:
             return rule.make(
                 **{k: torch.tensor(v) if isinstance(v, list) else v for k, v in values.items()}
             )
         except RegardError as error:
-            raise SettingError(f"{error} It is {place}.") from None
+            raise SettingError(f"{error} It is {where}.") from None
 
     def _arguments(
         self, name: str, arguments: tuple[str, ...], call: ast.Call
     ) -> dict[str, ast.expr]:
         if len(call.args) > len(arguments):
-            extra = self._text[self._place(call.args[len(arguments)]) :][:1]
+            extra = self._text[self._offset(call.args[len(arguments)]) :][:1]
             raise SettingError(
                 f"{name} must be given at most {len(arguments)} arguments; got {extra!r} at "
-                f"character {self._place(call.args[len(arguments)]) + 1}."
+                f"character {self._offset(call.args[len(arguments)]) + 1}."
             )
-        given = dict(zip(arguments, call.args, strict=False))
+        by_name = dict(zip(arguments, call.args, strict=False))
         for each in call.keywords:
-            got = f"got {each.arg!r} at character {self._place(each) + 1}."
+            got = f"got {each.arg!r} at character {self._offset(each) + 1}."
             if each.arg not in arguments:
                 raise SettingError(
                     f"{name} must be given {' or '.join(arguments)}; {got}"
                     f"{_hint(str(each.arg), arguments)}"
                 )
-            if each.arg in given:
+            if each.arg in by_name:
                 raise SettingError(f"{name} must be given {each.arg} once; {got}")
-            given[each.arg] = each.value
-        return given
+            by_name[each.arg] = each.value
+        return by_name
 
     def _argument(self, name: str, node: ast.expr, allowed: Allowed) -> Value:
         value = self._value(node)
         is_absent = value is None and allowed != NUMBER
         if is_absent or _depth(value) not in _AXES[allowed]:
-            token = re.match(r"[\w-]+|.", self._text[self._place(node) :])
+            token = re.match(r"[\w-]+|.", self._text[self._offset(node) :])
             raise SettingError(
                 f"{name} must be {allowed}; got {token[0] if token else 'the end'!r} at character "
-                f"{self._place(node) + 1}."
+                f"{self._offset(node) + 1}."
             )
         return value
 
@@ -266,11 +266,11 @@ class _Builder:
                 return -value
         return self._complain("have a whole number, None or a list here", node)
 
-    def _place(self, node: ast.expr | ast.keyword) -> int:
+    def _offset(self, node: ast.expr | ast.keyword) -> int:
         return self._start + node.col_offset
 
     def _complain(self, rule: str, node: ast.expr) -> NoReturn:
-        _complain(rule, self._text, self._place(node))
+        _complain(rule, self._text, self._offset(node))
 
 
 def _depth(value: Value) -> int | None:

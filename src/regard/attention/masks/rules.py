@@ -72,8 +72,8 @@ class _Window(Mask):
     def __repr__(self) -> str:
         name = "causal" if (self.before, self.after) == (None, 0) else "window"
         sides = {} if name == "causal" else {"before": self.before, "after": self.after}
-        given = {**sides, "first": self.first}.items()
-        return f"{name}({', '.join(f'{key}={n}' for key, n in given if n is not None)})"
+        values = {**sides, "first": self.first}.items()
+        return f"{name}({', '.join(f'{key}={n}' for key, n in values if n is not None)})"
 
     def band(self, grid: Grid) -> Band:
         """The window as a stripe of the grid."""
@@ -100,12 +100,12 @@ class _Window(Mask):
         query = torch.arange(rows.start, rows.stop, device=grid.device)[:, None]
         key = torch.arange(keys.start, keys.stop, device=grid.device)
         sizes = (rows.stop - rows.start, keys.stop - keys.start)
-        seen = torch.ones(sizes, dtype=torch.bool, device=grid.device)
+        visible = torch.ones(sizes, dtype=torch.bool, device=grid.device)
         if least is not None:
-            seen &= key >= query + least
+            visible &= key >= query + least
         if most is not None:
-            seen &= key <= query + most
-        return seen
+            visible &= key <= query + most
+        return visible
 
     def formula(self, grid: Grid) -> Tensor:
         return self.pairs(grid, OpenRange(0, grid.queries), OpenRange(0, grid.keys))
@@ -210,8 +210,8 @@ class _Lengths(Mask):
 
     def pairs(self, grid: Grid, rows: range | OpenRange, keys: range | OpenRange) -> Tensor:
         n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
-        places = torch.arange(keys.start, keys.stop, device=self.n.device)
-        return places < n[:, None, :, None]
+        positions = torch.arange(keys.start, keys.stop, device=self.n.device)
+        return positions < n[:, None, :, None]
 
     def formula(self, grid: Grid) -> Tensor:
         return self.pairs(grid, OpenRange(0, grid.queries), OpenRange(0, grid.keys))
@@ -371,17 +371,17 @@ class _Where(Mask):
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         ranges = (range(prod(grid.batch)), range(grid.heads or 1), rows, keys)
-        places = [torch.arange(r.start, r.stop, device=grid.device) for r in ranges]
+        positions = [torch.arange(r.start, r.stop, device=grid.device) for r in ranges]
         shapes = [tuple(-1 if axis == each else 1 for axis in range(4)) for each in range(4)]
-        seen = self.visible(*(p.reshape(shape) for p, shape in zip(places, shapes, strict=True)))
+        tile = self.visible(*(p.reshape(shape) for p, shape in zip(positions, shapes, strict=True)))
         whole = tuple(len(r) for r in ranges)
-        if not isinstance(seen, Tensor) or seen.dtype != torch.bool:
-            came = seen.dtype if isinstance(seen, Tensor) else type(seen).__name__
+        if not isinstance(tile, Tensor) or tile.dtype != torch.bool:
+            came = tile.dtype if isinstance(tile, Tensor) else type(tile).__name__
             raise ShapeError(f"where must give a boolean tensor; got {came}.")
-        pairs = zip(reversed(seen.shape), reversed(whole), strict=False)
-        if seen.dim() > 4 or any(have not in (1, want) for have, want in pairs):
+        pairs = zip(reversed(tile.shape), reversed(whole), strict=False)
+        if tile.dim() > 4 or any(have not in (1, want) for have, want in pairs):
             raise ShapeError(
                 f"where must give a tensor that broadcasts to (B, H, n, m) = {whole}; "
-                f"got {tuple(seen.shape)}."
+                f"got {tuple(tile.shape)}."
             )
-        return seen
+        return tile

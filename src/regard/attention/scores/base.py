@@ -117,9 +117,9 @@ class Score(ABC):
         return 3 * dim
 
 
-def parameters(*given_with: float | Tensor | None) -> tuple[Tensor, ...]:
+def parameters(*values: float | Tensor | None) -> tuple[Tensor, ...]:
     """Parameters of a score that are tensors."""
-    return tuple(each for each in given_with if isinstance(each, Tensor))
+    return tuple(each for each in values if isinstance(each, Tensor))
 
 
 def given(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:

@@ -158,8 +158,8 @@ def _question(item: _Item, spans: bool) -> Question:
     answers = [answers] if isinstance(answers, str) else answer_list(answers)
     if not isinstance(answers, list) or not answers:
         raise DataError(
-            f"{where}: answers must hold at least one; got {_quote(answers)}. Of a question that its "
-            "context does not answer, set is_impossible to true."
+            f"{where}: answers must hold at least one; got {_quote(answers)}. Of a question that "
+            "its context does not answer, set is_impossible to true."
         )
     parsed = tuple(_answer(each, question.context, where, spans) for each in answers)
     return replace(question, answers=parsed)

@@ -11,7 +11,7 @@ from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS, weigh
 
 import regard as rg
-from regard.attention.inspect.statistics import top_places
+from regard.attention.inspect.statistics import top_positions
 from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=3, G=3, N=5, M=7, D=11, E=13)
@@ -244,12 +244,12 @@ def test_the_top_indices_are_those_of_a_stable_sort(dtype, width, kinds):
     rows[rows == 0] *= -1.0  # zeros with a sign are as good as those without
     rows[1, ::2] = float("-inf")
     rows[2] = float("-inf")
-    indices, is_found = top_places(rows, 8)
+    indices, is_found = top_positions(rows, 8)
     for row, row_indices, is_valid in zip(rows, indices, is_found, strict=True):
         assert row_indices[is_valid].tolist() == _by_sorting(row, 8)
         assert not row_indices[~is_valid].any()
 
 
 def test_zeros_of_both_signs_are_equal():
-    indices, _ = top_places(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
+    indices, _ = top_positions(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
     assert indices.tolist() == [1, 2, 3]
