@@ -112,9 +112,9 @@ class Sparsemax(Weighting):
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         below, empty = _below_the_best(scores)
         ranked = below.sort(dim=-1, descending=True).values
-        places = _counting_from_one(ranked)
+        ranks = _counting_from_one(ranked)
         sums = ranked.cumsum(dim=-1) - 1
-        size = (places * ranked > sums).sum(dim=-1, keepdim=True).clamp_min(1)
+        size = (ranks * ranked > sums).sum(dim=-1, keepdim=True).clamp_min(1)
         threshold = sums.gather(-1, size - 1) / size
         return (below - threshold).clamp_min(0).masked_fill(empty, 0.0)
 
@@ -147,10 +147,10 @@ class Entmax15(Weighting):
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         below, empty = _below_the_best(scores / 2)
         ranked = below.sort(dim=-1, descending=True).values
-        places = _counting_from_one(ranked)
-        mean = ranked.cumsum(dim=-1) / places
-        spread = ranked.square().cumsum(dim=-1) - places * mean.square()
-        thresholds = mean - ((1 - spread) / places).clamp_min(0).sqrt()
+        ranks = _counting_from_one(ranked)
+        mean = ranked.cumsum(dim=-1) / ranks
+        spread = ranked.square().cumsum(dim=-1) - ranks * mean.square()
+        thresholds = mean - ((1 - spread) / ranks).clamp_min(0).sqrt()
         size = (thresholds <= ranked).sum(dim=-1, keepdim=True).clamp_min(1)
         threshold = thresholds.gather(-1, size - 1)
         # Running sums over long rows round a digit away; a step of Newton's method brings it back.
@@ -263,10 +263,10 @@ def apply_sink(
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
     """Scale the context for the sink of a softmax, and add the sink to the log-sum-exp."""
     # Of nothing, nothing is left, even beside a sink of −inf.
-    left = torch.sigmoid((lse - sink).masked_fill(lse == float("-inf"), float("-inf"))).unsqueeze(
+    rest = torch.sigmoid((lse - sink).masked_fill(lse == float("-inf"), float("-inf"))).unsqueeze(
         -1
     )
-    return (out * left).to(out.dtype), torch.logaddexp(lse, sink)
+    return (out * rest).to(out.dtype), torch.logaddexp(lse, sink)
 
 
 def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,7 +45,7 @@ class Bulk:
     threads: Annotated[int, UNLISTED] = 1
     remake: Annotated[bool, UNLISTED] = False
 
-    def is_asked(self) -> bool:
+    def is_set(self) -> bool:
         """Whether files are to be answered; an option without those it needs is a SettingError."""
         of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
         if not self.input:

@@ -225,7 +225,7 @@ def _translate(
 ) -> "tuple[list[str], Speed]":
     from regard.inference.report import answer_timed
 
-    answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.given()))
+    answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.changes()))
     with progress("translating", len(pairs)) as advance:
         answers, speed = answer_timed(answer, pairs, device=predictor.device, progress=advance)
     return [cast("Translations", each).best.text for each in answers], speed

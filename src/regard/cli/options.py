@@ -166,14 +166,14 @@ class DecodingOptions:
     max_tokens: int | None = None
     one_line: Annotated[bool | None, UNLISTED] = None
 
-    def given(self) -> "dict[str, JsonValue]":
+    def changes(self) -> "dict[str, JsonValue]":
         """Given options, by the names of ``[decoding]``."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def flags(self) -> "dict[str, JsonValue]":
         """Given options, by their names on the command line."""
-        return {f"--{name.replace('_', '-')}": value for name, value in self.given().items()}
+        return {f"--{name.replace('_', '-')}": value for name, value in self.changes().items()}
 
 
 # Nothing said: everything as the recipe says.

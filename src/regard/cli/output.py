@@ -112,12 +112,12 @@ def write_file(path: Path, text: str) -> None:
 
 
 @contextmanager
-def writing_to(path: Path | None, *, apart_from: Sequence[Path] = ()) -> Iterator[None]:
-    """Write results into a file that is none of ``apart_from``; None leaves them on stdout."""
+def writing_to(path: Path | None, *, inputs: Sequence[Path] = ()) -> Iterator[None]:
+    """Write results into a file that is none of ``inputs``; None leaves them on stdout."""
     if path is None:
         yield
         return
-    if os.path.realpath(path) in {os.path.realpath(other) for other in apart_from}:
+    if os.path.realpath(path) in {os.path.realpath(other) for other in inputs}:
         raise SettingError(f"--output must be another file than those that are read; got {path}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -84,8 +84,8 @@ def predict(
     """
     check_device_name("--device", device)
     files = with_sides(files, source, None)
-    changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
-    if bulk.is_asked():
+    changes = decoding.changes() | ({} if n_best is None else {"n_best": n_best})
+    if bulk.is_set():
         of_lines: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
         of_lines |= {"--encoding": encoding, "--layers": layers}
         of_lines |= {"--on-bad-line": on_bad_line == "skip"}
@@ -105,7 +105,7 @@ def predict(
     from regard.inference.look import numbers_of
     from regard.text.reading.encodings import encoded_as
 
-    with writing_to(bulk.output, apart_from=files), encoded_as(encoding or _encoding(run)):
+    with writing_to(bulk.output, inputs=files), encoded_as(encoding or _encoding(run)):
         predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
         search = predictor.decoding.changed(**changes) if predictor.writes else None
         options = {"--attention": attention, "--n-best": n_best}

@@ -49,7 +49,7 @@ class _Figure(TypedDict):
 
 
 @recipes.default
-def listed(job: str | None = None, /) -> None:
+def list_recipes(job: str | None = None, /) -> None:
     """List the recipes by job: purpose, model and its size, how long it trains, what came of it.
 
     Example: `regard recipes tagging`
@@ -105,8 +105,8 @@ def _rows(job: str | None) -> list[tuple[str, ...]]:
 
 def _format_figure(figure: _Figure) -> str:
     mark = " ▼" if figure["loses"] else ""
-    beside = f" ({figure['beside']})" if figure["beside"] else ""
-    return f"{figure['figure']}{mark}{beside}"
+    baseline = f" ({figure['beside']})" if figure["beside"] else ""
+    return f"{figure['figure']}{mark}{baseline}"
 
 
 def _size(recipe: "Recipe") -> str:
@@ -164,8 +164,8 @@ def _described(config: type) -> Iterator[str]:
     meanings: dict[str, str] = {}
     for kind in reversed(config.__mro__):  # settings that classes share are explained once
         _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-        listed, _, _ = rest.partition("\n\n")
-        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
+        attributes, _, _ = rest.partition("\n\n")
+        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(attributes)}
     for field in fields(config):
         yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
 

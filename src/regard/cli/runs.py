@@ -168,8 +168,8 @@ def _next(run: "Run") -> "JsonValue":
     if not run.is_finished:
         return [f"regard train --resume --run {path}"]
     commands = [f"regard predict {path} FILE", f"regard evaluate {path} FILE"]
-    is_shown = run.task in TASKS and TASKS[run.task].is_shown
-    return [*commands, f"regard look {path} TEXT"] if is_shown else commands
+    has_page = run.task in TASKS and TASKS[run.task].is_shown
+    return [*commands, f"regard look {path} TEXT"] if has_page else commands
 
 
 def _lines(value: "JsonValue") -> list[str]:

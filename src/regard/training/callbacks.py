@@ -122,11 +122,11 @@ class Callback:
         True
     """
 
-    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+    def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
         """Called when text and model are ready.
 
         Args:
-            facts: A description of the training, in lines.
+            lines: A description of the training, in lines.
             loss_unit: The unit of ``Update.tokens``, in the plural.
             valid: Number and unit of the validation examples: ``48 texts``.
         """
@@ -167,9 +167,9 @@ class Callbacks(Callback):
         """Call further ones from now on, whose errors are all raised."""
         self._users += callbacks
 
-    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+    def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
         """Call each."""
-        self._call(lambda each: each.on_start(facts, loss_unit=loss_unit, valid=valid))
+        self._call(lambda each: each.on_start(lines, loss_unit=loss_unit, valid=valid))
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:

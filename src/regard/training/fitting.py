@@ -104,13 +104,13 @@ def describe_end(
 def _seconds_an_update(training: AnyTraining, model: nn.Module, config: TrainingConfig) -> float:
     """Seconds of a forward and a backward pass, of the last of a few batches."""
     device = device_of(model)
-    begun, seconds = time.perf_counter(), 0.0
+    started_at, seconds = time.perf_counter(), 0.0
     with _undisturbed(model, device):
         for batch, _ in islice(training.batches(0, 0), _TIMED):
             start = time.perf_counter()
             _add_gradients(training, model, config, batch)
             seconds = time.perf_counter() - start
-            if time.perf_counter() - begun > _PATIENT:
+            if time.perf_counter() - started_at > _PATIENT:
                 break
     return seconds * config.accumulate
 

@@ -160,8 +160,8 @@ class Muon(Optimizer):
                 directions.setdefault(weight.shape, []).append((weight, direction))
             for shape, pairs in directions.items():
                 of_one_shape = torch.stack([direction for _, direction in pairs])
-                found = orthogonalized(of_one_shape, self.dtype, self.steps)
-                for (weight, _), direction in zip(pairs, found, strict=True):
+                orthogonal = orthogonalized(of_one_shape, self.dtype, self.steps)
+                for (weight, _), direction in zip(pairs, orthogonal, strict=True):
                     weight.mul_(1 - rate * group["weight_decay"])
                     weight.add_(direction, alpha=-rate * 0.2 * max(shape) ** 0.5)
 
@@ -214,11 +214,11 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
         return float(peak * (warmup / update) ** 0.5)
     # The end of warm-up as a share of training follows from where we are now.
     warm = share * warmup / update
-    left = max(0.0, 1 - share) / max(1e-9, 1 - warm)
+    remaining = max(0.0, 1 - share) / max(1e-9, 1 - warm)
     if config.schedule == "linear":
-        return peak * left
+        return peak * remaining
     if config.schedule == "cosine":
-        wave = 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
+        wave = 0.5 * (1 - math.cos(math.pi * min(1.0, remaining)))
         return peak * (_COSINE_END + (1 - _COSINE_END) * wave)
     return peak
 

@@ -80,9 +80,9 @@ class Pretrained:
             )
         before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
-        given = _given_settings(recipe)
+        settings = _set_by_recipe(recipe)
         type_before = str(before["model"]["type"])
-        self._check("model", before["model"], _chosen(given["model"], {"type"}))
+        self._check("model", before["model"], _chosen(settings["model"], {"type"}))
         if kind.models.get(type_before) != there.models.get(type_before):
             raise SettingError(
                 f"training.pretrained must name a run whose model reads text for {recipe.task}; "
@@ -90,12 +90,12 @@ class Pretrained:
                 f"A model here is one of {', '.join(sorted(kind.models))}."
             )
         config = kind.models[type_before].config
-        own = {name: value for name, value in given["model"].items() if name != "type"}
+        own = {name: value for name, value in settings["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
         self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
         model = build(config, {**inherited, **own}, where="model")
         recipe = replace(recipe, model_type=type_before, model=model)
-        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, given["tokenizer"]))
+        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, settings["tokenizer"]))
         return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
@@ -118,15 +118,15 @@ class Pretrained:
         for name, tensor in _only(model, reader).state_dict().items():
             if name not in known and (writes or name == _FEATURES):
                 continue
-            found, wanted = known[name], tensor
-            if name.endswith("embedding.weight") and len(found) != len(wanted):
-                found, wanted = found[:size], wanted[:size]
-            if found.shape != wanted.shape:
+            source, target = known[name], tensor
+            if name.endswith("embedding.weight") and len(source) != len(target):
+                source, target = source[:size], target[:size]
+            if source.shape != target.shape:
                 raise SettingError(
                     f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
-                    f"whose {name} is {list(found.shape)}, not {list(wanted.shape)}."
+                    f"whose {name} is {list(source.shape)}, not {list(target.shape)}."
                 )
-            wanted.copy_(found)
+            target.copy_(source)
         pooler = _pooler(model)
         if pooler is not None and (learned := self._pooler()):
             pooler.load_state_dict(learned)
@@ -177,11 +177,11 @@ class Pretrained:
         return weights, pieces.vocab_size
 
     def _tokenizer(
-        self, recipe: Recipe, before: RecipeTable, given: Mapping[str, JsonValue]
+        self, recipe: Recipe, before: RecipeTable, changes: Mapping[str, JsonValue]
     ) -> TokenizerConfig | None:
         settings = TASKS[recipe.task].tokenizer
         if settings is None or "tokenizer" not in before:
-            if recipe.task != before["task"] or given:
+            if recipe.task != before["task"] or changes:
                 raise SettingError(
                     f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
                     f"it; got one of {before['task']} in {self.path}. Begin with one of "
@@ -189,8 +189,8 @@ class Pretrained:
                 )
             tokenizer: TokenizerConfig | None = recipe.tokenizer
             return tokenizer
-        made = build(settings, {**before["tokenizer"], **given}, where="tokenizer")
-        self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), given.keys()))
+        made = build(settings, {**before["tokenizer"], **changes}, where="tokenizer")
+        self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), changes.keys()))
         return made
 
     def _recipe(self) -> RecipeTable:
@@ -282,7 +282,7 @@ def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str,
     return {name: value for name, value in table.items() if name in names}
 
 
-def _given_settings(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
+def _set_by_recipe(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
     """Settings of tokenizer and model in a recipe, as they were given if that is known."""
     if recipe.given is not None:
         return recipe.given
@@ -297,8 +297,8 @@ def _distinguishes_segments(recipe: Recipe) -> bool:
 
 def _pooler(model: nn.Module) -> nn.Linear | None:
     """Pooler of the first state, before a last layer."""
-    found = (getattr(part, "pooler", None) for part in model.modules())
-    return next((each for each in found if isinstance(each, nn.Linear)), None)
+    poolers = (getattr(part, "pooler", None) for part in model.modules())
+    return next((each for each in poolers if isinstance(each, nn.Linear)), None)
 
 
 def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:

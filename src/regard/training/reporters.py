@@ -62,11 +62,11 @@ class ConsoleReporter(Callback):
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
-    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+    def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
         """Print the facts."""
         self._loss_unit, self._valid = loss_unit, f" of {valid}" if valid else ""
-        for fact in facts:
-            self._print(fact)
+        for line in lines:
+            self._print(line)
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
@@ -153,11 +153,11 @@ class ConsoleReporter(Callback):
         return f"  waiting {' '.join(fractions)}"
 
     def _time_left(self) -> str:
-        begun, share = self._started_at
+        started_at, share = self._started_at
         done = self._share() - share
         if done <= 0:
             return "?"
-        return _clock((time.perf_counter() - begun) * (1 - self._share()) / done)
+        return _clock((time.perf_counter() - started_at) * (1 - self._share()) / done)
 
     def _print(self, text: str) -> None:
         is_log = not self.console.is_terminal  # whose lines stay whole

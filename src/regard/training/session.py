@@ -195,17 +195,17 @@ def _resolve(
 ) -> tuple[Recipe, TrainingConfig, torch.device]:
     """The recipe with all that it leaves open as the run keeps it, or by the defaults; a device."""
     # A run is tied to no device, so that recipe and config name none.
-    given = recipe if run is None else with_saved_defaults(recipe, run)
-    config = build(TrainingConfig, given.training, where="training")
+    merged = recipe if run is None else with_saved_defaults(recipe, run)
+    config = build(TrainingConfig, merged.training, where="training")
     device, where = config.device, {"setting": "training.device"}
     batch_tokens, corpus = config.batch_tokens, config.corpus
     if run is not None:
         saved = build(TrainingConfig, saved_recipe(run).training, where="training")
         batch_tokens = saved.batch_tokens if batch_tokens == "auto" else batch_tokens
         corpus = saved.corpus if corpus == "auto" else corpus
-    corpus = "disk" if is_on_disk(given, corpus) else "memory"
+    corpus = "disk" if is_on_disk(merged, corpus) else "memory"
     config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
-    complete = with_training(given, as_table(config))
+    complete = with_training(merged, as_table(config))
     if run is not None:
         complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())
     if world.is_single:

@@ -139,9 +139,9 @@ def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, obj
     is_path = isinstance(recipe, str | Path)
     if isinstance(recipe, Recipe | Mapping) or (is_path and is_recipe(str(recipe))):
         return cast("RecipeSource", recipe), data
-    if recipe is None and not _is_given(data):
+    if recipe is None and not _has_data(data):
         raise SettingError("recipe or data must be given; got neither.")
-    if recipe is not None and _is_given(data):
+    if recipe is not None and _has_data(data):
         raise SettingError(
             f"recipe must be a name, a file, a table or a Recipe; got {type(recipe).__name__} "
             f"{str(recipe)[:60]!r} beside data."
@@ -149,7 +149,7 @@ def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, obj
     return None, data if recipe is None else recipe
 
 
-def _is_given(data: object) -> bool:
+def _has_data(data: object) -> bool:
     return data is not None and not (isinstance(data, list | tuple) and not data)
 
 
@@ -162,7 +162,7 @@ def _names(data: object) -> list[str]:
 
 def _files(data: object, run: Path) -> list[str]:
     """The files of the data; data in memory is written beside the run folder."""
-    if is_files(data) or not _is_given(data):
+    if is_files(data) or not _has_data(data):
         return _names(data)
     ending, content = write_rows(rows_of(data))
     path = run.with_name(f"{run.name}.data{ending}")

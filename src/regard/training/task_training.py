@@ -220,8 +220,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         sizes = [(len(each), *lengths_at(each).max(axis=1).tolist()) for each in plans]
         wholes = [rows * sum(longest) for rows, *longest in sizes]
         rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
-        for place in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
-            yield self.task.collate([self.corpus[index] for index in plans[place].tolist()])
+        for number in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
+            yield self.task.collate([self.corpus[index] for index in plans[number].tolist()])
 
     def _valid_batches(self) -> Iterator[BatchT]:
         for plan in self._plan(self._valid_corpus, seed=0).epoch(0):

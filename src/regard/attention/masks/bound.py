@@ -133,9 +133,7 @@ class BoundMask:
         """
         every = range(self.grid.keys)
         ranges = (
-            self._spans(rows, every)
-            if self.form is None
-            else self.form.key_ranges(rows, every.stop)
+            self._runs(rows, every) if self.form is None else self.form.key_ranges(rows, every.stop)
         )
         joined: list[range] = []
         for keys in ranges:
@@ -145,7 +143,7 @@ class BoundMask:
                 joined.append(keys)
         return tuple(joined)
 
-    def _spans(self, rows: range, keys: range) -> list[range]:
+    def _runs(self, rows: range, keys: range) -> list[range]:
         """Pieces of ``keys`` that are not known to be hidden."""
         cover = self.mask.cover(self.grid, rows, keys)
         if cover is Cover.NONE:
@@ -154,7 +152,7 @@ class BoundMask:
             return [keys]
         middle = keys.start + len(keys) // 2
         left, right = range(keys.start, middle), range(middle, keys.stop)
-        return self._spans(rows, left) + self._spans(rows, right)
+        return self._runs(rows, left) + self._runs(rows, right)
 
     @cached_property
     def form(self) -> Form | None:

@@ -61,13 +61,13 @@ def chunks(
     shards: Sequence[Shard], lines: Sequence[int], *, skip: int = 0, until: int | None = None
 ) -> Iterator[Chunk]:
     """The lines of all shards but the first ``skip`` chunks, always in the same chunks."""
-    left = sum(lines) if until is None else until
+    remaining = sum(lines) if until is None else until
     for shard, count in zip(shards, lines, strict=True):
-        taken = min(count, left)
-        left -= taken
-        own = -(-taken // CHUNK_LINES)
+        count_here = min(count, remaining)
+        remaining -= count_here
+        own = -(-count_here // CHUNK_LINES)
         if own > skip:
-            yield from _chunks(shard, taken, skip)
+            yield from _chunks(shard, count_here, skip)
         skip = max(0, skip - own)
 
 

@@ -119,7 +119,7 @@ class StoredText:
     def learned(self, recipe: Recipe) -> AnyTask:
         """The task with its vocabularies, learned from the sample or cached."""
         kind = TASKS[self.recipe.task].task
-        vocabularies = self._place(TOKENIZERS, as_table(recipe.tokenizer))
+        vocabularies = self._cache_folder(TOKENIZERS, as_table(recipe.tokenizer))
 
         def learn() -> None:
             vocabularies.parent.mkdir(exist_ok=True)
@@ -130,7 +130,7 @@ class StoredText:
         make_once(self.folder, vocabularies.is_dir, learn)
         return kind.load(recipe, vocabularies)
 
-    def _place(self, folder: str, tokenizer: JsonValue) -> Path:
+    def _cache_folder(self, folder: str, tokenizer: JsonValue) -> Path:
         """Folder for a result that depends on the data's settings and a tokenizer."""
         data = {k: v for k, v in as_table(self.recipe.data).items() if k not in _LATER}
         key = key_of({"task": self.recipe.task, "data": data, "tokenizer": tokenizer})
@@ -149,22 +149,22 @@ class StoredText:
         with TemporaryDirectory() as saved:
             tokenizer = Path(saved)
             task.save(tokenizer)
-            place = self._place(ENCODED, checksums(tokenizer))
+            stored = self._cache_folder(ENCODED, checksums(tokenizer))
             make_once(
                 self.folder,
-                lambda: read_sealed(place / ABOUT) is not None,
-                lambda: self._encode(place, tokenizer, task, processes),
+                lambda: read_sealed(stored / ABOUT) is not None,
+                lambda: self._encode(stored, tokenizer, task, processes),
             )
-        about = read_sealed(place / ABOUT)
+        about = read_sealed(stored / ABOUT)
         assert about is not None
         for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
             if tally is not None:
                 tally.merge(tally_from_json(about[name]))
-        return task.stored(MappedArrays(place, task.stored_as, task.numbered))
+        return task.stored(MappedArrays(stored, task.stored_as, task.numbered))
 
     def _encode(
         self,
-        place: Path,
+        target: Path,
         tokenizer: Path,
         task: StreamedTask[object, object],
         processes: int | None,
@@ -172,12 +172,12 @@ class StoredText:
         """Fill the folder of what is encoded, which is there when all of it is."""
         scanned = self._scanned
         lines, until = cast(list[int], scanned["lines"]), cast(int, scanned["until"])
-        partial_place = place.with_name(place.name + PARTIAL)
+        partial = target.with_name(target.name + PARTIAL)
         held = list(self._sampled(_HELD)) if task.held_out == "hash" else []
         encoder = ChunkEncoder(self.recipe.table(), tokenizer, held)
         with progress("encoding", until) as advance:
             samples, bad_lines, too_long = encode_into(
-                partial_place,
+                partial,
                 task,
                 lambda skip: self._chunks(lines, until, skip, advance),
                 encoder,
@@ -195,11 +195,11 @@ class StoredText:
             "bad_lines": tally_to_json(bad_lines),
             "too_long": tally_to_json(too_long),
         }
-        write_file(partial_place / ABOUT, seal(about))
-        with explain_refusal(place):
-            shutil.rmtree(place, ignore_errors=True)
-            partial_place.rename(place)
-        sync_folder(place.parent)
+        write_file(partial / ABOUT, seal(about))
+        with explain_refusal(target):
+            shutil.rmtree(target, ignore_errors=True)
+            partial.rename(target)
+        sync_folder(target.parent)
 
     def _chunks(
         self, lines: list[int], until: int, skip: int, advance: Callable[[int], None]

@@ -23,7 +23,7 @@ LARGE = 1 << 30
 # What compression makes of text, about.
 _PACKED = 4
 
-Place = Literal["auto", "memory", "disk"]
+Corpus = Literal["auto", "memory", "disk"]
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class TrainingText:
     def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
         """The task, vocabularies loaded or learned; infers open settings of a new run."""
         task = TASKS[recipe.task].task
-        settled = task.resolved(recipe, None, self.parts.train) if is_new else recipe
+        resolved = task.resolved(recipe, None, self.parts.train) if is_new else recipe
         if vocabularies is not None:
-            return task.load(settled, vocabularies)
+            return task.load(resolved, vocabularies)
         if self.stored is not None:
-            return self.stored.learned(settled)
-        return task.learn(settled, self.parts.train)
+            return self.stored.learned(resolved)
+        return task.learn(resolved, self.parts.train)
 
     def encoded(self, task: AnyTask) -> Stored[object] | None:
         """The text on disk as ids; None where it is in memory."""
@@ -104,18 +104,18 @@ class TrainingText:
         return lines
 
 
-def is_on_disk(recipe: Recipe, place: Place) -> bool:
+def is_on_disk(recipe: Recipe, corpus: Corpus) -> bool:
     """Whether text is encoded into files: by ``auto`` a gigabyte or more, where it can be."""
-    check_choice("place", place, Place)
-    if place == "memory":
+    check_choice("corpus", corpus, Corpus)
+    if corpus == "memory":
         return False
     reason = _why_not(recipe)
-    if place == "disk" and reason is not None:
+    if corpus == "disk" and reason is not None:
         raise SettingError(
             f"training.corpus must be memory {reason}; got 'disk'. Leave it out, or set "
             'training.corpus = "memory".'
         )
-    return reason is None and (place == "disk" or _size(recipe) >= LARGE)
+    return reason is None and (corpus == "disk" or _size(recipe) >= LARGE)
 
 
 def _why_not(recipe: Recipe) -> str | None:

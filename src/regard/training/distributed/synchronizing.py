@@ -91,8 +91,8 @@ def _program() -> str:
     """Fingerprint of this program."""
     folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
-    listed = "".join(f"{file.relative_to(folder)} {checksum(file.read_bytes())}" for file in files)
-    return checksum(listed.encode())[:12]
+    lines = "".join(f"{file.relative_to(folder)} {checksum(file.read_bytes())}" for file in files)
+    return checksum(lines.encode())[:12]
 
 
 class StopFlags(NamedTuple):
@@ -123,12 +123,12 @@ class Synchronizer:
 
     def __init__(self, world: World, parameters: Sequence[nn.Parameter], *, seed: int) -> None:
         self.world, self.parameters, self._seed = world, parameters, seed
-        self._begun = self._counted = 0.0
+        self._started_at = self._counted = 0.0
         self._tail, self._waited, self._waiting_share, self._agreed = 0.0, 0.0, 0.0, 0.0
 
     def begin(self, update: int) -> None:
         """Begin an update, whose random numbers depend on seed, rank and update alone."""
-        self._begun = self._counted = time.perf_counter()
+        self._started_at = self._counted = time.perf_counter()
         if not self.world.is_single:
             seeds = np.random.SeedSequence([self._seed, self.world.rank, update])
             torch.manual_seed(int(seeds.generate_state(1)[0]))
@@ -156,7 +156,7 @@ class Synchronizer:
     def end(self) -> float:
         """End an update; the seconds it took, the same in all processes."""
         now = time.perf_counter()
-        took, self._tail = now - self._begun, now - self._counted
+        took, self._tail = now - self._started_at, now - self._counted
         self._waiting_share = self._waited / max(took, 1e-9)
         return took if self.world.is_single else self._agreed
 

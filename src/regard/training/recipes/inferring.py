@@ -234,8 +234,8 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
         how = f"{header[column]!r} parts" if header and column is not None else "blank lines part"
         settings: Settings = {} if header or tag == 1 else {"data.tag": tag + 1}
         marks = sum(line.text.startswith(DOCUMENT_MARK) for line in lines)
-        left_out = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
-        why = f"{how} its blocks of words with a tag each{left_out}"
+        ignored = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
+        why = f"{how} its blocks of words with a tag each{ignored}"
         return _tagging(tags, why, words, settings)
     if header is None or header[tag].casefold() == "label":
         return None

@@ -241,8 +241,8 @@ def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path
     if len(every) == len(columns):
         return InferredTasks((task,))
     kinds = {"date": "dates", "label": "labels", "code": "ids", "link": "links"}
-    beside = (kinds.get(column.kind) for column in columns if column not in every)
-    what = " and ".join([*dict.fromkeys(filter(None, beside)), "numbers"])
+    other_kinds = (kinds.get(column.kind) for column in columns if column not in every)
+    what = " and ".join([*dict.fromkeys(filter(None, other_kinds)), "numbers"])
     cure = f"A number can be predicted from the other numbers: {task.command([str(path)])}"
     raise _no_job(path, what, cure)
 
