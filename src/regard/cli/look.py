@@ -77,14 +77,14 @@ def look(
     from regard.viewer import draw_examples
 
     if live:
-        options = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
-        refuse({**options, "--serve": serve, "--truncate": truncate}, "with --live")
+        given = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
+        refuse({**given, "--serve": serve, "--truncate": truncate}, "with --live")
         _write_live(run, texts, file, device, beam_size, out)
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
-    selection: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
-    selection["heads"] = numbers_of("--heads", heads)
+    wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
+    wanted["heads"] = numbers_of("--heads", heads)
     copies: list[str] = []
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
@@ -94,7 +94,7 @@ def look(
         require({"--beam-size": beam_size}, "a run")
         all_texts = _texts([text for text in (run, *texts) if text is not None], file)
         loaded = _load_model(model, device, allow_download=allow_download)
-        page = look_into(*loaded, all_texts, truncate=truncate, live=serve, **selection)
+        page = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted)
     else:
         require({"--truncate": truncate, "--allow-download": allow_download}, "--model")
         if run is None:
@@ -103,7 +103,7 @@ def look(
             )
         lines = _lines_of(texts, file)
         predictor = Predictor.load(run, device=device, setting="--device")
-        page, copies = _look_into_run(predictor, lines, beam_size, serve, **selection)
+        page, copies = _look_into_run(predictor, lines, beam_size, serve, **wanted)
     examples = page.document.examples
     say("\n\n".join([draw_examples(examples, page.document.opening), *copies]))
     write_file(out, page.page())
@@ -153,7 +153,7 @@ def _look_into_run(
     serve: bool,
     *,
     target: str | None,
-    **selection: Any,
+    **wanted: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
@@ -163,12 +163,12 @@ def _look_into_run(
     if not predictor.is_seq2seq:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, texts, **selection)), []
+        return show(look_into(predictor, texts, **wanted)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
-    document = look_into(predictor, sources, target=target, beam_size=beam_size, **selection)
+    document = look_into(predictor, sources, target=target, beam_size=beam_size, **wanted)
     page = show(document, rows=rows_of(predictor, document) if serve else None)
     if target is not None or predictor.seq2seq.copying_layer is None:
         return page, []
@@ -182,7 +182,7 @@ def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | Non
         alignment = hypotheses[0].alignment
         if alignment is not None and alignment.tokens:
             words = [
-                text if index is None else f"[{text}]{index}" for text, index in alignment.copies()
+                text if place is None else f"[{text}]{place}" for text, place in alignment.copies()
             ]
             lines.append(f"copied, from which character on: {' '.join(words)}")
     return lines
