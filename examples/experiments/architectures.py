@@ -10,7 +10,6 @@ import weakref
 
 import matplotlib.pyplot as plt
 import torch
-from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -20,29 +19,22 @@ import regard as rg
 def recurrence(states):
     """``h_t = tanh(x_t + U h_{t-1})``, one position after another."""
     weight = torch.ones(states.shape[1], states.shape[1], requires_grad=True)
-    hidden, outputs = torch.zeros(states.shape[1]), []
+    outputs = [torch.zeros(states.shape[1])]
     for row in states:
-        hidden = torch.tanh(row + weight @ hidden)
-        outputs.append(hidden)
-    return torch.stack(outputs)
+        outputs.append(torch.tanh(row + weight @ outputs[-1]))
+    return torch.stack(outputs[1:])
 
 
 def convolution(states):
     """A causal convolution of three positions."""
     weight = torch.ones(states.shape[1], states.shape[1], 3, requires_grad=True)
-    return F.conv1d(F.pad(states.T, (2, 0)), weight).T
+    return torch.conv1d(states.T, weight, padding=2)[:, :-2].T
 
 
-LAYERS = {
-    "convolution": convolution,
-    "recurrence": recurrence,
+LAYERS = {layer.__name__: layer for layer in (convolution, recurrence)} | {
     "self-attention, as written": lambda x: (x @ x.T / x.shape[1] ** 0.5).softmax(-1) @ x,
     "self-attention by attend": lambda x: rg.attend(x[None, None], x[None, None])[0, 0],
 }
-
-
-def _storage(leaf):
-    return leaf.untyped_storage() if torch.is_tensor(leaf) else None
 
 
 class Counter(TorchDispatchMode):
@@ -52,11 +44,11 @@ class Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        known, made = (
-            {storage._cdata: storage for storage in map(_storage, tree_leaves(tree)) if storage}
+        before, after = (
+            {t.untyped_storage()._cdata: t for t in tree_leaves(tree) if torch.is_tensor(t)}
             for tree in ((args, kwargs), out)
         )
-        made = [storage for address, storage in made.items() if address not in known]
+        made = [after[address].untyped_storage() for address in after.keys() - before.keys()]
         self.kernels += bool(made) and "empty" not in str(func)
         for storage in made:
             self.hold(storage.nbytes())
@@ -64,7 +56,6 @@ class Counter(TorchDispatchMode):
         return out
 
     def hold(self, size):
-        """Count bytes in; out, where ``size`` is negative."""
         self.held += size
         self.peak = max(self.peak, self.held)
 
@@ -72,11 +63,10 @@ class Counter(TorchDispatchMode):
 def measure(layer, length, width=64):
     """Kernels of a forward pass, and peak bytes of a training step."""
     states = torch.randn(length, width, requires_grad=True)
-    with Counter() as forward:
-        layer(states)
-    with Counter() as both:
-        layer(states).sum().backward()
-    return forward.kernels, both.peak
+    with Counter() as counter:
+        outputs, kernels = layer(states), counter.kernels
+        outputs.sum().backward()
+    return kernels, counter.peak
 
 
 def path(layer, length):

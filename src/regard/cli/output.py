@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     contextmanager,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # Seconds that work may take before it has a bar.
 _MOMENT = 0.5
-# Columns of a table where there is no terminal.
-_WIDTH = 150
 
 
 def say(text: str = "", *, end: str = "\n") -> None:
@@ -64,28 +62,6 @@ def wrapped(text: str, width: int) -> str:
         else:
             lines[-1] = line
     return "\n".join(lines)
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table as wide as the terminal, or as it needs where there is none."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        title=printable(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for number, column in enumerate(columns):
-        name = printable(column)
-        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
-    for row in rows:
-        table.add_row(*map(printable, row))
-    width = None if sys.stdout.isatty() else _WIDTH
-    Console(file=sys.stdout, width=width, markup=False, highlight=False).print(table)
 
 
 def refuse(options: Mapping[str, object], where: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, print_table, say
+from regard.cli.output import note, say
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
@@ -36,13 +36,15 @@ def runs(
         as_json: Print a JSON array with an object for each run instead.
     """
     from regard.runs.overview import find_runs
+    from regard.tasks import Table
 
     overviews, others = find_runs(folder)
     if as_json:
         say(json.dumps([run.to_dict() for run in overviews], indent=1, ensure_ascii=False))
     elif overviews:
         names = _distinct_names([run.run for run in overviews])
-        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, overviews))
+        table = Table(f"Runs in {folder}", COLUMNS, tuple(map(_row, names, overviews)))
+        say("\n".join(table.lines()))
     else:
         note(f"no runs in {folder}; regard train makes one")
     for run in overviews:

@@ -105,7 +105,7 @@ class TextReport(Report):
             figures = _in_line(bucket.scores)
             yield f"  sources of length {bucket.name} ({bucket.count}): {figures}"
         for table in self.tables:
-            yield from (f"  {line}" for line in draw_table(table))
+            yield from (f"  {line}" for line in table.lines())
         for output in self.outputs:
             yield f"  {output.kind} #{output.index + 1} (chrF {output.chrf:.1f})"
             if output.source is not None:
@@ -145,7 +145,7 @@ class AnswerReport(Report):
             shown = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
             yield f"  beside it, {name}: {shown}"
         for table in self.tables:
-            yield from ("", *draw_table(table))
+            yield from ("", *table.lines())
         yield from ("", *(f"{kind}: {text}" for kind, text in self.examples))
 
 
@@ -185,28 +185,6 @@ class Comparison:
             if isinstance(pair, tuple):
                 lines += [f"  was  {pair[0]}", f"  is   {pair[1]}"]
         return "\n".join(lines)
-
-
-def draw_table(table: Table) -> list[str]:
-    """A table in lines, columns lined up."""
-    cells = [table.columns, *(tuple(map(_cell, row)) for row in table.rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
-    return [
-        table.title,
-        *(
-            "  ".join(
-                text.ljust(width) if index == 0 else text.rjust(width)
-                for index, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        ),
-    ]
-
-
-def _cell(value: str | int | float) -> str:
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return f"{value:,}" if isinstance(value, int) else value
 
 
 def _in_line(scores: Iterable[MetricScore]) -> str:

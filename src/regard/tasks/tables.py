@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rich.cells import cell_len
+
 from regard.metrics.labels import LabelScore, by_label, confusion
 from regard.text.normalization import has_unspaced, split_words
 
@@ -43,6 +45,17 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str | int | float, ...], ...]
     is_matrix: bool = False
+
+    def lines(self) -> list[str]:
+        """The title, and the rows with their columns lined up; Chinese characters take two."""
+        cells = [self.columns, *(tuple(map(_cell, row)) for row in self.rows)]
+        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+        lines = []
+        for row in cells:
+            spaces = [" " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)]
+            others = (f"{space}{text}" for space, text in zip(spaces[1:], row[1:], strict=True))
+            lines.append("  ".join((row[0] + spaces[0], *others)).rstrip())
+        return [self.title, *lines]
 
 
 def label_table(scores: Sequence[LabelScore], name: str = "label", title: str = "label") -> Table:
@@ -88,6 +101,12 @@ def by_group(
         means = (100 * sum(each[i] for i in inside) / len(inside) for each in scores.values())
         rows.append((group, *means, len(inside)))
     return Table(f"by {title}", (column or title, *scores, "count"), tuple(rows))
+
+
+def _cell(value: str | int | float) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 def length_group(length: int, *, of_contexts: bool = False) -> str:

@@ -30,7 +30,7 @@ def test_a_table(home, capsys):
     assert "loss 1 at 10" in captured.out
     assert "10 of 10" in captured.out
     assert [line.split()[0] for line in captured.out.splitlines() if "tiny" in line] == ["a"]
-    assert [line.split()[-1] for line in captured.out.splitlines() if line.startswith(" b ")] == [
+    assert [line.split()[-1] for line in captured.out.splitlines() if line.startswith("b ")] == [
         "damaged"
     ]
     assert "warning: runs/b/run.json must carry the checksum" in captured.err

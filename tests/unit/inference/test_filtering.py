@@ -10,8 +10,8 @@ import pytest
 from regard.errors import DataError
 from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, predicting
-from regard.tasks.sequences.translation import text_of
-from regard.text import PairLayout
+from regard.tasks import recipe_from_table
+from regard.tasks.sequences.translation import TranslationTask
 from regard.text.reading.line_groups import arriving, grouped, groups_of
 from regard.text.reading.lines import Line, decode_lines, read_lines
 from regard.text.reading.tables import Field
@@ -90,19 +90,22 @@ def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor: Predi
 
 
 def test_the_source_is_read_from_its_column_or_key() -> None:
-    second = PairLayout(columns=(2, 1))
-    assert text_of("a\tb", "in:1", layout=second, ending=".tsv") == "b"
-    assert text_of('{"source": "c"}', "in:1", layout=PairLayout(), ending=".jsonl") == "c"
-    named = PairLayout(columns=("zh", "en"))
-    assert text_of('{"zh": "c", "source": "d"}', "in:1", layout=named, ending=".jsonl") == "c"
-    assert text_of('{"source": "d"}', "in:1", layout=named, ending=".jsonl") == "d"
-    assert text_of("a\tb", "in:1", layout=second) == "a\tb"
-    assert text_of("", "in:1", layout=second, ending=".tsv") == ""
+    def source_of(text: str, columns: tuple[int | str, ...] = (), ending: str = ".tsv") -> str:
+        data = {"columns": list(columns)}
+        task = TranslationTask(recipe_from_table({"data": data}), None)
+        return task.parse_line(Line(text, "in:3"), ending).source
+
+    assert source_of("a\tb", (2, 1)) == "b"
+    assert source_of('{"source": "c"}', (), ".jsonl") == "c"
+    assert source_of('{"zh": "c", "source": "d"}', ("zh", "en"), ".jsonl") == "c"
+    assert source_of('{"source": "d"}', ("zh", "en"), ".jsonl") == "d"
+    assert source_of("a\tb", (2, 1), "") == "a\tb"
+    assert source_of("", (2, 1)) == ""
     with pytest.raises(DataError, match="in:3: expected at least 2 columns, found 1"):
-        text_of("a", "in:3", layout=second, ending=".tsv")
+        source_of("a", (2, 1))
     for line in ("[", '{"source": 1}'):
         with pytest.raises(DataError, match="in:3: expected a JSON object with a text at 'source'"):
-            text_of(line, "in:3", layout=second, ending=".jsonl")
+            source_of(line, (2, 1), ".jsonl")
 
 
 def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:

@@ -81,10 +81,8 @@ class Classification(LabelTask[LabelledText]):
 
     def initialise(self, model: nn.Module, samples: Sequence[Sample]) -> None:
         if isinstance(model, Classifier) and model.ngrams is not None:
-            columns = (
-                [sample[name] for sample in samples] for name in ("parts", "label", "aspect")
-            )
-            model.ngrams.initialise(*columns)
+            names = ("parts", "label", "aspect")
+            model.ngrams.initialise(*([sample[name] for sample in samples] for name in names))
 
     def samples(
         self, examples: Sequence[LabelledText], too_long: BadLines, *, training: bool
@@ -114,12 +112,10 @@ class Classification(LabelTask[LabelledText]):
         return {**batch, **unknown}
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
-        by_aspect = self.recipe.settings(ClassifierConfig).pooling == "aspect"
         reading = {"parts": batch["parts"]} if "parts" in batch else {}
-        aspects = batch["aspect"] if by_aspect else None
-        logits, penalty = model(
-            batch["ids"], batch["lengths"], aspects=aspects, return_penalty=True, **reading
-        )
+        if self.recipe.settings(ClassifierConfig).pooling == "aspect":
+            reading["aspects"] = batch["aspect"]
+        logits, penalty = model(batch["ids"], batch["lengths"], return_penalty=True, **reading)
         return logits.float(), penalty
 
     def more_baselines(

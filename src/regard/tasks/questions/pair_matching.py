@@ -64,6 +64,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     example = LabelledPair
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     without_overlap: ClassVar[tuple[str, str]] = ("first", "first texts")
+    length = staticmethod(pair_length)
     data: PairsData
     tokenizer: Tokenizer
 
@@ -76,19 +77,16 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
-        """The task with the labels and tokenizer of training, and how rare its words are.
+        """The task with the labels, tokenizer and word frequencies of training.
 
-        Raises:
-            SettingError: Overlap is wanted of a model that does not read it.
+        SettingError if ``data.shared_words`` is set for a model that does not read them.
         """
         task = cast(PairMatching, super().learn(recipe, examples))
         if task.data.shared_words:
             model = pair_model(recipe)
             if issubclass(model, PairClassifier) and not model.reads_overlap:
-                raise SettingError(
-                    "data.shared_words must be false where model.type does not read it; got true, "
-                    f"{recipe.model_type!r}."
-                )
+                where = f"where model.type does not read it; got true, {recipe.model_type!r}"
+                raise SettingError(f"data.shared_words must be false {where}.")
             task.overlap = Overlap.learn(dict.fromkeys(example.second for example in examples))
         return task
 
@@ -115,13 +113,11 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             numbers = [] if self.overlap is None else self.overlap.features(*self.texts(example))
             yield {**pair, "overlap": numbers, "label": self.number(example)}
 
-    def length(self, sample: Sample) -> int:
-        return pair_length(sample)
-
     def collate(self, encoded: Sequence[Sample], *, generator: object = None) -> Batch:
-        labels = torch.tensor([sample["label"] for sample in encoded])
-        overlap = torch.tensor([sample["overlap"] for sample in encoded])
-        return {**self.collate_pairs(encoded), "overlap": overlap, "label": labels}
+        batch = self.collate_pairs(encoded)
+        for name in ("overlap", "label"):
+            batch[name] = torch.tensor([sample[name] for sample in encoded])
+        return batch
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
         ids, lengths, reading = batch["ids"], batch["lengths"], batch["reading"]
@@ -144,10 +140,8 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     def groups(self, example: LabelledPair) -> Mapping[str, str]:
         """By question word, and by the length of the second text."""
         length = length_group(len(example.second), of_contexts=True)
-        return {
-            "question word": question_word(example.first),
-            "characters of the second text": length,
-        }
+        word = question_word(example.first)
+        return {"question word": word, "characters of the second text": length}
 
     def draw(
         self, model: nn.Module, example: LabelledPair, encoded: Sample, answer: LabelPrediction

@@ -33,7 +33,7 @@ from regard.text.reading.pairs import merged, pairs_of_lines
 from regard.text.reading.records import value_at
 from regard.text.reading.tables import Field
 
-__all__ = ["TranslationTask", "text_of"]
+__all__ = ["TranslationTask"]
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
@@ -210,13 +210,13 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         return Pair(text, "", (), where)
 
     def parse_line(self, line: Line, ending: str) -> Pair:
-        layout = PairLayout(columns=self.data.columns)
-        text = text_of(readable(line), line.where, layout=layout, ending=ending)
+        text = readable(line)
+        if text.strip() and ending in (".tsv", ".jsonl"):
+            (text,) = sides_of(line, 1, PairLayout(columns=self.data.columns), ending)
         return Pair(text, "", (), line.where)
 
     def parse_pair(self, line: Line, ending: str) -> Pair:
-        layout = PairLayout(columns=self.data.columns)
-        sides = (_members if ending == ".jsonl" else _columns)(line, layout)
+        sides = sides_of(line, 2, PairLayout(columns=self.data.columns), ending)
         source, target = map(normalize, sides)
         return Pair(source, target, (target,), line.where)
 
@@ -252,63 +252,30 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 yield part
 
 
-def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
-    r"""The text to translate in a line of a file.
-
-    Args:
-        line: The line.
-        where: Its ``file:line``, for messages.
-        layout: Which column or key holds the source.
-        ending: Of the file's name: ``.tsv``, ``.jsonl``; of any other, the line is the text.
-
-    Raises:
-        DataError: There is no such column or key.
-
-    Example:
-        >>> text_of("我爱中国\tI love China.", "a.tsv:1", layout=PairLayout(), ending=".tsv")
-        '我爱中国'
-    """
-    if ending not in (".tsv", ".jsonl") or not line.strip():
-        return line
-    if ending == ".tsv":
-        cells, column = line.split("\t"), layout.fields[0].column
-        assert isinstance(column, int), "names are resolved where there is a header"
-        if len(cells) < column:
-            raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
-        return cells[column - 1]
-    try:
-        text = value_at(json.loads(line), layout.keys[0], "source")
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        text = None
-    if not isinstance(text, str):
-        raise DataError(f"{where}: expected a JSON object with a text at {layout.keys[0]!r}.")
-    return text
-
-
-def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
-    chosen = tuple(column for column in layout.columns[:2] if isinstance(column, int))
-    cells, columns = line.text.split("\t"), chosen if len(chosen) == 2 else (1, 2)
+def sides_of(line: Line, count: int, layout: PairLayout, ending: str) -> list[str]:
+    """The source in a line of TSV or JSONL, or the source and an output; DataError without them."""
+    text, names = readable(line), ("source", "target")[:count]
+    if ending == ".jsonl":
+        keys = layout.keys[:count]
+        try:
+            record = json.loads(text)
+            values = [value_at(record, *each) for each in zip(keys, names, strict=True)]
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            values = []
+        sides = [value for value in values if isinstance(value, str)]
+        if len(sides) < count:
+            texts = "a text" if count == 1 else "texts"
+            at = " and ".join(map(repr, keys))
+            raise DataError(f"{line.where}: expected a JSON object with {texts} at {at}.")
+        return sides
+    chosen = [column for column in layout.columns[:count] if isinstance(column, int)]
+    cells, columns = text.split("\t"), chosen or range(1, count + 1)
     if len(cells) < max(columns):
+        cure = " To score an output, write its source, a tab and the output." * (count > 1)
         raise DataError(
-            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
-            "To score an output, write its source, a tab and the output."
+            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}.{cure}"
         )
-    return cells[columns[0] - 1], cells[columns[1] - 1]
-
-
-def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
-    try:
-        record = json.loads(line.text)
-        source, target = (value_at(record, key) for key in layout.keys)
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        source = target = None
-    if not isinstance(source, str) or not isinstance(target, str):
-        raise DataError(
-            "{}: expected a JSON object with texts at {!r} and {!r}.".format(
-                line.where, *layout.keys
-            )
-        )
-    return source, target
+    return [cells[column - 1] for column in columns]
 
 
 def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
