@@ -202,7 +202,7 @@ class _Answers:
         # The best scores of finished answers, so that stopping is decided without a loop.
         self.scores = np.full((len(limits), n_best), -np.inf)
         self.counts = np.zeros(len(limits), np.int64)
-        self._found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
+        self._hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
 
     def finish(
         self,
@@ -266,8 +266,8 @@ class _Answers:
     def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
         return [
-            sorted(found, key=lambda one: (not one.is_finished, -one.score))[: self._n_best]
-            for found in self._found
+            sorted(hypotheses, key=lambda one: (not one.is_finished, -one.score))[: self._n_best]
+            for hypotheses in self._hypotheses
         ]
 
     def _keep(
@@ -290,7 +290,7 @@ class _Answers:
             strict=True,
         ):
             score = log_prob / self._penalties[length] + gain
-            self._found[sentence].append(
+            self._hypotheses[sentence].append(
                 Hypothesis(
                     tokens=tuple(tokens), score=score, log_prob=log_prob, is_finished=finished
                 )

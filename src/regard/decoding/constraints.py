@@ -47,16 +47,16 @@ class Required(Ranking):
     """
 
     def __init__(self, phrases: Sequence[Sequence[Sequence[int]]]) -> None:
-        self.phrases = [list(dict.fromkeys(map(tuple, wanted))) for wanted in phrases]
-        if any(() in wanted for wanted in self.phrases):
+        self.phrases = [list(dict.fromkeys(map(tuple, group))) for group in phrases]
+        if any(() in group for group in self.phrases):
             raise SettingError("phrases must hold a token each; got an empty one.")
         most = max(map(len, self.phrases), default=0)
-        longest = max((len(phrase) for wanted in self.phrases for phrase in wanted), default=0)
+        longest = max((len(phrase) for group in self.phrases for phrase in group), default=0)
         padded = [
-            [_padded(phrase, longest) for phrase in (*wanted, *[()] * (most - len(wanted)))]
-            for wanted in self.phrases
+            [_padded(phrase, longest) for phrase in (*group, *[()] * (most - len(group)))]
+            for group in self.phrases
         ]
-        tokens = [sorted({t for phrase in wanted for t in phrase}) for wanted in self.phrases]
+        tokens = [sorted({t for phrase in group for t in phrase}) for group in self.phrases]
         widest = max(map(len, tokens), default=0)
         self._table = torch.tensor(padded, dtype=torch.long).view(len(padded), most, longest)
         self._tokens = torch.tensor([_padded(t, widest) for t in tokens], dtype=torch.long)
@@ -68,14 +68,14 @@ class Required(Ranking):
                 f"phrases must be a list per sentence: {len(limits)}; got {len(self.phrases)}. "
                 "An empty list requires nothing."
             )
-        for sentence, (wanted, limit) in enumerate(zip(self.phrases, limits.tolist(), strict=True)):
-            size = sum(map(len, wanted))
-            if wanted and size + 1 > limit:
+        for sentence, (words, limit) in enumerate(zip(self.phrases, limits.tolist(), strict=True)):
+            size = sum(map(len, words))
+            if words and size + 1 > limit:
                 raise SettingError(
                     f"phrases and the end must fit into max_lengths; got {size} + 1 tokens for "
                     f"sentence {sentence}, whose answer may have {limit}."
                 )
-            if any(eos_id in phrase for phrase in wanted):
+            if any(eos_id in phrase for phrase in words):
                 raise SettingError(
                     f"phrases must not hold eos_id; got {eos_id} for sentence {sentence}. "
                     "Nothing could follow it."
@@ -83,7 +83,7 @@ class Required(Ranking):
 
     def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
         """Raise if a rule hides a token of a phrase."""
-        texts = [(sentence, p) for sentence, wanted in enumerate(self.phrases) for p in wanted]
+        texts = [(sentence, p) for sentence, words in enumerate(self.phrases) for p in words]
         rulebook.check_allows("phrases", texts, like)
 
     def rank(
@@ -105,11 +105,11 @@ class Required(Ranking):
         log_probs = log_probs.masked_fill(is_end & ~may_end, -torch.inf)
         # The likeliest tokens of every beginning, and all that are wanted.
         values, likely = best(log_probs, min(beam_size + 1, log_probs.shape[1]))
-        wanted = self._tokens.to(device)[beams.sentences].repeat_interleave(width, dim=0)
-        known = (wanted[:, :, None] == likely[:, None]).any(dim=2) | (wanted == _NO_TOKEN)
-        wanted = wanted.clamp_min(0)
-        more = log_probs.gather(1, wanted).masked_fill(known, -torch.inf)
-        tokens = torch.cat([likely, wanted], dim=1).view(A, width, -1)
+        required = self._tokens.to(device)[beams.sentences].repeat_interleave(width, dim=0)
+        known = (required[:, :, None] == likely[:, None]).any(dim=2) | (required == _NO_TOKEN)
+        required = required.clamp_min(0)
+        more = log_probs.gather(1, required).masked_fill(known, -torch.inf)
+        tokens = torch.cat([likely, required], dim=1).view(A, width, -1)
         totals = torch.cat([values, more], dim=1).double().view(tokens.shape)
         totals = totals + beams.log_probs[:, :, None]
         progress, complete = _progress(beams.tokens, tokens, phrases, held)
@@ -143,14 +143,14 @@ def _progress(
     L, N = phrases.shape[2], tokens.shape[2]
     recent = F.pad(before, (L, 0), value=_NOT_YET)[:, :, before.shape[2] + 1 :]
     recent = torch.cat([recent[:, :, None].expand(-1, -1, N, -1), tokens[..., None]], dim=3)
-    begun = torch.zeros_like(tokens)[..., None].expand(-1, -1, -1, phrases.shape[1]).clone()
+    started = torch.zeros_like(tokens)[..., None].expand(-1, -1, -1, phrases.shape[1]).clone()
     for size in range(1, L + 1):
         ending = recent[:, :, :, None, L - size :]
         same = (ending == phrases[:, None, None, :, :size]).all(dim=4)
-        begun[same & (lengths >= size)] = size
-    complete = held[:, :, None] | (begun == lengths)
+        started[same & (lengths >= size)] = size
+    complete = held[:, :, None] | (started == lengths)
     whole = (lengths * complete).sum(dim=3)
-    furthest = F.pad(begun.masked_fill(complete, 0), (0, 1)).amax(dim=3)
+    furthest = F.pad(started.masked_fill(complete, 0), (0, 1)).amax(dim=3)
     return whole + furthest, complete.all(dim=3)
 
 

@@ -78,16 +78,16 @@ def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> li
     lengths, totals = np.zeros(len(most), np.int64), np.zeros(len(most))
     finished = np.zeros(len(most), bool)
     answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
-    token, left = torch.full((len(most),), bound.bos_id), np.zeros(1, np.int64)
+    token, num_open = torch.full((len(most),), bound.bos_id), np.zeros(1, np.int64)
     for position in range(tokens.shape[1]):
         values, best, state = step.best(token, state, 1, bound.allowed.hidden(position + 1))
         chosen = best.numpy()
-        written = (tokens, lengths, totals, finished, left)
+        written = (tokens, lengths, totals, finished, num_open)
         take(position, values.numpy(), chosen, bound.eos_id, most, answers, is_open, *written)
-        if not left[0]:
+        if not num_open[0]:
             break
         chosen = chosen.ravel()
-        if left[0] <= len(answers) * (1 - IDLE_SHARE):
+        if num_open[0] <= len(answers) * (1 - IDLE_SHARE):
             rows = np.flatnonzero(is_open)
             state = state.select(torch.from_numpy(rows))
             answers, chosen, is_open = answers[rows], chosen[rows], is_open[rows]
@@ -177,12 +177,12 @@ def written(
         ended = token == bound.eos_id
         open_rows = is_open & ~ended & (limits[answers] > length)
         yield StepChoice(answers, token, best, is_open, ended, open_rows)
-        left = int(open_rows.sum())
-        if not left:
+        num_open = int(open_rows.sum())
+        if not num_open:
             return
         if rulebook.rules:
             before = torch.cat([before, token[:, None]], dim=1)
-        if left <= len(answers) * (1 - IDLE_SHARE):
+        if num_open <= len(answers) * (1 - IDLE_SHARE):
             rows = open_rows.nonzero().squeeze(1)
             state = state.select(rows)
             answers, token, open_rows = answers[rows], token[rows], open_rows[rows]

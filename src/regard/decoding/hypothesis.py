@@ -53,8 +53,8 @@ class Alignment:
             after = origins[number + 1] if number + 1 < len(origins) else -1
             if after != (None if origin is None else origin + 1):
                 stretch = text[output[first].start : output[number].end]
-                begun = origins[first]
-                stretches.append((stretch, None if begun is None else source[begun].start))
+                copied = origins[first]
+                stretches.append((stretch, None if copied is None else source[copied].start))
                 first = number + 1
         return stretches
 

@@ -160,9 +160,9 @@ class Prefix:
         position = written.tokens.shape[1]
         if position >= self._table.shape[1]:
             return log_probs
-        wanted = self._table[:, position].to(log_probs.device)[written.sentences][:, None]
-        others = torch.arange(log_probs.shape[1], device=log_probs.device) != wanted
-        return log_probs.masked_fill((wanted >= 0) & others, -torch.inf)
+        required = self._table[:, position].to(log_probs.device)[written.sentences][:, None]
+        others = torch.arange(log_probs.shape[1], device=log_probs.device) != required
+        return log_probs.masked_fill((required >= 0) & others, -torch.inf)
 
 
 class Rulebook:

@@ -154,14 +154,14 @@ class Draw:
         rows, vocabulary = log_probs.shape
         most = vocabulary if self.top_k is None else min(self.top_k, vocabulary)
         tokens = np.empty(rows, np.int64)
-        given = (
+        arguments = (
             *(log_probs.contiguous().numpy(), np.float32(self.temperature)),
             *(most, float(self.top_p), shares.numpy(), tokens),
         )
         tasks = min(rows, torch.get_num_threads())
         parallel_for(
             tasks,
-            lambda task: draw_tokens(task * rows // tasks, (task + 1) * rows // tasks, *given),
+            lambda task: draw_tokens(task * rows // tasks, (task + 1) * rows // tasks, *arguments),
         )
         if (tokens < 0).any():
             check_numbers(log_probs)
@@ -197,8 +197,8 @@ def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> 
     """The token at which the probabilities, added up from the first token on, pass ``share``."""
     # A row in which nothing is possible is NaN here, and its token is not counted.
     sums = log_probs.double().softmax(dim=1).cumsum(dim=1)
-    wanted = (share * sums[:, -1])[:, None]
-    tokens: Tensor = torch.searchsorted(sums, wanted, right=True)[:, 0]
+    quantile = (share * sums[:, -1])[:, None]
+    tokens: Tensor = torch.searchsorted(sums, quantile, right=True)[:, 0]
     return tokens.clamp_max(log_probs.shape[1] - 1)
 
 

@@ -92,8 +92,8 @@ def stream(
                 return
             check_numbers(choice.log_prob)
             columns = (choice.answers, choice.token, choice.log_prob, ~choice.goes_on)
-            shown = (column[choice.is_open].tolist() for column in columns)
-            yield from (StreamedToken(*one) for one in zip(*shown, strict=True))
+            lists = (column[choice.is_open].tolist() for column in columns)
+            yield from (StreamedToken(*one) for one in zip(*lists, strict=True))
 
     bound.rulebook()  # rules that contradict are refused at once
     choices = written(step, state, bound, choose)

@@ -96,8 +96,8 @@ class Loop(Subroutine):
         self._entries: dict[Hashable, Callable[..., None]] = {}
 
     def _make(self) -> Any:
-        with _kept_in(_writable_folder()) as is_kept:
-            return _numba().njit(cache=is_kept, **self._options)(self.function)
+        with _cached_in(_writable_folder()) as is_cached:
+            return _numba().njit(cache=is_cached, **self._options)(self.function)
 
     def __call__(self, *arguments: Any) -> None:
         """Run it for these arguments, compiled if it has to be."""
@@ -216,7 +216,7 @@ def _writable_folder() -> Path | None:
 
 
 @contextmanager
-def _kept_in(folder: Path | None) -> Iterator[bool]:
+def _cached_in(folder: Path | None) -> Iterator[bool]:
     """While it lasts, numba caches in ``folder``, unless users chose another."""
     config = _numba().config
     chosen = config.CACHE_DIR
@@ -243,8 +243,8 @@ def _numba() -> Any:
             if self.is_made or not code.startswith("regard."):
                 return
             self.is_made = True
-            kept = _writable_folder()
-            where = "kept for the next time" if kept else "its cache folder cannot be written"
+            folder = _writable_folder()
+            where = "kept for the next time" if folder else "its cache folder cannot be written"
             text = f"compiling for this processor: from seconds to two minutes, {where}"
             if _LOG.isEnabledFor(logging.INFO):
                 _LOG.info(text)

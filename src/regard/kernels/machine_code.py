@@ -70,8 +70,8 @@ def folder() -> Path | None:
 def _root() -> Path | None:
     """The folder of numba, which is not imported."""
     spec = find_spec("numba")
-    places = spec.submodule_search_locations if spec else None
-    return Path(places[0]) if places else None
+    locations = spec.submodule_search_locations if spec else None
+    return Path(locations[0]) if locations else None
 
 
 def is_there() -> bool:

@@ -62,7 +62,7 @@ def extend(  # type: ignore[no-untyped-def]
     taken = np.empty(W, np.int64)  # of what may follow each beginning
     for a in range(A):
         taken[:] = 0
-        kept = 0  # of those that continue
+        going = 0  # of those that continue
         for rank in range(2 * K):
             total, origin, token = _next(a, totals, values, tokens, taken)
             is_end = token == eos_id
@@ -71,12 +71,12 @@ def extend(  # type: ignore[no-untyped-def]
                 flags[1] |= ends[a, rank]
                 origins[a, rank] = origin
                 log_probs[a, rank] = total
-            if kept < K and not is_end:
-                rows[a, kept] = a * W + origin
-                alive[a, kept] = total
-                added[a, kept] = token
-                kept += 1
-        for k in range(kept, K):
+            if going < K and not is_end:
+                rows[a, going] = a * W + origin
+                alive[a, going] = total
+                added[a, going] = token
+                going += 1
+        for k in range(going, K):
             rows[a, k] = a * W + W - 1
             alive[a, k] = -np.inf
             added[a, k] = eos_id
@@ -103,10 +103,10 @@ def find_stops(sentences, alive, length, counts, scores, largest, limits, stops,
 
 @compiled
 def take(  # type: ignore[no-untyped-def]
-    step, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, left
+    step, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, going
 ):
     """Append the likeliest token of each row to its answer."""
-    left[0] = 0
+    going[0] = 0
     for r in range(answers.size):
         answer, value = answers[r], values[r, 0]
         if not is_open[r] or value == -np.inf:
@@ -117,11 +117,11 @@ def take(  # type: ignore[no-untyped-def]
         totals[answer] += value
         finished[answer] = best[r, 0] == eos_id
         is_open[r] = not finished[answer] and limits[answer] > step + 1
-        left[0] += is_open[r]
+        going[0] += is_open[r]
 
 
 @in_order
-def _least(keys, shares, wanted, sums):  # type: ignore[no-untyped-def]
+def _least(keys, shares, mass, sums):  # type: ignore[no-untyped-def]
     """The key of the last token needed for a sum from the highest key on, and the sum above it."""
     above, low, high = 0.0, i32(-(2**31)), i32(2**31 - 1)
     for shift in _SHIFTS:
@@ -135,7 +135,7 @@ def _least(keys, shares, wanted, sums):  # type: ignore[no-untyped-def]
                 if chosen >= 0:
                     above += sums[chosen]
                 chosen = each
-                if above + sums[each] >= wanted:
+                if above + sums[each] >= mass:
                     break
         low = i32(((low >> shift) + max(chosen, 0)) << shift)
         high = i32(low + (1 << shift) - 1)
@@ -156,7 +156,7 @@ def _keys_of(log_probs, temperature, scaled, keys):  # type: ignore[no-untyped-d
 
 
 @in_order
-def _kept(scaled, top, least, keys, probs, ids):  # type: ignore[no-untyped-def]
+def _likely_tokens(scaled, top, least, keys, probs, ids):  # type: ignore[no-untyped-def]
     """Move tokens from key ``least`` on to the front, with probabilities over the likeliest's."""
     count, total = 0, 0.0
     for v in range(scaled.size):
@@ -169,9 +169,9 @@ def _kept(scaled, top, least, keys, probs, ids):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _to_nucleus(keys, probs, wanted, sums):  # type: ignore[no-untyped-def]
+def _to_nucleus(keys, probs, mass, sums):  # type: ignore[no-untyped-def]
     """Zero the probability of tokens not needed for a sum; returns the rest."""
-    least, above = _least(keys, probs, wanted, sums)
+    least, above = _least(keys, probs, mass, sums)
     total = 0.0
     for v in range(keys.size):
         if keys[v] < least:
@@ -179,7 +179,7 @@ def _to_nucleus(keys, probs, wanted, sums):  # type: ignore[no-untyped-def]
         elif keys[v] == least:
             before = above
             above += probs[v]
-            if before >= wanted:
+            if before >= mass:
                 probs[v] = 0.0
         total += probs[v]
     return total
@@ -198,26 +198,26 @@ def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids
     if most < V:
         probs[:] = 1.0
         least, _ = _least(keys, probs, float(most), sums)
-    count, total = _kept(scaled, top, least, keys, probs, ids)
+    count, total = _likely_tokens(scaled, top, least, keys, probs, ids)
     if share < 1.0:
         total = _to_nucleus(keys[:count], probs[:count], share * total, sums)
-    wanted, passed, token = uniform * total, 0.0, V - 1
+    mass, passed, token = uniform * total, 0.0, V - 1
     for v in range(count):
         if probs[v] > 0.0:
             passed += probs[v]
             token = ids[v]
-            if passed > wanted:
+            if passed > mass:
                 break
     return token
 
 
 @compiled
-def draw_tokens(first, stop, log_probs, temperature, most, share, places, tokens):  # type: ignore[no-untyped-def]
+def draw_tokens(first, stop, log_probs, temperature, most, share, uniforms, tokens):  # type: ignore[no-untyped-def]
     """A token of each row, as ``Draw`` chooses it; −1 of a row that has a NaN."""
     V = log_probs.shape[1]
     scaled, keys = np.empty(V, np.float32), np.empty(V, np.int32)
     probs, ids, sums = np.empty(V), np.empty(V, np.int32), np.empty(_CLASSES)
     for r in range(first, stop):
         tokens[r] = _draw(
-            log_probs[r], temperature, most, share, places[r], scaled, keys, probs, ids, sums
+            log_probs[r], temperature, most, share, uniforms[r], scaled, keys, probs, ids, sums
         )

@@ -33,7 +33,7 @@ from regard.kernels.elementary import exp, tanh
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
 # the first of ``key``, ``rest`` and ``value``, and the key after the block's last.
-Place: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+BlockOffsets: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 # What is kept of the keys at hand, of their values and of a query; which of four keys it sees, and
 # the numbers of those four pairs.
@@ -330,7 +330,7 @@ def forward(
     out: Float32[np.ndarray, "B H N E"],
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
-    block: Place,
+    block: BlockOffsets,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
@@ -394,7 +394,7 @@ def backward(
     d_w: Float32[np.ndarray, "B H D"],
     d_scores: Float32[np.ndarray, "..."],
     sums: Sums,
-    block: Place,
+    block: BlockOffsets,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:

@@ -107,7 +107,7 @@ def _mixed(bits):
 
 @jit
 @no_type_check
-def _kept(noise, b, h, rows, keys):
+def _dropout_factors(noise, b, h, rows, keys):
     """Dropout factors of a tile, those of ``noise.kept``."""
     golden = 0x9E3779B9
     bits = noise.seed.to(tl.uint32, bitcast=True)
@@ -143,8 +143,8 @@ def _scores(
 
 @jit
 @no_type_check
-def _seen_scores(
-    query, key, w, bias, seen, ranges, b, h, rows, keys, sizes,
+def _masked_scores(
+    query, key, w, bias, mask, ranges, b, h, rows, keys, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Add the bias, set masked scores to −inf; also returns the visible pairs."""
@@ -152,16 +152,16 @@ def _seen_scores(
     visible = (rows < sizes.queries)[:, None] & (keys < sizes.keys)[None, :]
     inside = visible
     if bias is not None:
-        places = bias.start + b * bias.b + h * bias.h
-        places += rows.to(tl.int64)[:, None] * bias.n + keys.to(tl.int64)[None, :] * bias.m
-        scores += tl.load(places, mask=inside, other=0.0).to(tl.float32)
+        pointers = bias.start + b * bias.b + h * bias.h
+        pointers += rows.to(tl.int64)[:, None] * bias.n + keys.to(tl.int64)[None, :] * bias.m
+        scores += tl.load(pointers, mask=inside, other=0.0).to(tl.float32)
     if ranges is not None:
         first, stop = _ranges_of(ranges, b, rows, sizes)
         visible &= (keys[None, :] >= first[:, None]) & (keys[None, :] < stop[:, None])
-    if seen is not None:
-        places = seen.start + b * seen.b + h * seen.h
-        places += rows.to(tl.int64)[:, None] * seen.n + keys.to(tl.int64)[None, :] * seen.m
-        visible &= tl.load(places, mask=inside, other=0) != 0
+    if mask is not None:
+        pointers = mask.start + b * mask.b + h * mask.h
+        pointers += rows.to(tl.int64)[:, None] * mask.n + keys.to(tl.int64)[None, :] * mask.m
+        visible &= tl.load(pointers, mask=inside, other=0) != 0
     return tl.where(visible, scores, float("-inf")), visible
 
 
@@ -169,9 +169,9 @@ def _seen_scores(
 @no_type_check
 def _ranges_of(ranges, b, rows, sizes):
     """The first key and the one after the last of each query; none of a row that is not there."""
-    places = b * ranges.b + rows
-    first = tl.load(ranges.first + places, mask=rows < sizes.queries, other=2147483647)
-    stop = tl.load(ranges.stop + places, mask=rows < sizes.queries, other=0)
+    offsets = b * ranges.b + rows
+    first = tl.load(ranges.first + offsets, mask=rows < sizes.queries, other=2147483647)
+    stop = tl.load(ranges.stop + offsets, mask=rows < sizes.queries, other=0)
     return first, stop
 
 
@@ -201,7 +201,7 @@ def _rows_of(panel, sizes, ROWS: tl.constexpr):
 @jit(do_not_specialize=["noise"])
 @no_type_check
 def forward(
-    query, key, value, w, bias, seen, ranges, noise, out, lse, panel, sizes,
+    query, key, value, w, bias, mask, ranges, noise, out, lse, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -219,8 +219,8 @@ def forward(
     begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     for start in range(begin, end, KEYS):
         keys = start + tl.arange(0, KEYS)
-        scores, visible = _seen_scores(
-            query, key, w, bias, seen, ranges, b, h, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS
+        scores, visible = _masked_scores(
+            query, key, w, bias, mask, ranges, b, h, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS
         )
         higher = tl.maximum(top, tl.max(scores, axis=1))
         pivot = tl.where(higher == float("-inf"), 0.0, higher)
@@ -230,11 +230,11 @@ def forward(
         mixed = mixed * shrunk[:, None]
         top = higher
         if noise is not None:
-            weights *= _kept(noise, b, h, rows, keys)
-        places = value + keys[:, None] * sizes.width + columns[None, :]
+            weights *= _dropout_factors(noise, b, h, rows, keys)
+        pointers = value + keys[:, None] * sizes.width + columns[None, :]
         within = (keys < sizes.keys)[:, None] & (columns < sizes.width)[None, :]
-        values = tl.load(places, mask=within, other=0.0)
-        if ranges is not None or seen is not None:
+        values = tl.load(pointers, mask=within, other=0.0)
+        if ranges is not None or mask is not None:
             # 0 · NaN is NaN: what is not finite must reach only the queries that see it.
             is_bad = ~(tl.abs(values) < float("inf"))
             if tl.max(tl.max(is_bad.to(tl.int32), axis=1), axis=0) > 0:
@@ -246,9 +246,9 @@ def forward(
     is_empty = mass == 0
     mass = tl.where(is_empty, 1.0, mass)
     is_row = rows < sizes.queries
-    places = out + (bh * sizes.queries + rows)[:, None] * sizes.width + columns[None, :]
+    pointers = out + (bh * sizes.queries + rows)[:, None] * sizes.width + columns[None, :]
     within = is_row[:, None] & (columns < sizes.width)[None, :]
-    tl.store(places, mixed / mass[:, None], mask=within)
+    tl.store(pointers, mixed / mass[:, None], mask=within)
     if tl.program_id(1) == 0:
         sums = tl.where(is_empty, float("-inf"), top + tl.log(mass))
         tl.store(lse + bh * sizes.queries + rows, sums, mask=is_row)
@@ -256,7 +256,7 @@ def forward(
 
 @jit
 @no_type_check
-def _places_of(panel, bh, rows, ROWS: tl.constexpr):
+def _row_offsets(panel, bh, rows, ROWS: tl.constexpr):
     """Where the rows of a panel begin in what is held of it."""
     return (bh * panel.blocks * ROWS + (rows - panel.start)) * panel.width
 
@@ -264,7 +264,7 @@ def _places_of(panel, bh, rows, ROWS: tl.constexpr):
 @jit(do_not_specialize=["noise"])
 @no_type_check
 def score_gradient(
-    query, key, value, w, bias, seen, ranges, noise, lse, d_out, delta,
+    query, key, value, w, bias, mask, ranges, noise, lse, d_out, delta,
     weights, d_scores, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
@@ -275,9 +275,9 @@ def score_gradient(
     column = tl.program_id(1) * KEYS
     if begin + column < end:
         keys = begin + column + tl.arange(0, KEYS)
-        scores, visible = _seen_scores(
+        scores, visible = _masked_scores(
             query + bh * sizes.dim * sizes.queries, key + bg * sizes.dim * sizes.keys,
-            w + h * sizes.dim, bias, seen, ranges, b, h, rows, keys, sizes,
+            w + h * sizes.dim, bias, mask, ranges, b, h, rows, keys, sizes,
             FORM, IS_FAST, ROWS, KEYS,
         )  # fmt: skip
         is_row, is_key = rows < sizes.queries, keys < sizes.keys
@@ -291,22 +291,22 @@ def score_gradient(
         for start in range(0, sizes.width, WIDTH):
             columns = start + tl.arange(0, WIDTH)
             is_column = columns < sizes.width
-            places = d_out + rows[:, None] * sizes.width + columns[None, :]
-            d_outs = tl.load(places, mask=is_row[:, None] & is_column[None, :], other=0.0)
-            places = value + keys[None, :] * sizes.width + columns[:, None]
-            values = tl.load(places, mask=is_key[None, :] & is_column[:, None], other=0.0)
+            pointers = d_out + rows[:, None] * sizes.width + columns[None, :]
+            d_outs = tl.load(pointers, mask=is_row[:, None] & is_column[None, :], other=0.0)
+            pointers = value + keys[None, :] * sizes.width + columns[:, None]
+            values = tl.load(pointers, mask=is_key[None, :] & is_column[:, None], other=0.0)
             slopes = tl.dot(d_outs, values, acc=slopes, input_precision=PRECISION)
         deltas = tl.load(delta + bh * sizes.queries + rows, mask=is_row, other=0.0)
         if noise is not None:
-            factor = _kept(noise, b, h, rows, keys)
+            factor = _dropout_factors(noise, b, h, rows, keys)
             slopes = mixing * (slopes * factor - deltas[:, None])
             mixing *= factor
         else:
             slopes = mixing * (slopes - deltas[:, None])
-        places = _places_of(panel, bh, rows, ROWS)[:, None]
-        places += column + tl.arange(0, KEYS)[None, :]
-        tl.store(weights + places, mixing)
-        tl.store(d_scores + places, tl.where(visible, slopes, 0.0))
+        pointers = _row_offsets(panel, bh, rows, ROWS)[:, None]
+        pointers += column + tl.arange(0, KEYS)[None, :]
+        tl.store(weights + pointers, mixing)
+        tl.store(d_scores + pointers, tl.where(visible, slopes, 0.0))
 
 
 @jit
@@ -336,11 +336,11 @@ def query_gradient(
     b, h, bh, bg, rows = _rows_of(panel, sizes, ROWS)
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)
     is_dim = dims < sizes.dim
-    places = (bh * sizes.queries + rows)[:, None] * sizes.dim + dims[None, :]
+    pointers = (bh * sizes.queries + rows)[:, None] * sizes.dim + dims[None, :]
     within = (rows < sizes.queries)[:, None] & is_dim[None, :]
-    mine = tl.load(query + places, mask=within, other=0.0)
+    mine = tl.load(query + pointers, mask=within, other=0.0)
     key += bg * sizes.keys * sizes.dim
-    d_scores += _places_of(panel, bh, rows, ROWS)
+    d_scores += _row_offsets(panel, bh, rows, ROWS)
     slopes = tl.zeros([ROWS, DIMS], dtype=tl.float32)
     sums = tl.zeros([ROWS, DIMS], dtype=tl.float32)
     begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
@@ -353,7 +353,7 @@ def query_gradient(
         two = tl.load(key + second * sizes.dim + dims, mask=is_dim, other=0.0)
         slopes, sums = _add_slopes(slopes, sums, mine, one, two, d_one, d_two, FORM, IS_FAST)
     factor = 4.0 * tl.load(w + h * sizes.dim + dims, mask=is_dim, other=0.0)
-    tl.store(d_query + places, slopes * factor[None, :], mask=within)
+    tl.store(d_query + pointers, slopes * factor[None, :], mask=within)
     block = bh * tl.cdiv(sizes.queries, ROWS) + panel.start // ROWS
     block += tl.program_id(0) % panel.blocks
     tl.store(d_w + block * sizes.dim + dims, -2.0 * tl.sum(sums, axis=0), mask=is_dim)
@@ -388,10 +388,10 @@ def key_gradient(
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)
     is_dim = dims < sizes.dim
     bg = b * (sizes.heads // sizes.repeats) + g
-    places = (bg * sizes.keys + keys)[:, None] * sizes.dim + dims[None, :]
+    pointers = (bg * sizes.keys + keys)[:, None] * sizes.dim + dims[None, :]
     within = (keys < sizes.keys)[:, None] & is_dim[None, :]
-    mine = tl.load(key + places, mask=within, other=0.0)
-    total = tl.load(d_key + places, mask=within, other=0.0)
+    mine = tl.load(key + pointers, mask=within, other=0.0)
+    total = tl.load(d_key + pointers, mask=within, other=0.0)
     for repeat in range(0, sizes.repeats):
         h = g * sizes.repeats + repeat
         bh = b * sizes.heads + h
@@ -401,7 +401,7 @@ def key_gradient(
             first, stop = _keys_of(ranges, b, rows, sizes, KEYS)
             if (first_key >= first) & (first_key < stop):
                 others = query + (bh * sizes.queries + start) * sizes.dim + dims
-                d_others = d_scores + _places_of(panel, bh, start, ROWS) + (keys - first)
+                d_others = d_scores + _row_offsets(panel, bh, start, ROWS) + (keys - first)
                 limit = tl.minimum(sizes.queries - start, ROWS)
                 for other in range(0, limit, 2):
                     second = tl.minimum(other + 1, limit - 1)
@@ -414,7 +414,7 @@ def key_gradient(
                     )
         factor = 4.0 * tl.load(w + h * sizes.dim + dims, mask=is_dim, other=0.0)
         total += slopes * factor[None, :]
-    tl.store(d_key + places, total, mask=within)
+    tl.store(d_key + pointers, total, mask=within)
 
 
 @jit
@@ -429,9 +429,9 @@ def value_gradient(
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     is_column = (columns < sizes.width)[None, :]
     bg = b * (sizes.heads // sizes.repeats) + g
-    places = (bg * sizes.keys + keys)[:, None] * sizes.width + columns[None, :]
+    pointers = (bg * sizes.keys + keys)[:, None] * sizes.width + columns[None, :]
     within = (keys < sizes.keys)[:, None] & is_column
-    total = tl.load(d_value + places, mask=within, other=0.0)
+    total = tl.load(d_value + pointers, mask=within, other=0.0)
     for repeat in range(0, sizes.repeats):
         bh = b * sizes.heads + g * sizes.repeats + repeat
         for start in range(begin, end, ROWS):
@@ -439,10 +439,10 @@ def value_gradient(
             first, stop = _keys_of(ranges, b, rows, sizes, KEYS)
             if (first_key >= first) & (first_key < stop):
                 mixing = tl.load(
-                    weights + _places_of(panel, bh, rows, ROWS)[None, :] + (keys - first)[:, None]
+                    weights + _row_offsets(panel, bh, rows, ROWS)[None, :] + (keys - first)[:, None]
                 )
                 from_rows = d_out + (bh * sizes.queries + rows)[:, None] * sizes.width
                 is_there = (rows < sizes.queries)[:, None] & is_column
                 d_mixed = tl.load(from_rows + columns[None, :], mask=is_there, other=0.0)
                 total = tl.dot(mixing, d_mixed, acc=total, input_precision=PRECISION)
-    tl.store(d_value + places, total, mask=within)
+    tl.store(d_value + pointers, total, mask=within)

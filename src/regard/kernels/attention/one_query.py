@@ -57,9 +57,9 @@ def _registers(builder: ir.IRBuilder, dim: ir.Value) -> tuple[ir.Value, ir.Value
     return builder.sdiv(dim, lanes), builder.srem(dim, lanes)
 
 
-def _place(builder: ir.IRBuilder, places: ir.Value, m: ir.Value, width: ir.Value) -> ir.Value:
+def _offset_of(builder: ir.IRBuilder, rows: ir.Value, m: ir.Value, width: ir.Value) -> ir.Value:
     """Offset of a key or value in the store."""
-    return builder.mul(read(builder, offset(builder, places, 8, m), _SIZE), width)
+    return builder.mul(read(builder, offset(builder, rows, 8, m), _SIZE), width)
 
 
 def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
@@ -67,11 +67,11 @@ def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
 
 
 @intrinsic
-def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale, scores, row):  # type: ignore[no-untyped-def]
+def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, scores, row):  # type: ignore[no-untyped-def]
     """Scaled scores of each head, (H, M); pads the last SIMD register with −∞."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        query, keys, places, count, width, key_heads, per, dim, scale, scores, row = arguments
+        query, keys, rows, count, width, key_heads, per, dim, scale, scores, row = arguments
         steps, rest = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
         last = builder.sdiv(builder.sub(count, ir.Constant(_SIZE, 1)), ir.Constant(_SIZE, OUTPUTS))
@@ -81,7 +81,7 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
         total = cgutils.alloca_once(builder, _VECTOR)
         more = cgutils.alloca_once(builder, _NUMBER)
         with cgutils.for_range(builder, count) as of_key:
-            begin = builder.add(keys, _place(builder, places, of_key.index, width))
+            begin = builder.add(keys, _offset_of(builder, rows, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
                 query_head = builder.add(query, builder.mul(h, size))
                 key_head = builder.add(begin, builder.mul(g, size))
@@ -93,11 +93,11 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
                     )
                     builder.store(fused(builder, one, other, builder.load(total)), total)
                 builder.store(_summed(builder, builder.load(total)), more)
-                with cgutils.for_range(builder, rest) as left:
+                with cgutils.for_range(builder, rest) as tail:
                     both = (query_head, key_head)
                     behind = (offset(builder, each, _WIDE, steps) for each in both)
                     one, other = (
-                        read(builder, offset(builder, each, 4, left.index), _NUMBER)
+                        read(builder, offset(builder, each, 4, tail.index), _NUMBER)
                         for each in behind
                     )
                     product = builder.fmul(one, other)
@@ -111,11 +111,11 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
 
 
 @intrinsic
-def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim, out):  # type: ignore[no-untyped-def]
+def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, out):  # type: ignore[no-untyped-def]
     """Add each head's sum of values to (H D), by its weights, (H, M)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        weights, row, values, places, count, width, key_heads, per, dim, out = arguments
+        weights, row, values, rows, count, width, key_heads, per, dim, out = arguments
         steps, rest = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
 
@@ -130,7 +130,7 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
 
         # Key by key, since values lie apart: what is near each other in memory is read together.
         with cgutils.for_range(builder, count) as of_key:
-            begin = builder.add(values, _place(builder, places, of_key.index, width))
+            begin = builder.add(values, _offset_of(builder, rows, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
                 weight = offset(builder, builder.add(weights, builder.mul(h, row)), 4, of_key.index)
                 value = builder.add(begin, builder.mul(g, size))
@@ -139,19 +139,19 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
                     here = (offset(builder, each, _WIDE, step.index) for each in both)
                     add(_VECTOR, weight, *here)
                 behind = [offset(builder, each, _WIDE, steps) for each in both]
-                with cgutils.for_range(builder, rest) as left:
-                    add(_NUMBER, weight, *(offset(builder, each, 4, left.index) for each in behind))
+                with cgutils.for_range(builder, rest) as tail:
+                    add(_NUMBER, weight, *(offset(builder, each, 4, tail.index) for each in behind))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 10), generate
 
 
 @shared
-def attend_one_query(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+def attend_one_query(query, store, rows, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
     """Attend over ``count`` keys and values in rows ``places`` of ``store``, (P, 2 G D)."""
     H, G, D = options.heads, options.key_heads, options.head_dim
     width, row = store.shape[1] * 4, scores.shape[1] * 4
-    keys, where, room = store.ctypes.data, places.ctypes.data, scores.ctypes.data
+    keys, where, room = store.ctypes.data, rows.ctypes.data, scores.ctypes.data
     _score(query.ctypes.data, keys, where, count, width, G, H // G, D, options.scale, room, row)
     # Numbers that are left over of registers would go one by one.
     padded = -(-count // OUTPUTS) * OUTPUTS

@@ -71,7 +71,7 @@ def _within(index, low, high):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _cut_to_seen(pieces, visibility, b, n, spans):  # type: ignore[no-untyped-def]
+def _cut_to_visible(pieces, visibility, b, n, spans):  # type: ignore[no-untyped-def]
     """The columns that a query may see, from where to where in each piece."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
@@ -103,16 +103,16 @@ def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _insert_best(values, places, best_values, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
+def _insert_best(values, positions, best_values, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
     """Insert a range's best values, equals in order, none below ``bound``; returns their number."""
     last = len(best_values) - 1
     for m in range(start, stop):
         if values[m] >= bound and values[m] > (best_values[last] if ranked > last else _NOTHING):
             at = ranked if ranked < last else last
             while at > 0 and best_values[at - 1] < values[m]:
-                best_values[at], places[at] = best_values[at - 1], places[at - 1]
+                best_values[at], positions[at] = best_values[at - 1], positions[at - 1]
                 at -= 1
-            best_values[at], places[at] = values[m], m
+            best_values[at], positions[at] = values[m], m
             ranked += i64(ranked <= last)
     return ranked
 
@@ -240,7 +240,7 @@ def summarize(
         bucket = -1
         for r in range(rows):
             n, row = block.row + r, scores[i, j, r]
-            _cut_to_seen(pieces, visibility, b, n, spans)
+            _cut_to_visible(pieces, visibility, b, n, spans)
             if masked.size:
                 of_row = (i % masked.shape[0], j % masked.shape[1], r % masked.shape[2])
                 _mask_row(row, masked[of_row])

@@ -77,16 +77,16 @@ def _to_sparsemax(row, best):  # type: ignore[no-untyped-def]
     for _ in range(_MOST_STEPS):
         total, support = f32(0), f32(0)
         for m in range(row.size):
-            left = row[m] - threshold
-            total += max(left, f32(0))
-            support += f32(1) if left > f32(0) else f32(0)
+            weight = row[m] - threshold
+            total += max(weight, f32(0))
+            support += f32(1) if weight > f32(0) else f32(0)
         step = (total - f32(1)) / support
         threshold += step
         if not step > _SMALLEST_STEP:
             break
     for m in range(row.size):
-        left = row[m] - threshold
-        row[m] = f32(0) if left < f32(0) else left
+        weight = row[m] - threshold
+        row[m] = f32(0) if weight < f32(0) else weight
 
 
 @inlined

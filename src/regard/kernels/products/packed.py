@@ -93,8 +93,8 @@ def read_everywhere(
     """One number in all lanes."""
     nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     alone = builder.insert_element(nothing, read(builder, at, number), first)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
-    return builder.shuffle_vector(alone, nothing, places)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(alone, nothing, lanes)
 
 
 def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, addend: ir.Value) -> ir.Value:
