@@ -111,21 +111,21 @@ def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: s
     assert is_like(summary["validation"], expected["validation"], rel=5e-3)
 
 
-def requests_of(name: str) -> tuple[str, Path, dict[str, Any]]:
-    """The route that a run answers on, the file that was asked, and its texts as a request."""
+def requests_of(name: str) -> tuple[Path, dict[str, Any]]:
+    """The file that a run was asked about, and its texts as a request."""
     file = Path(RECORDED[name][0]["command"][2])
     lines = file.read_text("utf-8").splitlines()
     if "/language-model" in name:
-        return "/continue", file, {"text": lines[0], "max_tokens": 8}
+        return file, {"text": lines[0], "max_tokens": 8}
     is_text = file.suffix == ".txt"
-    return "/predict", file, {"texts": lines} if is_text else {"records": [*map(json.loads, lines)]}
+    return file, {"texts": lines} if is_text else {"records": [*map(json.loads, lines)]}
 
 
-async def posted(app: Any, *requests: tuple[str, dict[str, Any]]) -> list[list[Any]]:
-    """Answers of a server to requests, each a path and its members."""
+async def posted(app: Any, *requests: dict[str, Any]) -> list[list[Any]]:
+    """Answers of a server to requests."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        replies = [(await client.post(path, json=members)).json() for path, members in requests]
+        replies = [(await client.post("/predict", json=members)).json() for members in requests]
         return [each.get("answers") or each["translations"] for each in replies]
 
 
@@ -138,8 +138,8 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
     assert regard("serve", *folders).code == 0
     requests_by_run = [requests_of(name) for name in RECORDED]
     requests = [
-        (path, {"run": names[name], **members})
-        for name, (path, _, members) in zip(RECORDED, requests_by_run, strict=True)
+        {"run": names[name], **members}
+        for name, (_, members) in zip(RECORDED, requests_by_run, strict=True)
     ]
     answers = asyncio.run(posted(make_app(Service(served, Limits())), *requests))
     for name, replies in zip(RECORDED, answers, strict=True):
@@ -154,8 +154,9 @@ def test_an_answer_is_the_same_record_from_command_server_and_python(regard, tmp
     with zipfile.ZipFile(FIXTURES / f"runs_{name}.zip") as packed:
         packed.extractall(tmp_path)
     run = tmp_path / "run"
-    path, file, members = requests_of(name)
-    writes, continues = "/translation" in name or "/generation" in name, path == "/continue"
+    file, members = requests_of(name)
+    writes = "/translation" in name or "/generation" in name
+    continues = "/language-model" in name
     options = ["--max-tokens", 8] if continues else ["--n-best", 2] * writes
     attention = ["--attention"] * writes
     if continues:
@@ -168,7 +169,7 @@ def test_an_answer_is_the_same_record_from_command_server_and_python(regard, tmp
         assert all({"log_prob", "n_best", "links", "attention"} <= each.keys() for each in records)
 
     app = make_app(Service({"run": Predictor.load(run)}, Limits()))
-    (answers,) = asyncio.run(posted(app, (path, members)))
+    (answers,) = asyncio.run(posted(app, members))
     assert_alike(answers, records)
 
     decoding = {"max_tokens": 8} if continues else {"n_best": 2} if writes else {}

@@ -61,24 +61,10 @@ class Translations(_Answer):
 
 
 class JobAnswers(_Answer):
-    """Predictions of other tasks: labels, tags, spans, numbers."""
+    """Answers of other tasks: labels, tags, spans, numbers, continuations of a prompt."""
 
     run: str
     answers: list[dict[str, object]]
-
-
-class Continued(_Answer):
-    """Continuation of a text."""
-
-    prompt: str
-    continuations: list[str]
-
-
-class Continuations(_Answer):
-    """Continuations of texts by a language model, in their order."""
-
-    run: str
-    answers: list[Continued]
 
 
 class AttentionDocument(BaseModel):

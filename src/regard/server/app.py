@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from regard.errors import RegardError
 from regard.server.answers import (
     AttentionDocument,
-    Continuations,
     Explained,
     Health,
     JobAnswers,
@@ -26,7 +25,6 @@ from regard.server.pages import Schema, page_files, reference_page
 from regard.server.problems import Problem, invalid, of_status, problem_of
 from regard.server.requests import (
     AttentionRequest,
-    ContinueRequest,
     ExplainRequest,
     PredictRequest,
     RowsRequest,
@@ -121,12 +119,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
     @app.post("/predict", response_model=Translations | JobAnswers, responses=_OF_WORK)
     async def predict(body: PredictRequest, request: Request) -> Response:
-        """Translate texts, or label and tag them; like requests share a batch."""
-        return _json(await service.predict(body, request.receive))
-
-    @app.post("/continue", response_model=Continuations, responses=_OF_WORK)
-    async def go_on(body: ContinueRequest, request: Request) -> Response:
-        """Continue texts by a language model."""
+        """Translate, continue, label or tag texts; like requests share a batch."""
         return _json(await service.predict(body, request.receive))
 
     @app.post("/attention", response_model=AttentionDocument, responses=_OF_WORK)

@@ -148,12 +148,10 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
 
     tasks = {name: served.recipe.task for name, served in predictors.items()}
     translators = [name for name, each in predictors.items() if each.is_seq2seq]
-    writers = [name for name, task in tasks.items() if task == "language_modelling"]
     looked = [
         name for name, each in inputs.items() if "text" in each and tasks[name] != "regression"
     ]
     add("/predict", [name for name, each in inputs.items() if each])
-    add("/continue", writers, {"text": _TEXT, "max_tokens": 20})
     add("/attention", looked)
     add("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
     return requests

@@ -90,7 +90,7 @@ Place = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=0)] | Literal["mean"]
 
 # Tokens written after a text, and samples of it, at most.
-_MOST_TOKENS, _MOST_SAMPLES = 2000, 16
+_MOST_TOKENS, MOST_SAMPLES = 2000, 16
 # Tokens of a call that is planned, not run.
 LARGEST_PLAN = 1 << 20
 
@@ -103,20 +103,7 @@ class _Request(BaseModel):
 Input: TypeAlias = tuple[str | Mapping[str, JsonValue], str]
 
 
-class TextsRequest(_Request):
-    """Texts that a run is to answer, and settings of the search."""
-
-    text: str | None
-    texts: list[str] | None
-    run: Run
-
-    def decoding(self) -> dict[str, JsonValue]:
-        """The settings of the search that the request has."""
-        others = {"text", "texts", "records", "run", "alignments"}
-        return self.model_dump(exclude_none=True, exclude=others)
-
-
-class PredictRequest(TextsRequest):
+class PredictRequest(_Request):
     """Inputs of a request: one ``text``, several ``texts``, or ``records`` of several fields."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
@@ -127,33 +114,24 @@ class PredictRequest(TextsRequest):
         examples=[[{"text": "很好吃", "aspect": "水果"}]],
     )
     run: Run = None
-    beam_size: BeamSize = None
-    n_best: int = Field(1, ge=1, description="Translations of each text, at most beam_size.")
-    length_penalty: float | None = Field(
-        None, ge=0, le=100, description="Higher gives longer outputs; the run's if left out."
-    )
     alignments: bool = Field(
         False, description="Add the tokens, and the weights with which the output looked at them."
     )
-
-
-class ContinueRequest(TextsRequest):
-    """One ``text``, or several ``texts``, that a language model continues."""
-
-    text: str | None = Field(None, description="How a text begins.", examples=["Once upon a"])
-    texts: list[str] | None = Field(None, description="Several of them, instead of one.")
-    run: Run = None
     method: Literal["beam", "greedy", "sample"] | None = Field(
-        None, description="How to search; as the run's recipe says if left out."
+        None, description="How to search; a beam of translators, else as the run's recipe says."
     )
-    n_best: int | None = Field(
-        None,
-        ge=1,
-        le=_MOST_SAMPLES,
-        description="Samples of each text; more than 1 of sample only.",
+    beam_size: BeamSize = None
+    n_best: int = Field(
+        1, ge=1, description="Outputs for each text: at most beam_size, or so many samples."
+    )
+    length_penalty: float | None = Field(
+        None, ge=0, le=100, description="Higher gives longer outputs; the run's if left out."
     )
     max_tokens: int | None = Field(
-        None, ge=1, le=_MOST_TOKENS, description="Tokens written after each text; the run's."
+        None, ge=1, le=_MOST_TOKENS, description="Language models: tokens written after a text."
+    )
+    one_line: bool | None = Field(
+        None, description="Language models: whether to stop where a line ends."
     )
     temperature: float | None = Field(
         None, description="Of samples: below 1 likelier, above freer."
@@ -162,7 +140,11 @@ class ContinueRequest(TextsRequest):
     top_p: float | None = Field(None, description="Of samples: from so much probability only.")
     repetition_penalty: float | None = Field(None, description="Above 1 against repetitions.")
     seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
-    one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
+
+    def decoding(self) -> dict[str, JsonValue]:
+        """The settings of the search that the request has."""
+        others = {"text", "texts", "records", "run", "alignments"}
+        return self.model_dump(exclude_none=True, exclude=others)
 
 
 class AttentionRequest(_Request):
@@ -244,15 +226,14 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
     return members
 
 
-def inputs_of(request: TextsRequest, limits: Limits) -> list[Input]:
+def inputs_of(request: PredictRequest, limits: Limits) -> list[Input]:
     """The texts or records of a request, each checked and with its name in the request."""
-    names = [name for name in ("text", "texts", "records") if name in type(request).model_fields]
+    names = ("text", "texts", "records")
     present = [name for name in names if getattr(request, name) is not None]
     if len(present) != 1:
-        *first, last = names
         raise Problem(
             422,
-            f"request must have one of {', '.join(first)} and {last}; "
+            "request must have one of text, texts and records; "
             f"got {' and '.join(present) or 'none'}.",
         )
     (name,) = present

@@ -22,13 +22,12 @@ from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, shown
 from regard.server.requests import (
+    MOST_SAMPLES,
     AttentionRequest,
-    ContinueRequest,
     ExplainRequest,
     Limits,
     PredictRequest,
     RowsRequest,
-    TextsRequest,
     checked,
     inputs_of,
     sentences,
@@ -132,23 +131,13 @@ class Service:
             "regard_active_requests", "Requests not answered yet.", lambda: self.active
         )
 
-    async def predict(
-        self, request: PredictRequest | ContinueRequest, gone: Gone
-    ) -> dict[str, JsonValue]:
+    async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, JsonValue]:
         """Translations of the texts of a request, or the answers of another task."""
         run, predictor = self._run(request.run)
-        task = predictor.recipe.task
-        if isinstance(request, ContinueRequest) and (predictor.is_seq2seq or not predictor.writes):
-            raise Problem(
-                422, f"run must be of language_modelling; got one of {task}. Ask /predict."
-            )
-        refused = [] if predictor.is_seq2seq else ["alignments"]
-        refused += [] if predictor.writes else ["beam_size", "n_best", "length_penalty"]
-        _refuse_settings(request, refused, task)
+        _refuse_settings(request, predictor)
         decoding = self._decoding(predictor, request) if predictor.writes else None
         records = inputs_of(request, self.limits)
         if predictor.is_seq2seq:
-            assert isinstance(request, PredictRequest)
             if request.records is not None:
                 raise Problem(
                     422,
@@ -257,15 +246,18 @@ class Service:
             )
         return name, self._predictors[name]
 
-    def _decoding(
-        self, predictor: Predictor, request: PredictRequest | ContinueRequest
-    ) -> DecodingConfig:
-        """Settings of the search: the request's over the run's; a translator's is a beam."""
+    def _decoding(self, predictor: Predictor, request: PredictRequest) -> DecodingConfig:
+        """Settings of the search: the request's over the run's; by default translators' beam."""
         settings = request.decoding()
         self._check_beam(settings.get("beam_size"))
         if predictor.is_seq2seq:
-            settings |= {"method": "beam"}
-        return predictor.decoding.changed(**settings)
+            settings = {"method": "beam", **settings}
+        decoding = predictor.decoding.changed(**settings)
+        if decoding.method == "sample" and decoding.n_best > MOST_SAMPLES:
+            raise Problem(
+                422, f"n_best must be at most {MOST_SAMPLES} samples; got {decoding.n_best}."
+            )
+        return decoding
 
     def _check_beam(self, beam_size: object) -> None:
         if isinstance(beam_size, int) and beam_size > self.limits.max_beam:
@@ -359,15 +351,22 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
     }
 
 
-def _refuse_settings(request: TextsRequest, names: Sequence[str], task: str) -> None:
-    """Refuse what only translators have, where the request sets it."""
-    fields = type(request).model_fields
-    for name in names:
-        if name in fields and (value := getattr(request, name)) != fields[name].default:
+def _refuse_settings(request: PredictRequest, predictor: Predictor) -> None:
+    """Refuse settings without an effect on what the run answers."""
+    settings = request.model_dump(
+        exclude={"text", "texts", "records", "run"}, exclude_defaults=True
+    )
+    refused, reason = list(settings), "which searches for nothing"
+    if predictor.is_seq2seq:
+        refused, reason = ["max_tokens", "one_line"], "whose outputs end by themselves"
+    elif predictor.writes:
+        refused, reason = ["alignments"], "which has no source to look at"
+    for name in refused:
+        if name in settings:
             raise Problem(
                 422,
-                f"{name} must be left out for a run of {task}, which searches for nothing; "
-                f"got {shown(value)}.",
+                f"{name} must be left out for a run of {predictor.recipe.task}, {reason}; "
+                f"got {shown(settings[name])}.",
             )
 
 

@@ -282,7 +282,7 @@ def test_the_page_of_routes_has_every_route_and_member(site: Make):
     server = site()
     schema, page = server.get("/openapi.json").json(), server.get("/docs").text
     assert set(schema["paths"]) == {
-        "/attention", "/attention/rows", "/continue", "/explain", "/health", "/health/live",
+        "/attention", "/attention/rows", "/explain", "/health", "/health/live",
         "/health/ready", "/metrics", "/predict", "/runs",
     }  # fmt: skip
     for path, methods in schema["paths"].items():

@@ -107,7 +107,7 @@ def test_records_say_more_than_a_text():
     assert tags.json()["answers"][0]["tokens"] == ["江", "在", "京"]
 
 
-PREDICT, CONTINUE = "/predict", "/continue"
+PREDICT = "/predict"
 WORDS = r"records\[0\]: tokens must hold words"
 LANGUAGE = {"run": "language_modelling"}
 TAGGING = {"run": "tagging"}
@@ -136,27 +136,37 @@ TAGGING = {"run": "tagging"}
         (PREDICT, {**TAGGING, "records": [{"tokens": [1]}]}, WORDS),
         (PREDICT, {**TAGGING, "records": [{"tokens": []}]}, WORDS),
         (
-            CONTINUE,
-            {"text": "a", **TAGGING},
-            "must be of language_modelling; got one of tagging. As",
+            PREDICT,
+            {"text": "a", **TAGGING, "max_tokens": 3},
+            "max_tokens must be left out for a run of tagging, which searches for nothing; got 3",
         ),
-        (CONTINUE, LANGUAGE, "request must have one of text and texts; got none"),
         (
-            CONTINUE,
+            PREDICT,
+            {"text": "a", **LANGUAGE, "alignments": True},
+            "alignments must be left out for a run of language_modelling, which has no source",
+        ),
+        (PREDICT, LANGUAGE, "request must have one of text, texts and records; got none"),
+        (
+            PREDICT,
+            {**LANGUAGE, "text": "a", "method": "sample", "n_best": 17},
+            "n_best must be at most 16 samples; got 17",
+        ),
+        (
+            PREDICT,
             {**LANGUAGE, "text": "a", "max_tokens": 9999},
             "max_tokens must be at most 2000",
         ),
         (
-            CONTINUE,
+            PREDICT,
             {**LANGUAGE, "text": "a", "method": "sample", "top_p": 2.0},
             "top_p must be above 0 and at most 1; go",
         ),
         (
-            CONTINUE,
+            PREDICT,
             {**LANGUAGE, "text": "a", "method": "greedy", "n_best": 2},
             "n_best must go with method beam or sam",
         ),
-        (CONTINUE, {**LANGUAGE, "text": "a", "tokens": 3}, "'tokens' is no member of the request."),
+        (PREDICT, {**LANGUAGE, "text": "a", "tokens": 3}, "'tokens' is no member of the request."),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_sentence(path, members, message):
@@ -207,10 +217,10 @@ def test_a_language_model_continues_texts():
     greedy = {**run, "method": "greedy", "max_tokens": 5}
     drawn = {**run, "text": "ab", "method": "sample", "max_tokens": 4, "n_best": 3, "seed": 7}
     continued, samples, repeated, beam = ask_all(
-        ("/continue", {**greedy, "texts": ["ab", "c"]}),
-        ("/continue", drawn),
-        ("/continue", drawn),
-        ("/continue", {**run, "text": "ab", "method": "beam", "max_tokens": 3}),
+        ("/predict", {**greedy, "texts": ["ab", "c"]}),
+        ("/predict", drawn),
+        ("/predict", drawn),
+        ("/predict", {**run, "text": "ab", "method": "beam", "max_tokens": 3}),
     )
     labeller = LABELLERS["language_modelling"]
     answers = labeller.predict(["ab", "c"], method="greedy", max_tokens=5)
@@ -236,7 +246,7 @@ def test_prompts_are_continued_in_a_batch_and_a_wrong_one_alone(monkeypatch):
     monkeypatch.setattr(Predictor, "predictions", recorded)
     run = {"run": "language_modelling", "method": "greedy", "max_tokens": 3}
     reply, _ = ask_all(
-        ("/continue", {**run, "texts": ["ab", "a", "b"]}), ("/continue", {**run, "text": "c"})
+        ("/predict", {**run, "texts": ["ab", "a", "b"]}), ("/predict", {**run, "text": "c"})
     )
     assert batches[0][:3] == ["ab", "a", "b"]
     assert [each["prompt"] for each in reply.json()["answers"]] == ["ab", "a", "b"]

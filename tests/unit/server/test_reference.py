@@ -21,7 +21,6 @@ Make = Callable[..., Site]
 # One request that each route answers, and what is wrong with others, by their status.
 RIGHT: dict[str, Any] = {
     "/predict": {"text": "我爱中国"},
-    "/continue": {"text": "ab", "run": "language_modelling", "max_tokens": 2},
     "/attention": {"text": "菜很好", "run": "classification"},
     "/explain": {"mask": "causal()", "queries": 3},
 }
@@ -87,7 +86,7 @@ def test_every_answer_is_as_its_schema_says(site: Make):
             else:
                 assert (path, content["schema"]) == ("/metrics", {"type": "string"})
             num_replies += 1
-    assert num_replies == 9
+    assert num_replies == 8
 
 
 def test_requested_members_are_in_the_schema(site: Make):
@@ -97,7 +96,7 @@ def test_requested_members_are_in_the_schema(site: Make):
         {"text": "ab", "n_best": 2},
         {"text": "ab。" * 40},
         {"run": "tagging", "texts": ["江在京", "江"]},
-        {"run": "language_modelling", "text": "abc"},
+        {"run": "language_modelling", "text": "abc", "max_tokens": 2},
         {"run": "classification", "records": [{"text": "菜", "aspect": "taste"}]},
     ):
         reply = server.post("/predict", members)
@@ -176,7 +175,7 @@ def test_every_command_of_the_page_is_answered(site: Make, first: str):
     server = everything(site, first)
     page_commands = commands(server.get("/docs").text)
     paths = [each[2].removeprefix("http://localhost") for each in page_commands]
-    assert paths == ["/predict", "/continue", "/attention", "/attention/rows", "/explain"]
+    assert paths == ["/predict", "/attention", "/attention/rows", "/explain"]
     for path, (*_, header, flag, body) in zip(paths, page_commands, strict=True):
         assert (header, flag) == ("Content-Type: application/json", "-d")
         if path == "/attention/rows" or (path, first) == ("/attention", "turner"):
