@@ -65,8 +65,8 @@ class Optimizers:
                 ):
                     raise RunError(
                         "training.optimizer must be that of the checkpoint; got muon, which leaves "
-                        "tables of embeddings to AdamW, where the checkpoint's Muon stepped them too. "
-                        "Begin another run from its weights: --set training.pretrained=RUN."
+                        "tables of embeddings to AdamW, where the checkpoint's Muon stepped them "
+                        "too. Begin another run from its weights: --set training.pretrained=RUN."
                     )
                 for part, each in zip(self.parts, saved, strict=True):
                     part.load_state_dict(each)
