@@ -27,7 +27,7 @@ from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
 from regard.inference.evaluation import evaluate_task
 from regard.tasks import read_recipe
-from regard.tasks.baselines.labels import NaiveBayes
+from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
 from regard.text.reading.records import Field, read_records

@@ -36,7 +36,7 @@ from benchmarks.measuring import Figure
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.tasks import recipe_from_table
-from regard.tasks.baselines.labels import NaiveBayes
+from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.classification import LabelledText
 
 T = TypeVar("T")

@@ -12,6 +12,8 @@ from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.training.recipes.resolving import (
+    InferredTask,
+    InferredTasks,
     is_recipe,
     packaged_recipes,
     resolve,
@@ -19,7 +21,6 @@ from regard.training.recipes.resolving import (
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
-    from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 FileT = TypeVar("FileT", str, Path)
 # The files of a split, as options take them.
@@ -90,7 +91,7 @@ def _refuse_recipe(files: Sequence[str]) -> None:
             )
 
 
-def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":
+def infer_task(files: Sequence[str], verb: str = "train") -> InferredTask:
     """Infer the task of files; ask on a terminal where several are likely."""
     from regard.training.recipes.inferring import infer_tasks
 
@@ -102,7 +103,7 @@ def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":
     return task
 
 
-def _ask(tasks: "InferredTasks", files: Sequence[str], verb: str) -> "InferredTask":
+def _ask(tasks: InferredTasks, files: Sequence[str], verb: str) -> InferredTask:
     """Ask the user for the task of files."""
     note(f"{files[0]} may be for several jobs: {tasks.best.reason}")
     for number, task in enumerate(tasks.candidates, 1):

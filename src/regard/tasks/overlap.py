@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypedDict
 
-from regard.tasks.baselines.sentences import words_of
+from regard.tasks.sentence_baselines import words_of
 from regard.text.files import read_saved, write_plain
 
 # Numbers of ``Overlap.features``; shares are of what the first text's words weigh.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from regard.config import JsonValue, assign, build
+from regard.config import assign, build
 from regard.errors import RunError, SettingError
 from regard.runs import Run, is_run
 from regard.runs.files import write_file
@@ -16,9 +16,10 @@ from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.training_text import is_on_disk
-from regard.training.recipes.inferred_task import InferredTask
 from regard.training.recipes.resolving import (
+    InferredTask,
     RecipeSource,
+    Settings,
     default_run,
     infer_task,
     is_recipe,
@@ -26,8 +27,6 @@ from regard.training.recipes.resolving import (
 )
 from regard.training.session import Trained, fit
 from regard.training.settings import TrainingConfig
-
-Settings = Mapping[str, JsonValue]
 
 
 def train(

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from regard.models import READERS, Classifier, ClassifierConfig
-from regard.tasks.baselines import NaiveBayes
 from regard.tasks.batches import Batch, Sample, dropped
 from regard.tasks.drawing import Drawing, Shade, pieces_text, words_text
+from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.label_task import (
     CategoryField,
     Fields,

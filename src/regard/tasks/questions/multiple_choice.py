@@ -16,7 +16,6 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.question_answering import answer_words
 from regard.models import ClassifierConfig, MultipleChoice
-from regard.tasks.baselines import SlidingWindow
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, likeliest_first, words_text
@@ -29,6 +28,7 @@ from regard.tasks.questions.text_pairs import (
     pair_model,
     text_cutter,
 )
+from regard.tasks.sentence_baselines import SlidingWindow
 from regard.tasks.settings.data import ChoicesData
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import length_group

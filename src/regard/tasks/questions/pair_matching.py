@@ -10,9 +10,9 @@ from torch import nn
 
 from regard.errors import SettingError
 from regard.models import Classifier, ClassifierConfig, PairClassifier
-from regard.tasks.baselines import WordOverlap
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import Drawing, words_text
+from regard.tasks.labels.baselines import WordOverlap
 from regard.tasks.labels.label_task import (
     Fields,
     LabelField,

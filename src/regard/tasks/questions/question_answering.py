@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, SpanFinderConfig, best_spans
 from regard.models.heads import NO_ANSWER
-from regard.tasks.baselines import SlidingWindow
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import Drawing, spans_text, words_text
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.questions.question_task import QuestionTask
 from regard.tasks.questions.text_pairs import PairReading, text_cutter
+from regard.tasks.sentence_baselines import SlidingWindow
 from regard.tasks.settings.data import QuestionsData
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import Table, confusion_table, kind_of_answer, length_group

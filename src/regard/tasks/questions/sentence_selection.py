@@ -14,13 +14,12 @@ from torch.nn.utils.rnn import pad_sequence
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.models import MemoryNetwork, MemoryNetworkConfig
-from regard.tasks.baselines import SlidingWindow
-from regard.tasks.baselines.sentences import sentences_of, words_of
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
 from regard.tasks.questions.question_task import QuestionTask
+from regard.tasks.sentence_baselines import SlidingWindow, sentences_of, words_of
 from regard.tasks.settings.data import SentencesData
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.task import Answer

@@ -15,10 +15,10 @@ from regard.config import JsonValue
 from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
-from regard.tasks.baselines.kneser_ney import KneserNey
 from regard.tasks.batches import Batch
 from regard.tasks.drawing import NOTHING, Drawing, check_drawn_length, pieces_text
 from regard.tasks.one_pass_task import Loss
+from regard.tasks.running_text.kneser_ney import KneserNey
 from regard.tasks.running_text.running_text import Passage, RunningTextTask, Stretch, perplexity
 from regard.tasks.settings.data import TextData
 from regard.tasks.settings.recipe import Recipe, check_positions

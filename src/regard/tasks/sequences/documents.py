@@ -12,7 +12,7 @@ from statistics import fmean
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import first_words, sentence_rouge_n, words
-from regard.tasks.baselines.sentences import text_rank
+from regard.tasks.sentence_baselines import text_rank
 from regard.tasks.settings.recipe import DocumentData
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.reading.forms import text_suffix

@@ -8,8 +8,8 @@ from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
 from regard.models import Esim
-from regard.tasks.baselines import labels
-from regard.tasks.baselines.labels import WordOverlap
+from regard.tasks.labels import baselines
+from regard.tasks.labels.baselines import WordOverlap
 from regard.tasks.questions.pair_matching import LabelledPair, PairMatching
 from regard.tasks.questions.question_task import MATCH, OTHER
 from regard.text import BadLines
@@ -121,7 +121,7 @@ def test_bad_requests_and_labels():
 
 
 def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
-    monkeypatch.setattr(labels, "_ENOUGH", 20)
+    monkeypatch.setattr(baselines, "_ENOUGH", 20)
     pairs = [
         (f"w{i}", f"the w{i} ran" if i % 2 else "a dog sat", "match" if i % 2 else "other")
         for i in range(80)

@@ -7,8 +7,8 @@ import torch
 from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
-from regard.tasks.baselines.sentences import SlidingWindow, sentences_of
 from regard.tasks.questions.question_answering import QuestionAnswering, SpanAnswer
+from regard.tasks.sentence_baselines import SlidingWindow, sentences_of
 from regard.text.reading.questions import Answer, Question
 
 CONTEXT = "Ann Lee built the ship in 1725.  It sank near Hull, and nobody was hurt at all."

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from regard.tasks.baselines.labels import NaiveBayes
+from regard.tasks.labels.baselines import NaiveBayes
 
 WORDS = ["good", "bad", "so", "a", "film"]
 

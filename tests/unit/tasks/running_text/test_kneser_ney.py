@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regard.errors import SettingError
-from regard.tasks.baselines.kneser_ney import KneserNey
+from regard.tasks.running_text.kneser_ney import KneserNey
 
 V = 5
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from regard.tasks.baselines import text_rank
+from regard.tasks.sentence_baselines import text_rank
 
 WORDS = ["king", "queen", "son", "ran", "old", "mill", "a", "the"]
 
@@ -48,8 +48,8 @@ def test_two_sentences_of_one_word_are_not_joined() -> None:
 
 
 SHARES = """
-from regard.tasks.baselines.sentences import SlidingWindow
-from regard.tasks.baselines.labels import WordOverlap
+from regard.tasks.sentence_baselines import SlidingWindow
+from regard.tasks.labels.baselines import WordOverlap
 
 words = [f"w{place}" for place in range(60)]
 texts = [" ".join(words[first:]) for first in range(40)]
