@@ -3,8 +3,9 @@ import warnings
 import pytest
 import torch
 
+from regard.devices import precision
 from regard.devices.precision import SlowWarning, multiplies_bfloat16, warn_of_slow_bfloat16
-from regard.layers import MultiHeadAttention, precision
+from regard.layers import MultiHeadAttention
 
 CPU = torch.device("cpu")
 NAMES = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")

@@ -93,7 +93,7 @@ def attend_under_transforms(
     (B, H, N, _), M = inputs.query.shape, inputs.key.shape[2]
     visible = None
     if mask is not None:
-        visible = _seen(as_mask(mask), request.leading, (B, H, N, M), query.device)
+        visible = _visible_pairs(as_mask(mask), request.leading, (B, H, N, M), query.device)
         # 0 · NaN is NaN, in the gradient too: what no query sees is left out.
         unseen = ~visible.expand(*visible.shape[:2], N, M).any(dim=2).unsqueeze(-1)
         key, value = (t.masked_fill(unseen, 0) for t in inputs[1:3])
@@ -117,7 +117,7 @@ def attend_under_transforms(
     return (mixed, lse.reshape(*request.leading, N)) if options.return_lse else mixed
 
 
-def _seen(
+def _visible_pairs(
     mask: Mask, leading: tuple[int, ...], sizes: tuple[int, int, int, int], device: torch.device
 ) -> Tensor:
     """All pairs of a mask, (B or 1, H or 1, N or 1, M or 1)."""

@@ -23,7 +23,6 @@ from regard.tasks.labels.tags import (
     flattened,
     in_scheme,
     looked_up,
-    shown,
     space_of,
     tag_figures,
     tag_numbers,
