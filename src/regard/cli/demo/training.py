@@ -48,7 +48,7 @@ class DemoReporter(ConsoleReporter):
     def __init__(self, updates: int, compiler: "subprocess.Popen[bytes] | None") -> None:
         super().__init__(quiet=True)
         self._updates, self._compiler = updates, compiler
-        self._started_at = 0.0
+        self._first_update_at = 0.0
 
     def on_start(self, lines: object, **_: str) -> None:
         """Say nothing: the command has said what is trained."""
@@ -57,9 +57,9 @@ class DemoReporter(ConsoleReporter):
         """Estimate the time once; wait for the compiler before what it compiles is needed."""
         super().on_update(update)
         if update.number == _FIRST:
-            self._started_at = time.perf_counter()
-        elif update.number == _LAST and self._started_at:
-            an_update = (time.perf_counter() - self._started_at) / (_LAST - _FIRST)
+            self._first_update_at = time.perf_counter()
+        elif update.number == _LAST and self._first_update_at:
+            an_update = (time.perf_counter() - self._first_update_at) / (_LAST - _FIRST)
             training, rest = an_update * (self._updates - _LAST), an_update * _AFTER
             self._print(
                 f"takes about {training + rest:.0f} s on this machine: {training:.0f} s of "

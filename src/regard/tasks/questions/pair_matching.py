@@ -64,7 +64,6 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     example = LabelledPair
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     without_overlap: ClassVar[tuple[str, str]] = ("first", "first texts")
-    length = staticmethod(pair_length)
     data: PairsData
     tokenizer: Tokenizer
 
@@ -112,6 +111,9 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             pair = self.encode_pair(second, first, part=part, other_part=part)
             numbers = [] if self.overlap is None else self.overlap.features(*self.texts(example))
             yield {**pair, "overlap": numbers, "label": self.number(example)}
+
+    def length(self, sample: Sample) -> int:
+        return pair_length(sample)
 
     def collate(self, encoded: Sequence[Sample], *, generator: object = None) -> Batch:
         batch = self.collate_pairs(encoded)

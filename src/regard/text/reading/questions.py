@@ -148,9 +148,10 @@ def _question(item: _Item, spans: bool) -> Question:
         if spans and "answers" in record and answer_list(record["answers"]) == []:
             record["is_impossible"] = True  # so are SQuAD 2's rows in tables
     else:
-        record, where = item
-        if not isinstance(record, dict):
-            raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+        value, where = item
+        if not isinstance(value, dict):
+            raise DataError(f"{where}: expected a JSON object, found {value!r}.")
+        record = value
     question = question_of(record, where)
     if record.get("is_impossible"):
         return question
