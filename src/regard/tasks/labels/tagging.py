@@ -328,7 +328,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
         gold = in_scheme(example, self.tags).tags or answer.tags
-        show = compared if marks_entities(self.tags) else shown
+        show = compared if marks_entities(self.tags) else marked_errors
         text = show(example.words, answer.tags, gold)
         return text if len(text) <= 240 else f"{text[:237]}…"
 
