@@ -23,6 +23,7 @@ from regard.tasks.labels.tags import (
     flattened,
     in_scheme,
     looked_up,
+    marked_errors,
     space_of,
     tag_figures,
     tag_numbers,
