@@ -51,7 +51,7 @@ _MEANINGS = {
     "lengths": "how many of a row's ids are real, at least one",
     "segments": "0 up to the end of the first text of a row, 1 after it",
     "features": f"what of each token stands in the other text, 0 to 1: {', '.join(FEATURES)}",
-    "overlap": f"what both texts of a row share: {', '.join(OVERLAP_FEATURES)}",
+    "overlap": f"what both texts of a row share, one or all of: {', '.join(OVERLAP_FEATURES)}",
     "parts": "ids of the parts of each word, padded with 0",
     "places": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
@@ -179,7 +179,7 @@ def head_graph(predictor: Predictor) -> Graph:
     if isinstance(model, Classifier) and model.pooling.name == "aspect":
         inputs["aspects"] = Axes(("batch",), whole)
     if isinstance(model, Classifier) and model.overlap is not None:
-        inputs["overlap"] = Axes(("batch", len(OVERLAP_FEATURES)))
+        inputs["overlap"] = Axes(("batch", model.overlap.hidden.in_features))
 
     def answer(model: nn.Module, *tensors: Tensor) -> tuple[Tensor, ...]:
         output = model(**dict(zip(inputs, tensors, strict=True)))

@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from regard.tasks.sentence_baselines import words_of
 from regard.text.files import read_saved, write_plain
@@ -28,9 +28,21 @@ OVERLAP_FEATURES = (
     "length of the first text",
     "names of the second text alone",
     "numbers of the second text alone",
+    "shared runs of four letters",
+    "names that are missing, by how rare they are",
+    "rarest missing name",
 )
+# Numbers of ``Overlap.among`` besides, of one of several texts such as a passage's sentences.
+AMONG_FEATURES = (
+    "shared words, by how few of the texts have them",
+    "shared words, of those that any of the texts has",
+    "shared words that no other text has",
+    "shared beginnings of words, by how few of the texts have them",
+)
+_FIRST_FEATURES = 14  # that runs had before the rest was added
 _FILE = "overlap.json"
 _BEGINNING = 5  # letters that words of one stem share
+_RUN = 4  # letters that words share which are not written alike
 _CLOSE = 20  # words of a stretch that shared words stand close in
 _SCALE = 5.0  # of numbers that vary by about 0.2
 _LEAST = 2  # texts; a word of one text alone is as rare as one that none has
@@ -39,6 +51,7 @@ _LEAST = 2  # texts; a word of one text alone is as rare as one that none has
 class _Saved(TypedDict):
     texts: int
     counts: dict[str, int]
+    features: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +64,7 @@ class _Words:
     beginnings: set[str]
     written: set[str]
     names: set[str]
+    runs: set[str]
 
 
 class Overlap:
@@ -62,6 +76,7 @@ class Overlap:
     Args:
         counts: How many texts have each word, in lower case; of one text alone, any other word.
         texts: How many texts there are.
+        num_features: How many of ``OVERLAP_FEATURES`` there are, from the first on.
 
     Example:
         >>> overlap = Overlap.learn(["A king had a son.", "It rained on a king.", "A dog ran."])
@@ -72,8 +87,13 @@ class Overlap:
         True
     """
 
-    def __init__(self, counts: Mapping[str, int], texts: int) -> None:
-        self.counts, self.texts = dict(counts), texts
+    def __init__(
+        self, counts: Mapping[str, int], texts: int, num_features: int = len(OVERLAP_FEATURES)
+    ) -> None:
+        self.counts, self.texts, self.num_features = dict(counts), texts, num_features
+        self._counts_of_runs = Counter[str]()  # as often as all words that have them
+        for word, count in self.counts.items():
+            self._counts_of_runs.update(dict.fromkeys(_runs(word), count))
         self._words = lru_cache(maxsize=100_000)(_words)  # a text has several questions
 
     @classmethod
@@ -89,11 +109,12 @@ class Overlap:
     def load(cls, folder: Path) -> "Overlap":
         """The counts that ``save`` wrote; RunError if they are missing or damaged."""
         table = read_saved(folder, _FILE, _Saved)
-        return cls(table["counts"], table["texts"])
+        return cls(table["counts"], table["texts"], table.get("features", _FIRST_FEATURES))
 
     def save(self, folder: Path) -> None:
         """Write the counts."""
-        write_plain(folder, {"texts": self.texts, "counts": dict(self.counts)}, _FILE)
+        sizes = {"texts": self.texts, "features": self.num_features}
+        write_plain(folder, {**sizes, "counts": dict(self.counts)}, _FILE)
 
     def rarity(self, word: str) -> float:
         """Weight of a word."""
@@ -109,7 +130,7 @@ class Overlap:
         shared, missing = a.counts.keys() & b.counts.keys(), a.counts.keys() - b.counts.keys()
         alike = {w for w in missing if len(w) > _BEGINNING - 2 and w[:_BEGINNING] in b.beginnings}
         rarity, total = self.rarity, self._weight(a.counts) or 1.0
-        own = b.names - a.written
+        own, absent = b.names - a.written, [rarity(name.lower()) for name in a.names - b.written]
         count = sum(name[0].isdigit() for name in own)
         repeated = math.fsum(rarity(word) * math.log1p(b.counts[word]) for word in shared)
         numbers = [
@@ -127,12 +148,44 @@ class Overlap:
             len(a.order) / 20,
             math.log1p(len(own) - count) / 3,
             math.log1p(count) / 3,
+            self._weight_of_runs(a.runs & b.runs) / (self._weight_of_runs(a.runs) or 1.0),
+            math.fsum(absent) / total,
+            max(absent, default=0.0) / 10,
         ]
-        return [_SCALE * number for number in numbers]
+        return [_SCALE * number for number in numbers[: self.num_features]]
+
+    @property
+    def num_among(self) -> int:
+        """How many numbers ``among`` gives of each text."""
+        is_early = self.num_features < len(OVERLAP_FEATURES)
+        return self.num_features + (0 if is_early else len(AMONG_FEATURES))
+
+    def among(self, first: str, seconds: Sequence[str]) -> list[list[float]]:
+        """``features`` of each of several texts, and ``AMONG_FEATURES`` of it beside the others."""
+        a, others = self._words(first), [self._words(second) for second in seconds]
+        shared = [a.counts.keys() & each.counts.keys() for each in others]
+        begun = [a.beginnings & each.beginnings for each in others]
+        counts, starts = Counter(chain.from_iterable(shared)), Counter(chain.from_iterable(begun))
+        total, present = self._weight(a.counts) or 1.0, self._weight(counts) or 1.0
+        rows = []
+        for second, words, beginnings in zip(seconds, shared, begun, strict=True):
+            numbers = [
+                math.fsum(self.rarity(word) / counts[word] for word in words) / total,
+                self._weight(words) / present,
+                self._weight(word for word in words if counts[word] == 1) / total,
+                math.fsum(1 / starts[each] for each in beginnings) / max(1, len(a.beginnings)),
+            ]
+            both = [*self.features(first, second), *(_SCALE * number for number in numbers)]
+            rows.append(both[: self.num_among])
+        return rows
 
     def _weight(self, words: Iterable[str]) -> float:
         # A set's order is another in every process, and with it the last digit of a plain sum.
         return math.fsum(map(self.rarity, words))
+
+    def _weight_of_runs(self, runs: Iterable[str]) -> float:
+        counts, most = self._counts_of_runs, 1 + self.texts
+        return math.fsum(math.log(most / min(most, counts.get(run, 1))) for run in runs)
 
     def _closest(self, order: list[str], shared: Iterable[str]) -> float:
         """The most that the shared words of one stretch weigh."""
@@ -160,4 +213,11 @@ def _words(text: str) -> _Words:
         {word[:_BEGINNING] for word in order},
         set(written),
         names,
+        {run for word in set(order) for run in _runs(word)},
     )
+
+
+def _runs(word: str) -> set[str]:
+    """Runs of letters of a word, with marks of its begin and its end."""
+    marked = f"<{word}>"
+    return {marked[at : at + _RUN] for at in range(max(1, len(marked) - _RUN + 1))}

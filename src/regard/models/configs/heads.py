@@ -40,6 +40,10 @@ class ClassifierConfig(ModelConfig):
             text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018). With the pooling
             ``aspect``, each aspect has scores of its own besides. The model need not read parts.
         dropout: Share dropped of that vector while training.
+        source_dropout: Share of the texts that are judged by one source alone while training, where
+            logits of several are added: of that vector, of n-grams, of the words two texts share.
+            Each then learns to decide by itself (ModDrop: Neverova et al., 2015,
+            https://arxiv.org/abs/1501.00102).
     """
 
     pooling: PoolingName = "mean"
@@ -49,6 +53,7 @@ class ClassifierConfig(ModelConfig):
     pooler: bool = False
     ngram_scores: bool = False
     dropout: Share = 0.2
+    source_dropout: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,7 @@ from regard.tasks.labels.label_task import (
     Logits,
     TextField,
 )
-from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
+from regard.tasks.overlap import Overlap
 from regard.tasks.questions.question_task import read_matching
 from regard.tasks.questions.text_pairs import PairReading, pair_length, pair_model, text_cutter
 from regard.tasks.settings.data import PairsData
@@ -92,7 +92,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     def build_model(self) -> nn.Module:
         counts, model = {"num_classes": len(self.labels)}, pair_model(self.recipe)
         if self.overlap is not None:
-            counts["num_features"] = len(OVERLAP_FEATURES)
+            counts["num_features"] = self.overlap.num_features
         if issubclass(model, PairClassifier):
             return model(self.recipe.model, vocab_size=self.tokenizer.vocab_size, **counts)
         reader = self.build_reader(2 * self.data.max_length + 3)

@@ -17,7 +17,7 @@ from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
 from regard.tasks.one_pass_task import Loss
-from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
+from regard.tasks.overlap import Overlap
 from regard.tasks.questions.question_task import QuestionTask
 from regard.tasks.sentence_baselines import SlidingWindow, sentences_of, words_of
 from regard.tasks.settings.data import SentencesData
@@ -105,7 +105,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
 
     def build_model(self) -> nn.Module:
         config = self.recipe.settings(MemoryNetworkConfig)
-        count = len(OVERLAP_FEATURES) if self.data.shared_words else 0
+        count = 0 if self.overlap is None else self.overlap.num_among
         return MemoryNetwork(config, vocab_size=len(self.vocabulary), num_features=count)
 
     def describe(self) -> list[str]:
@@ -233,8 +233,8 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         """Overlap of each sentence with the question; nothing without ``data.shared_words``."""
         if self.overlap is None:
             return torch.zeros(len(spans), 0)
-        context, of_pair = example.context, self.overlap.features
-        return torch.tensor([of_pair(example.text, context[slice(*span)]) for span in spans])
+        sentences = [example.context[slice(*span)] for span in spans]
+        return torch.tensor(self.overlap.among(example.text, sentences))
 
     def _ids(self, text: str) -> list[int]:
         return self.vocabulary.ids(word.text for word in words_of(text))
