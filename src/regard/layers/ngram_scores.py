@@ -43,6 +43,7 @@ class NgramScores(nn.Module):
         num_aspects: How many aspects texts are read for. Each n-gram is then also one of the text's
             aspect, with a key and scores of its own (Daumé, 2007,
             https://aclanthology.org/P07-1033), where enough texts have it; 0 is none.
+        dropout: Share of the n-grams left out while training, those of an aspect by themselves.
 
     Raises:
         SettingError: A number is not positive.
@@ -55,11 +56,13 @@ class NgramScores(nn.Module):
         torch.Size([2, 2])
     """
 
-    def __init__(self, vocab_size: int, num_labels: int, *, num_aspects: int = 0) -> None:
+    def __init__(
+        self, vocab_size: int, num_labels: int, *, num_aspects: int = 0, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         check_positive("parts_vocab", vocab_size, cure="Scores of n-grams need ids of n-grams.")
         check_positive("num_labels", num_labels)
-        self.vocab_size, self.num_aspects = vocab_size, num_aspects
+        self.vocab_size, self.num_aspects, self.dropout = vocab_size, num_aspects, dropout
         rows = vocab_size * (1 + num_aspects)
         self.keys = nn.Parameter(torch.zeros(rows, 1))
         self.values = nn.Parameter(torch.zeros(rows, num_labels))
@@ -114,6 +117,8 @@ class NgramScores(nn.Module):
         if aspects is not None and self.num_aspects:
             own = parts + (1 + aspects[:, None, None]) * self.vocab_size
             parts, known = torch.cat([parts, own], -1), torch.cat([known, known], -1)
+        if self.training and self.dropout:
+            known = known & (torch.rand(known.shape, device=known.device) >= self.dropout)
         is_empty = ~known.any(-1, keepdim=True)
         scores = STEP * F.embedding(parts, self.keys).squeeze(-1)
         within = scores.masked_fill(~known, -torch.inf).masked_fill(is_empty, 0.0)

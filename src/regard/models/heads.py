@@ -78,7 +78,9 @@ class Classifier(nn.Module):
         self.ngrams: NgramScores | None = None
         if config.ngram_scores:
             by_aspect = num_aspects if config.pooling == "aspect" else 0
-            self.ngrams = NgramScores(parts_vocab, num_classes, num_aspects=by_aspect)
+            self.ngrams = NgramScores(
+                parts_vocab, num_classes, num_aspects=by_aspect, dropout=config.ngram_dropout
+            )
 
     def forward(
         self,

@@ -101,20 +101,31 @@ def _is_validated(saved: Checkpoint) -> bool:
 def candidate_weights(
     run: Run, model: nn.Module, ema: MovingAverage | None, *, keep: int, best_update: int
 ) -> dict[str, Callable[[], dict[str, Tensor]]]:
-    """Where final weights may come from: last, best, an average of the last, the EMA."""
+    """Where final weights may come from: last, best, an average of the last, the EMA, its best."""
     *others, last = run.checkpoints()
     candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
+    best_average: Mapping[str, Tensor] | None = None
     for checkpoint in others:
         if checkpoint.step == best_update:
             candidates["best"] = checkpoint.load_model
+            best_average = cast(TrainerState, checkpoint.load_trainer())["ema"]
     newest = run.newest_checkpoints(keep)
     if len(newest) > 1:
         candidates[f"average of {len(newest)}"] = lambda: average(newest)
     if ema is not None:
-        with ema.installed(model):
-            smooth = deepcopy(model.state_dict())  # tied weights stay tied
+        smooth = _smoothed(model, ema)
         candidates["moving average"] = lambda: smooth
+        if best_average is not None:  # which the validations measured, and not the best weights
+            best = MovingAverage(model, ema.decay)
+            best.load(best_average)
+            best_smooth = _smoothed(model, best)
+            candidates["best moving average"] = lambda: best_smooth
     return candidates
+
+
+def _smoothed(model: nn.Module, average: MovingAverage) -> dict[str, Tensor]:
+    with average.installed(model):
+        return deepcopy(model.state_dict())  # tied weights stay tied
 
 
 def summarize(

@@ -128,6 +128,15 @@ def test_moving_average_is_its_formula(toy, tmp_path, decay):
     assert "moving average" in summary["candidates"]
 
 
+def test_the_moving_average_of_the_best_validation_may_be_chosen(toy, tmp_path):
+    # Validations, of which the second is best; then last, best, average, and both moving averages.
+    task = toy.Task(figures=[3.0, 1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 0.5])
+    found, summary = weights_after(toy, tmp_path / "run", task=task, ema=0.9)
+    assert summary["weights"] == "best moving average"
+    best = Run.open(tmp_path / "run").checkpoints()[-2]
+    torch.testing.assert_close(found["last.weight"], best.load_trainer()["ema"]["last.weight"])
+
+
 def test_a_moving_average_keeps_tied_weights_tied(toy, tmp_path):
     # Validations, then last and average are bad, the moving average good.
     task = toy.Task(figures=[3.0, 2.0, 1.0, 9.0, 9.0, 0.5])

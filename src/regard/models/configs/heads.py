@@ -39,6 +39,7 @@ class ClassifierConfig(ModelConfig):
             label are added, weighed at first by how rare and how telling they are in the training
             text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018). With the pooling
             ``aspect``, each aspect has scores of its own besides. The model need not read parts.
+        ngram_dropout: Share of those n-grams that are left out while training.
         dropout: Share dropped of that vector while training.
         source_dropout: Share of the texts that are judged by one source alone while training, where
             logits of several are added: of that vector, of n-grams, of the words two texts share.
@@ -52,6 +53,7 @@ class ClassifierConfig(ModelConfig):
     penalty: Weight = 0.1
     pooler: bool = False
     ngram_scores: bool = False
+    ngram_dropout: Share = 0.0
     dropout: Share = 0.2
     source_dropout: Share = 0.0
 
