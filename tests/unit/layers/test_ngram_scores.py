@@ -121,6 +121,21 @@ def test_ngrams_of_an_aspect_are_those_of_enough_of_its_texts():
     assert (weights[:, 2:5] > 0).tolist() == [[True] * 3, [True, True, False], [False] * 3]
 
 
+def test_ngrams_of_an_aspect_are_left_out_by_themselves_in_training():
+    layer, V = NgramScores(3, 1, num_aspects=1, dropout=0.5), 3
+    torch.nn.init.zeros_(layer.keys)
+    with torch.no_grad():
+        layer.values[2], layer.values[V + 2] = 1.0, 10.0
+        texts, aspects = torch.full((400, 1, 1), 2), torch.zeros(400, dtype=torch.long)
+        drawn = layer(texts, aspects).unique(return_counts=True)
+        whole = layer.eval()(texts, aspects).unique()
+    scale = STEP**2 * layer.scale.item()
+    expected = [0.0, scale, 11 * scale / sqrt(2), 10 * scale]  # none, one, both, that of the aspect
+    assert sorted(drawn[0].tolist()) == pytest.approx(sorted(expected), rel=1e-5)
+    assert (drawn[1] > 60).all()
+    assert whole.tolist() == pytest.approx([11 * scale / sqrt(2)], rel=1e-5)
+
+
 def test_there_must_be_ngrams():
     with pytest.raises(
         SettingError, match=r"parts_vocab must be above 0; got 0\. Scores of n-grams need ids"
