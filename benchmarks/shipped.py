@@ -38,6 +38,8 @@ TRIVIAL = (
     Trivial(place="classification: sst2"),
     Trivial(place="classification: chnsenticorp", ours=1, beside=1),
     Trivial(place="classification: online-shopping", ours=1, beside=1),
+    Trivial(place="phrases: chnsenticorp", ours=1, beside=5),
+    Trivial(place="phrases: online-shopping", ours=1, beside=7),
     Trivial(place="pretraining: sst2", ours=3, beside=7),
     Trivial(place="pretraining: chnsenticorp", ours=3, beside=7),
     Trivial(place="pretraining: online-shopping", ours=3, beside=7),
@@ -86,6 +88,9 @@ RECIPES: Mapping[str, Measured] = {
     ),
     "classification-pretrained": _measured(
         "few_sst2", "accuracy", "SST-2", "naive Bayes", ours=3, theirs=7, minutes=None
+    ),
+    "classification-phrases": _measured(
+        "phrases_hotels", "accuracy", "hotel reviews", "linear SVM", ours=1, theirs=5, minutes=None
     ),
     "classification-chinese": _measured(
         "shops", "accuracy", "shop reviews", "naive Bayes", ours=1, theirs=1, minutes=None

@@ -63,6 +63,8 @@ QUOTED = {
     "hotels": "classification: chnsenticorp",
     "shops": "classification: characters and pairs",
     "shops_aspect": "classification: convolution",
+    "phrases_hotels": "phrases: chnsenticorp",
+    "phrases_goods": "phrases: online-shopping",
     "few_sst2": "pretraining: sst2",
     "few_hotels": "pretraining: chnsenticorp",
     "few_shops": "pretraining: online-shopping",
