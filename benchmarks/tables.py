@@ -217,8 +217,11 @@ GROUPS = (
         says="""
         Of Chinese reviews, the recipes for characters are better than naive Bayes on
         shops a little ({shops.ours[1]} beside {shops.beside[1]}) and on hotels more
-        ({hotels.ours[1]} beside {hotels.beside[1]}); a Transformer from scratch is worse
-        on shops ({few_shops.beside[3]}), and begun with masked words better
+        ({hotels.ours[1]} beside {hotels.beside[1]}). Scores of phrases are better still
+        ({phrases_goods.ours[1]} and {phrases_hotels.ours[1]}), and a linear SVM of the same
+        phrases is better than they are ({phrases_goods.beside[7]} and
+        {phrases_hotels.beside[5]}): a good label needs no attention. A Transformer from
+        scratch is worse on shops ({few_shops.beside[3]}), and begun with masked words better
         ({few_shops.ours[3]}). Those help most where examples are few: {few_hotels.ours[2]}
         with {few_hotels.what[0]} reviews of hotels, {few_hotels.beside[2]} from scratch;
         with all of them {few_hotels.ours[3]} and {few_hotels.beside[3]}. On sst2 a GRU has
@@ -229,6 +232,10 @@ GROUPS = (
             "{hotels.ours[1]} > {hotels.beside[1]}",
             "{shops.ours[1]} > {shops.beside[1]}",
             "{shops_aspect.ours[1]} > {shops_aspect.beside[1]}",
+            "{shops.ours[1]} < {phrases_goods.ours[1]}",
+            "{hotels.ours[1]} < {phrases_hotels.ours[1]}",
+            "{phrases_goods.ours[1]} < {phrases_goods.beside[7]}",
+            "{phrases_hotels.ours[1]} < {phrases_hotels.beside[5]}",
             "{few_shops.beside[3]} < {few_shops.beside[7]}",
             "{few_shops.ours[3]} > {few_shops.beside[7]}",
             "{few_hotels.ours[2]} > {few_hotels.beside[2]}",
