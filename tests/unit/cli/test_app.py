@@ -8,7 +8,7 @@ import pytest
 MAIN = """
 import atexit, os, sys
 from regard.cli import main
-atexit.register(lambda: print(os.environ.get("GOMP_SPINCOUNT"), "torch" in sys.modules))
+atexit.register(lambda: print(os.environ.get("GOMP_SPINCOUNT"), "torch" in sys.modules, flush=True))
 sys.argv = ["regard", "--version"]
 main()
 """
