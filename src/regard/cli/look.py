@@ -171,7 +171,7 @@ def _look_into_run(
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
     from regard.inference.looking import look_into, rows_of
-    from regard.interop.explained_run import explain_run, is_explained
+    from regard.interop.readings import explain_run, is_explained
     from regard.viewer import show
 
     why: dict[str, Any] = {"against": against, "methods": attribute}

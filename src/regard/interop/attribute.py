@@ -138,13 +138,23 @@ class ExplainedText:
     """A model's answer to one text, with the parts that all attributions of its outputs share."""
 
     def __init__(
-        self, model: nn.Module, inputs: Mapping[str, object] | Tensor, *, name: str | None = None
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, object] | Tensor,
+        *,
+        name: str | None = None,
+        body: nn.Module | None = None,
     ) -> None:
         if model.training:
             raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
         self.model, self.inputs, self._name = model, named_inputs(model, inputs), name
+        self.body = model if body is None else body  # the part that attends
+
+    @cached_property
+    def answer(self) -> object:
+        """The model's output."""
         with torch.no_grad():
-            self.answer: object = model(**self.inputs)
+            return self.model(**self.inputs)
 
     @cached_property
     def vectors(self) -> InputVectors:
@@ -154,8 +164,8 @@ class ExplainedText:
     @cached_property
     def seen(self) -> Watch:
         """The attention of a pass without gradients, whose queries and keys are kept."""
-        with torch.no_grad(), watch(self.model, top=0, map=1, keep=True) as seen:
-            self.model(**self.inputs)
+        with torch.no_grad(), watch(self.body, top=0, map=1, keep=True) as seen:
+            self.body(**self.inputs)
         return seen
 
     def output(

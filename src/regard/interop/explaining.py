@@ -1,16 +1,18 @@
-"""Attributions of a model's outputs by several methods, as a page shows them."""
+"""Besides attention, on a page: contributions of tokens, predictions by layer, loss by token."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.choices import choose
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.interop.attribute import METHODS, Attribution, ExplainedText
-from regard.interop.faithfulness import rank_correlation
-from regard.viewer import Importance
+from regard.interop.faithfulness import logits_of, rank_correlation
+from regard.interop.lens import Readout
+from regard.viewer import Example, Importance
 
 _NAMES = {
     "attention": "attention",
@@ -21,155 +23,204 @@ _NAMES = {
     "attention_gradient": "attention × gradient",
 }
 _CHEAP = ("attention", "gradient_times_input", "rollout")
-_LONGEST = 1024  # tokens up to which cheap methods are computed unless they are asked for
-_PRODUCTS = 2 * 10**11  # that all outputs of a text may take by one method, unless asked for
+_LONGEST = 1024  # tokens of a text up to which cheap methods are computed without being asked for
+_PRODUCTS = 2 * 10**11  # that the others may take of a text without being asked for
 _MOST_OUTPUTS = 32
 _STEPS = 32  # of integrated gradients
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An output to explain.
+class _Target(NamedTuple):
+    """An output to explain."""
 
-    Attributes:
-        position: Of the logits; None of a class.
-        number: The token or class; None is the likeliest.
-        against: The token or class that it is held against.
-        output: The output token of the example that it is.
-    """
-
-    position: int | None = None
-    number: int | None = None
-    against: int | None = None
-    output: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Tokens of an example among the positions of a model's input.
-
-    Attributes:
-        tokens: How many the example has.
-        start: Positions before the first of them, which are no tokens.
-    """
-
-    tokens: int
-    start: int = 0
-
-    def place(self, values: Tensor) -> tuple[tuple[float, ...], float | None]:
-        """Return a value for each token, 0 of those that are not read, and the start's."""
-        numbers = [float(f"{value:.4g}") for value in values.tolist()]
-        rest = numbers[self.start : self.start + self.tokens]
-        start = math.fsum(numbers[: self.start]) if self.start else None
-        return (*rest, *[0.0] * (self.tokens - len(rest))), start
+    position: int | None  # of the logits; None of a class
+    number: int | None  # the token or class; None is the likeliest
+    against: int | None
+    output: int | None = None  # the output token of the example that it is
 
 
 def methods_named(names: str | None) -> list[str] | None:
-    """The methods that a text such as ``rollout,leave_one_out``, ``all`` or ``none`` names."""
-    if names is None or names in ("all", "none"):
-        return None if names is None else list(METHODS) if names == "all" else []
+    """The methods that a text such as ``rollout,leave-one-out``, ``all`` or ``none`` names."""
+    if names is None or names == "none":
+        return None if names is None else []
     wanted = [name.strip().replace("-", "_") for name in names.split(",")]
     for name in wanted:
         choose("--attribute", name, dict.fromkeys((*METHODS, "all", "none")))
-    return wanted
+    return list(METHODS) if "all" in wanted else wanted
 
 
-def are_explained(methods: Sequence[str] | None, length: int, *, is_asked: bool) -> bool:
-    """Whether outputs of so long a text are explained: short ones, unless it is asked for."""
-    return methods != [] and (is_asked or length <= _LONGEST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Inputs of a model for the text of an example, and the outputs that may be explained.
 
-
-def importances(
-    text: ExplainedText,
-    targets: Sequence[Target],
-    layout: Layout,
-    *,
-    methods: Iterable[str] | None,
-    name: Callable[[int], str],
-) -> tuple[Importance, ...]:
-    """Attributions of each target, attention first, with their rank correlations with it.
-
-    Args:
-        text: The model's answer.
-        targets: At most 32 are explained.
-        layout: Where the example's tokens are.
-        methods: None takes attention, gradient × input and rollout of up to 1,024 tokens, and the
-            others where they take at most 2·10¹¹ multiplications.
-        name: The name of a token or class.
-
-    Raises:
-        SettingError: A method that is asked for cannot be computed of the model.
+    Attributes:
+        inputs: Of one text, by name.
+        name: The name of a token, or of a class.
+        encode: The ids of a word or an output.
+        text: The input at whose positions tokens are predicted; empty of a classifier.
+        next_ids: The tokens that stand in the text, from the first that is predicted.
+        ahead: 1 where a position of the example predicts the token after it.
+        start: Positions of the input before the first token of the example.
+        places: Positions whose predictions are explained.
+        written: All tokens of an output, each of which is explained.
+        labels: The classes of a classifier.
     """
-    found: list[Importance] = []
-    asked = None if methods is None else set(methods)
-    targets = targets[:_MOST_OUTPUTS]
-    for target in targets:
+
+    inputs: Mapping[str, Tensor]
+    name: Callable[[int], str]
+    encode: Callable[[str], Sequence[int]]
+    text: str = ""
+    next_ids: Sequence[int] = ()
+    ahead: int = 0
+    start: int = 0
+    places: Sequence[int] = ()
+    written: Sequence[int] | None = None
+    labels: Sequence[str] = ()
+
+    def explain(
+        self,
+        model: nn.Module,
+        example: Example,
+        *,
+        target: str | None = None,
+        against: str | None = None,
+        methods: Sequence[str] | None = None,
+    ) -> Example:
+        """Add contributions, predictions by layer and the loss of each token to an example.
+
+        Args:
+            model: In evaluation mode.
+            example: Of the text.
+            target: A word, whose first token is explained, or a class; None is the likeliest.
+            against: What it is held against; of what was written, another output.
+            methods: Of ``attribute``. None takes attention, gradient × input and rollout of up to
+                1,024 tokens, and integrated gradients and leave-one-out where these take at most
+                2·10¹¹ multiplications.
+
+        Raises:
+            SettingError: A method is asked for that cannot be computed of the model.
+            DataError: There is no such token or class.
+        """
+        text = ExplainedText(model, self.inputs, body=getattr(model, "base_model", None))
+        is_asked = methods is not None or target is not None or against is not None
+        length = len(example.source_tokens or example.output_tokens)
+        try:
+            if self.text:
+                example = self._predicted(text, example)
+            if methods == [] or not (is_asked or length <= _LONGEST):
+                return example
+            logits = logits_of(model, text.answer)[0]
+        except SettingError:  # it has no logits
+            if is_asked and methods != []:
+                raise
+            return example
+        found: list[Importance] = []
+        for each in self._targets(logits, target, against)[:_MOST_OUTPUTS]:
+            found += self._importances(text, each, length, methods, is_asked=is_asked)
+        return replace(example, importances=tuple(found) or example.importances)
+
+    def _predicted(self, text: ExplainedText, example: Example) -> Example:
+        """The example with predictions by layer, and with the loss of each output token."""
+        readout = Readout(text, self.text)
+        lens = readout.lens(self.name, self.ahead)
+        surprise: list[float | None] = [*[None] * self.ahead, *readout.surprise(self.next_ids)]
+        if len(surprise) == len(example.output_tokens):
+            short = (None if nats is None else float(f"{nats:.5g}") for nats in surprise)
+            example = replace(example, surprise=tuple(short))
+        return replace(example, lens=lens)
+
+    def _targets(self, logits: Tensor, target: str | None, against: str | None) -> list[_Target]:
+        if self.written is not None:
+            if against is None:
+                return [_Target(n, token, None, n) for n, token in enumerate(self.written)]
+            pairs = enumerate(zip(self.written, self.encode(against), strict=False))
+            for n, (token, other) in pairs:
+                if token != other:
+                    return [_Target(n, token, other, n)]
+            raise DataError(f"--not must differ from the output within it; got {against!r}.")
+        if self.labels:
+            return [_Target(None, self._class(target), self._class(against))]
+        if not self.places and (target or against):
+            raise DataError("text must have a mask where --target is to stand; got none.")
+        found = []
+        for place in self.places:
+            numbers = [self._token(word, logits[place]) for word in (target, against)]
+            if numbers[0] is not None and numbers[0] == numbers[1]:
+                raise DataError(
+                    f"--not must differ from --target in its first token; got {against!r}, which "
+                    f"begins with {self.name(numbers[0])!r} too."
+                )
+            found.append(_Target(place, *numbers))
+        return found
+
+    def _class(self, word: str | None) -> int | None:
+        if word is not None and word not in self.labels:
+            raise DataError(f"target must be one of {', '.join(self.labels)}; got {word!r}.")
+        return None if word is None else self.labels.index(word)
+
+    def _token(self, word: str | None, logits: Tensor) -> int | None:
+        """The first token of a word, after a space or not: as the model has it likelier."""
+        if word is None:
+            return None
+        forms = [self.encode(form) for form in {word, f" {word.lstrip()}"}]
+        named = [[token for token in form if self.name(token).strip("▁Ġ ")] for form in forms]
+        first = [form[0] for form in named if form]
+        if not first:
+            raise DataError(f"target must have tokens that the model knows; got {word!r}.")
+        return max(first, key=lambda token: float(logits[token]))
+
+    def _importances(
+        self,
+        text: ExplainedText,
+        target: _Target,
+        length: int,
+        methods: Sequence[str] | None,
+        *,
+        is_asked: bool,
+    ) -> list[Importance]:
         output = text.output(target.number, target.against, target.position)
-        attributions: dict[str, Attribution] = {}
-        for method in ("attention", *(each for each in METHODS if each != "attention")):
-            is_asked = asked is not None and method in asked
-            # The others are compared with the attention.
-            if asked is not None and not is_asked and (method != "attention" or not asked):
-                continue
-            if asked is None and not _is_affordable(text, method, layout, len(targets)):
-                continue
+        outputs = 1 if self.written is None else min(len(self.written), _MOST_OUTPUTS)
+        size = sum(each.numel() for each in text.model.parameters()) * length * outputs
+        passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
+        found: dict[str, Attribution] = {}
+        for method in _NAMES:
+            is_small = method in passes and passes[method] * size <= _PRODUCTS
+            is_wanted = method in (methods or _CHEAP) or (methods is None and is_small)
+            if method != "attention" and not is_wanted:
+                continue  # with the attention all are compared
             try:
-                attributions[method] = output.attribute(method, steps=_STEPS)
+                found[method] = output.attribute(method, steps=_STEPS)
             except SettingError:
-                if is_asked and asked != set(METHODS):
+                if methods is not None and len(methods) == 1 and method in methods:
                     raise
-        found += [
-            _importance(each, attributions.get("attention"), target, layout, name)
-            for each in attributions.values()
+        return [
+            self._importance(each, found.get("attention"), target, length)
+            for each in found.values()
             if bool(each.values.isfinite().all())
         ]
-    return tuple(found)
 
-
-def _is_affordable(text: ExplainedText, method: str, layout: Layout, outputs: int) -> bool:
-    """Whether a method is computed without being asked for."""
-    length = layout.start + layout.tokens
-    if method in _CHEAP:
-        return length <= _LONGEST
-    passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}.get(method)
-    size = sum(each.numel() for each in text.model.parameters())
-    return passes is not None and passes * length * size * outputs <= _PRODUCTS
-
-
-def _importance(
-    found: Attribution,
-    attention: Attribution | None,
-    target: Target,
-    layout: Layout,
-    name: Callable[[int], str],
-) -> Importance:
-    values, start = layout.place(found.values)
-    correlation = None
-    if attention is not None and found is not attention:
-        number = rank_correlation(found.values.cpu().abs(), attention.values.cpu().abs())
-        correlation = None if math.isnan(number) else float(f"{number:.4g}")
-    chosen = found.target
-    change = None if found.baseline_output is None else found.output - found.baseline_output
-    return Importance(
-        method=_NAMES[found.method],
-        values=values,
-        output=target.output,
-        correlation=correlation,
-        target=name(chosen[1]) if chosen is not None else "",
-        against=name(chosen[2]) if chosen is not None and chosen[2] is not None else "",
-        position=None if target.position is None else target.position - layout.start,
-        start=start,
-        total=None if change is None else float(f"{float(found.values.double().sum()):.5g}"),
-        change=None if change is None else float(f"{change:.5g}"),
-    )
-
-
-def first_difference(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the first position at which two texts differ, both of which go on there."""
-    differing = [n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]]
-    if not differing:
-        raise SettingError(
-            "--not must differ from the output in a token that both have; got the same. Give "
-            "another word."
+    def _importance(
+        self, found: Attribution, attention: Attribution | None, target: _Target, length: int
+    ) -> Importance:
+        values = [float(f"{value:.4g}") for value in found.values.tolist()]
+        of_tokens = values[self.start : self.start + length]
+        correlation = None
+        if attention is not None and found is not attention:
+            number = rank_correlation(found.values.cpu().abs(), attention.values.cpu().abs())
+            correlation = None if math.isnan(number) else float(f"{number:.4g}")
+        change = None if found.baseline_output is None else found.output - found.baseline_output
+        assert found.target is not None
+        _, number_of, against = found.target
+        labels = self.labels
+        name = labels.__getitem__ if labels else self.name
+        return Importance(
+            method=_NAMES[found.method],
+            values=(*of_tokens, *[0.0] * (length - len(of_tokens))),
+            output=target.output,
+            correlation=correlation,
+            target=name(number_of),
+            against="" if against is None else name(against),
+            position=None if target.position is None else target.position - self.start,
+            start=math.fsum(values[: self.start]) if self.start else None,
+            total=None if change is None else float(f"{float(found.values.double().sum()):.5g}"),
+            change=None if change is None else float(f"{change:.5g}"),
         )
-    return differing[0]

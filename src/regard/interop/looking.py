@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
-from regard.interop.explained_checkpoint import CheckpointPass
 from regard.interop.hugging_face import is_hugging_face
-from regard.interop.lens import block_outputs
+from regard.interop.readings import reading_of_checkpoint
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
@@ -105,28 +104,21 @@ def look(
         for one in texts:
             ids, source = read(model, tokenizer, one, truncate=truncate)
             inputs, output, written_ids = {"input_ids": ids}, None, None
-            other: str | list[int] | None = against
             if is_writer:
                 outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
                 inputs["decoder_input_ids"] = outputs[:, :-1]
                 written_ids = outputs[0, 1:].tolist()
-                if against is not None:
-                    other = read(model, tokenizer, against, is_target=True)[0][0].tolist()
-            is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
             inputs = {name: each.to(model.device) for name, each in inputs.items()}
-            body = getattr(model, "base_model", model)
-            with block_outputs(body) as of_blocks:
-                seen = _pass(body, inputs, layers, heads, keep=live or not is_long)
+            is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
+            seen = _pass(model, inputs, layers, heads, keep=live or not is_long)
             example = example_of(seen, source, output=output, started=is_writer or None)
-            example = CheckpointPass(
-                model=model,
-                tokenizer=tokenizer,
-                inputs=inputs,
-                output=written_ids,
-                seen=seen,
-                outputs=of_blocks,
-            ).explain(
-                example, target=None if is_writer else target, against=other, methods=attribute
+            reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
+            example = reading.explain(
+                model,
+                example,
+                target=None if is_writer else target,
+                against=against,
+                methods=attribute,
             )
             examples.append(example)
             answers.append(watched_rows(seen, example) if live and is_long else None)
@@ -150,7 +142,7 @@ def look(
 
 
 def _pass(
-    body: nn.Module,
+    model: "PreTrainedModel",
     inputs: dict[str, Tensor],
     layers: _Numbers,
     heads: _Numbers,
@@ -158,6 +150,7 @@ def _pass(
     keep: bool,
 ) -> Watch:
     """Watch one pass, without the head after the last layer."""
+    body = getattr(model, "base_model", model)
     with watch(body, layers, heads, keep=keep) as seen:
         body(**inputs)
     return seen

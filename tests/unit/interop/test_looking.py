@@ -283,7 +283,7 @@ def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[st
         ("a\ud800b", {}, DataError, "text must be one that its tokenizer can encode; got"),
         (ENGLISH, {"layers": [7]}, SettingError, r"layers must be of 0, 1; got 7"),
         (ENGLISH, {"heads": [9]}, SettingError, r"heads must be below 3.*got 9"),
-        (ENGLISH, {"target": "x"}, DataError, r"target must be of one text, and of a model that"),
+        (ENGLISH, {"target": " "}, DataError, r"target must have tokens that the model knows"),
         (ENGLISH, {"max_new_tokens": 0}, SettingError, r"max_new_tokens must be at least 1; got 0"),
     ],
 )

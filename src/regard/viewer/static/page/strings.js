@@ -261,7 +261,7 @@ export const STRINGS = {
   "text.received": ["The deeper a token, the more weight it receives from all tokens together.", "颜色越深，这个词元从所有词元收到的权重越多。"],
   "text.entropy": ["The deeper a token, the more evenly its weights are spread over many tokens (in nats).", "颜色越深，这个词元的权重越均匀地分散在许多词元上（单位：奈特）。"],
   "text.distance": ["The deeper a token, the farther from its own place it looks on average (in tokens).", "颜色越深，这个词元平均关注得离自身越远（单位：词元）。"],
-  "text.surprise": ["The deeper a token, the less expected it was: −log p, in nats. Together {sum} nats for {count} tokens: {mean} nats ({bits} bits) a token, a perplexity of {perplexity}.", "颜色越深，这个词元越出乎意料：−log p，单位是奈特。{count} 个词元共 {sum} 奈特，每个词元 {mean} 奈特（{bits} 比特），困惑度 {perplexity}。"],
+  "text.surprise": ["The deeper a token, the less expected it was: −log p, in nats. Together {sum} nats for {count} tokens: {mean} nats ({bits} bits) a token, a perplexity of {perplexity}.", "颜色越深，这个词元越出乎意料：负对数概率，单位是奈特。{count} 个词元共 {sum} 奈特，每个词元 {mean} 奈特（{bits} 比特），困惑度 {perplexity}。"],
   "text.first": ["The deeper a token, the more of its weights stay on the first token.", "颜色越深，这个词元留在第一个词元上的权重越多。"],
   "text.point": ["Point at a word to see where it looks. Click to keep it, arrow keys to go on.", "把鼠标移到词上，看它关注哪里。单击固定，方向键继续。"],
   "text.none": ["No values along the text were kept; point at a word to see where it looks.", "没有保留沿文本的数值；把鼠标移到词上，看它关注哪里。"],
