@@ -124,9 +124,14 @@ def attribute(
     choose("method", method, dict.fromkeys(METHODS))
     check_at_least("steps", steps, 1)
     check_at_least("rows", rows, 1)
-    explained = ExplainedText(model, inputs, name=name)
-    return explained.output(target, against, position).attribute(
-        method, baseline=baseline, steps=steps, rows=rows
+    return ExplainedText(model, inputs, name=name).attribute(
+        method,
+        target=target,
+        against=against,
+        position=position,
+        baseline=baseline,
+        steps=steps,
+        rows=rows,
     )
 
 
@@ -168,45 +173,37 @@ class ExplainedText:
             self.body(**self.inputs)
         return seen
 
-    def output(
-        self, target: int | Output | None, against: int | None = None, position: int | None = None
-    ) -> "ExplainedOutput":
-        """Return one output to explain; arguments and errors are those of ``attribute``."""
-        output, chosen = output_of(self.answer, self.model, target, against, position)
-        return ExplainedOutput(self, output, chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedOutput:
-    """One number of a model's answer to a text."""
-
-    text: ExplainedText
-    number: Output
-    chosen: tuple[int | None, int, int | None] | None  # position, target, against
-
     def attribute(
-        self, method: str, *, baseline: int | None = None, steps: int = 32, rows: int = 16
+        self,
+        method: str,
+        *,
+        target: int | Output | None = None,
+        against: int | None = None,
+        position: int | None = None,
+        baseline: int | None = None,
+        steps: int = 32,
+        rows: int = 16,
     ) -> Attribution:
-        """Return its attribution; arguments and errors are those of ``attribute``."""
+        """Explain one output; arguments and errors are those of the function ``attribute``."""
+        number, chosen = output_of(self.answer, self.model, target, against, position)
         if method in _BY_ATTENTION:
-            return _by_attention(self.text, self.number, self.chosen, method)
-        vectors, number = self.text.vectors, self.number
+            return _by_attention(self, number, chosen, method)
+        vectors = self.vectors
         base = vectors.baseline(baseline)
         if method == "leave_one_out":
             with torch.no_grad():
                 whole = float(vectors.outputs(number, vectors.given))
-            values = _left_out(vectors, number, base, whole, rows)
-            return Attribution(method, values, whole, self.chosen)
-        with frozen(self.text.model), torch.enable_grad():
+            return Attribution(method, _left_out(vectors, number, base, whole, rows), whole, chosen)
+        with frozen(self.model), torch.enable_grad():
             if method == "gradient_times_input":
-                slopes, whole = vectors.gradients(number, vectors.given)
+                slopes, output = vectors.gradients(number, vectors.given)
                 pairs = zip(slopes, vectors.given, strict=True)
                 total = torch.as_tensor(sum((g * x).sum(-1)[0] for g, x in pairs))
-                return Attribution(method, total, float(whole), self.chosen)
+                return Attribution(method, total, float(output), chosen)
             total = _integrated(vectors, number, base, steps, rows)
         with torch.no_grad():
             ends = [float(vectors.outputs(number, point)) for point in (vectors.given, base)]
-        return Attribution(method, total, ends[0], self.chosen, ends[1])
+        return Attribution(method, total, ends[0], chosen, ends[1])
 
 
 def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -27,15 +26,8 @@ _LONGEST = 1024  # tokens of a text up to which cheap methods are computed witho
 _PRODUCTS = 2 * 10**11  # that the others may take of a text without being asked for
 _MOST_OUTPUTS = 32
 _STEPS = 32  # of integrated gradients
-
-
-class _Target(NamedTuple):
-    """An output to explain."""
-
-    position: int | None  # of the logits; None of a class
-    number: int | None  # the token or class; None is the likeliest
-    against: int | None
-    output: int | None = None  # the output token of the example that it is
+# Position, target and what it is held against, as ``attribute`` takes them.
+_Chosen = dict[str, int | None]
 
 
 def methods_named(names: str | None) -> list[str] | None:
@@ -114,8 +106,8 @@ class Reading:
                 raise
             return example
         found: list[Importance] = []
-        for each in self._targets(logits, target, against)[:_MOST_OUTPUTS]:
-            found += self._importances(text, each, length, methods, is_asked=is_asked)
+        for output, chosen in self._chosen(logits, target, against):
+            found += self._importances(text, output, chosen, length, methods)
         return replace(example, importances=tuple(found) or example.importances)
 
     def _predicted(self, text: ExplainedText, example: Example) -> Example:
@@ -128,28 +120,31 @@ class Reading:
             example = replace(example, surprise=tuple(short))
         return replace(example, lens=lens)
 
-    def _targets(self, logits: Tensor, target: str | None, against: str | None) -> list[_Target]:
+    def _chosen(
+        self, logits: Tensor, target: str | None, against: str | None
+    ) -> list[tuple[int | None, _Chosen]]:
+        """Outputs to explain: the token of the example, and what ``attribute`` is to be told."""
         if self.written is not None:
+            tokens = list(enumerate(self.written))[:_MOST_OUTPUTS]
             if against is None:
-                return [_Target(n, token, None, n) for n, token in enumerate(self.written)]
-            pairs = enumerate(zip(self.written, self.encode(against), strict=False))
-            for n, (token, other) in pairs:
+                return [(n, {"position": n, "target": token}) for n, token in tokens]
+            for (n, token), other in zip(tokens, self.encode(against), strict=False):
                 if token != other:
-                    return [_Target(n, token, other, n)]
+                    return [(n, {"position": n, "target": token, "against": other})]
             raise DataError(f"--not must differ from the output within it; got {against!r}.")
         if self.labels:
-            return [_Target(None, self._class(target), self._class(against))]
+            return [(None, {"target": self._class(target), "against": self._class(against)})]
         if not self.places and (target or against):
             raise DataError("text must have a mask where --target is to stand; got none.")
-        found = []
-        for place in self.places:
-            numbers = [self._token(word, logits[place]) for word in (target, against)]
-            if numbers[0] is not None and numbers[0] == numbers[1]:
+        found: list[tuple[int | None, _Chosen]] = []
+        for place in self.places[:_MOST_OUTPUTS]:
+            token, other = (self._token(word, logits[place]) for word in (target, against))
+            if token is not None and token == other:
                 raise DataError(
                     f"--not must differ from --target in its first token; got {against!r}, which "
-                    f"begins with {self.name(numbers[0])!r} too."
+                    f"begins with {self.name(token)!r} too."
                 )
-            found.append(_Target(place, *numbers))
+            found.append((None, {"position": place, "target": token, "against": other}))
         return found
 
     def _class(self, word: str | None) -> int | None:
@@ -171,13 +166,12 @@ class Reading:
     def _importances(
         self,
         text: ExplainedText,
-        target: _Target,
+        output: int | None,
+        chosen: _Chosen,
         length: int,
         methods: Sequence[str] | None,
-        *,
-        is_asked: bool,
     ) -> list[Importance]:
-        output = text.output(target.number, target.against, target.position)
+        """Contributions to one output by several methods, attention first."""
         outputs = 1 if self.written is None else min(len(self.written), _MOST_OUTPUTS)
         size = sum(each.numel() for each in text.model.parameters()) * length * outputs
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
@@ -188,18 +182,24 @@ class Reading:
             if method != "attention" and not is_wanted:
                 continue  # with the attention all are compared
             try:
-                found[method] = output.attribute(method, steps=_STEPS)
+                found[method] = text.attribute(method, steps=_STEPS, **chosen)
             except SettingError:
                 if methods is not None and len(methods) == 1 and method in methods:
                     raise
+        attention = found.get("attention")
         return [
-            self._importance(each, found.get("attention"), target, length)
+            self._importance(each, attention, output, chosen.get("position"), length)
             for each in found.values()
             if bool(each.values.isfinite().all())
         ]
 
     def _importance(
-        self, found: Attribution, attention: Attribution | None, target: _Target, length: int
+        self,
+        found: Attribution,
+        attention: Attribution | None,
+        output: int | None,
+        position: int | None,
+        length: int,
     ) -> Importance:
         values = [float(f"{value:.4g}") for value in found.values.tolist()]
         of_tokens = values[self.start : self.start + length]
@@ -209,17 +209,16 @@ class Reading:
             correlation = None if math.isnan(number) else float(f"{number:.4g}")
         change = None if found.baseline_output is None else found.output - found.baseline_output
         assert found.target is not None
-        _, number_of, against = found.target
-        labels = self.labels
-        name = labels.__getitem__ if labels else self.name
+        _, token, against = found.target
+        name = self.labels.__getitem__ if self.labels else self.name
         return Importance(
             method=_NAMES[found.method],
             values=(*of_tokens, *[0.0] * (length - len(of_tokens))),
-            output=target.output,
+            output=output,
             correlation=correlation,
-            target=name(number_of),
+            target=name(token),
             against="" if against is None else name(against),
-            position=None if target.position is None else target.position - self.start,
+            position=None if position is None else position - self.start,
             start=math.fsum(values[: self.start]) if self.start else None,
             total=None if change is None else float(f"{float(found.values.double().sum()):.5g}"),
             change=None if change is None else float(f"{change:.5g}"),
