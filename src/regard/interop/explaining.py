@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor, nn
 
 from regard.choices import choose
@@ -68,6 +69,7 @@ class Reading:
     written: Sequence[int] | None = None
     labels: Sequence[str] = ()
 
+    @torch.no_grad()
     def explain(
         self,
         model: nn.Module,

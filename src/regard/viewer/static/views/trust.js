@@ -8,6 +8,7 @@ import { createProse } from "../parts/prose.js";
 
 const MOST = 128; // tokens of a text that is shown whole, with every number
 const LISTED = 24; // of a longer one
+const SHORT = 2; // digits of a number that stands below a token
 
 export const trust = {
   id: "trust",
@@ -81,7 +82,7 @@ function create(host, { reader, choose, languages }) {
       label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at]) });
       shade(label, full > 0 ? values[at] / full : 0);
       const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
-      line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at]))), element("wbr"));
+      line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at], SHORT))), element("wbr"));
     }
     cell.append(line);
   }
