@@ -28,7 +28,7 @@ _PRODUCTS = 2 * 10**11  # that the others may take of a text without being asked
 _MOST_OUTPUTS = 32
 _STEPS = 32  # of integrated gradients
 # Position, target and what it is held against, as ``attribute`` takes them.
-_Chosen = dict[str, int | None]
+_Chosen = tuple[int | None, int | None, int | None]
 
 
 def methods_named(names: str | None) -> list[str] | None:
@@ -129,13 +129,13 @@ class Reading:
         if self.written is not None:
             tokens = list(enumerate(self.written))[:_MOST_OUTPUTS]
             if against is None:
-                return [(n, {"position": n, "target": token}) for n, token in tokens]
+                return [(n, (n, token, None)) for n, token in tokens]
             for (n, token), other in zip(tokens, self.encode(against), strict=False):
                 if token != other:
-                    return [(n, {"position": n, "target": token, "against": other})]
+                    return [(n, (n, token, other))]
             raise DataError(f"--not must differ from the output within it; got {against!r}.")
         if self.labels:
-            return [(None, {"target": self._class(target), "against": self._class(against)})]
+            return [(None, (None, self._class(target), self._class(against)))]
         if not self.places and (target or against):
             raise DataError("text must have a mask where --target is to stand; got none.")
         found: list[tuple[int | None, _Chosen]] = []
@@ -146,7 +146,7 @@ class Reading:
                     f"--not must differ from --target in its first token; got {against!r}, which "
                     f"begins with {self.name(token)!r} too."
                 )
-            found.append((None, {"position": place, "target": token, "against": other}))
+            found.append((None, (place, token, other)))
         return found
 
     def _class(self, word: str | None) -> int | None:
@@ -174,6 +174,7 @@ class Reading:
         methods: Sequence[str] | None,
     ) -> list[Importance]:
         """Contributions to one output by several methods, attention first."""
+        position, target, against = chosen
         outputs = 1 if self.written is None else min(len(self.written), _MOST_OUTPUTS)
         size = sum(each.numel() for each in text.model.parameters()) * length * outputs
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
@@ -184,13 +185,15 @@ class Reading:
             if method != "attention" and not is_wanted:
                 continue  # with the attention all are compared
             try:
-                found[method] = text.attribute(method, steps=_STEPS, **chosen)
+                found[method] = text.attribute(
+                    method, target=target, against=against, position=position, steps=_STEPS
+                )
             except SettingError:
                 if methods is not None and len(methods) == 1 and method in methods:
                     raise
         attention = found.get("attention")
         return [
-            self._importance(each, attention, output, chosen.get("position"), length)
+            self._importance(each, attention, output, position, length)
             for each in found.values()
             if bool(each.values.isfinite().all())
         ]

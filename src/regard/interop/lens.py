@@ -57,6 +57,10 @@ class Readout:
         self._blocks = [(text.body.get_submodule(each), sizes[each]) for each in named]
         self.layers = [states[each] for each in named]  # (P, C) each, the last positions
         self.states = whole.get(named[-1]) if named else None  # (N, C) after the last block
+        with suppress(Exception):  # of blocks that do more than hand states on
+            self.logits(self.layers[-1][-1:])
+            return
+        self.states = None
 
     @torch.no_grad()
     def logits(self, states: Float[Tensor, "P C"]) -> Float[Tensor, "P V"]:
