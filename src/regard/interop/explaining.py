@@ -140,13 +140,13 @@ class Reading:
             raise DataError("text must have a mask where --target is to stand; got none.")
         found: list[tuple[int | None, _Chosen]] = []
         for place in self.places[:_MOST_OUTPUTS]:
-            token, other = (self._token(word, logits[place]) for word in (target, against))
-            if token is not None and token == other:
+            first, second = (self._token(word, logits[place]) for word in (target, against))
+            if first is not None and first == second:
                 raise DataError(
                     f"--not must differ from --target in its first token; got {against!r}, which "
-                    f"begins with {self.name(token)!r} too."
+                    f"begins with {self.name(first)!r} too."
                 )
-            found.append((None, (place, token, other)))
+            found.append((None, (place, first, second)))
         return found
 
     def _class(self, word: str | None) -> int | None:

@@ -88,7 +88,8 @@ class Readout:
             self.logits(states[-count:]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
             for states in self.layers
         ]
-        known, numbers = torch.stack([each.indices for each in top]).unique(return_inverse=True)
+        indices = torch.stack([each.indices for each in top])
+        known, numbers = torch.unique(indices, return_inverse=True)
         chances = torch.stack([each.values for each in top])
         return Lens(
             words=tuple(map(name, known.tolist())),
@@ -114,7 +115,7 @@ class Readout:
 @contextmanager
 def _returning(module: nn.Module, output: object) -> Iterator[None]:
     """Let a module return this instead of computing it."""
-    module.forward = lambda *args, **options: output  # type: ignore[method-assign]
+    module.forward = lambda *args, **options: output
     try:
         yield
     finally:

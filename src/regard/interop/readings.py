@@ -123,10 +123,11 @@ def reading_of_checkpoint(
 
     ids = inputs["input_ids"][0].tolist()
     is_next = written is None and not example.source_tokens
-    masks = [n for n, each in enumerate(ids) if each == tokenizer.mask_token_id]
+    mask = getattr(tokenizer, "mask_token_id", None)
+    masks = [n for n, each in enumerate(ids) if each == mask]
     labels: list[str] = []
     if type(model).__name__.endswith("ForSequenceClassification"):
-        labels = [str(name) for _, name in sorted(model.config.id2label.items())]
+        labels = [str(name) for _, name in sorted((model.config.id2label or {}).items())]
     return Reading(
         inputs=inputs,
         name=text_of,

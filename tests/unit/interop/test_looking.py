@@ -216,7 +216,8 @@ def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
 def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path]) -> None:
     model, tokenizer = load_folder(folders["gpt2"])
     with pytest.raises(
-        DataError, match=r"at most 77 tokens long, .* of GPT2Model go; got 108\. Cut it .*--trunc"
+        DataError,
+        match=r"at most 77 tokens long, .* of GPT2LMHeadModel go; got 108\. Cut it .*--trunc",
     ):
         regard.look(model, tokenizer, CHINESE * 2)
     (example,) = regard.look(model, tokenizer, CHINESE * 2, truncate=True).document.examples
