@@ -11,8 +11,8 @@ from regard.devices import device_of, moved
 from regard.interop.explaining import Reading
 from regard.models.configs.heads import ClassifierConfig
 from regard.tasks import SequenceTask
-from regard.tasks.classification import Classification
-from regard.tasks.language_modelling import LanguageModelling, Passage
+from regard.tasks.labels.classification import Classification
+from regard.tasks.running_text.language_modelling import LanguageModelling, Passage
 from regard.text import BOS_ID, EOS_ID, normalize
 from regard.text.reading.records import record_in
 from regard.viewer import Document, Example

@@ -17,7 +17,7 @@ from regard.interop.checkpoints.folder import load_folder
 from regard.interop.explaining import methods_named
 from regard.interop.faithfulness import logits_of
 from regard.interop.readings import explain_run, reading_of_run
-from regard.tasks.language_modelling import Passage
+from regard.tasks.running_text.language_modelling import Passage
 from regard.viewer import Document
 
 transformers = pytest.importorskip("transformers")
