@@ -20,8 +20,8 @@ def example() -> Example:
     weights = torch.ones(2, 1, 5, 5).tril()
     (made,) = show(weights / weights.sum(-1, keepdim=True), text).document.examples
     why = {"target": "mat", "against": "rug", "position": 4}
-    values = (0.5, -1.25, 0.25, 0.125, 2.0)
-    complete = {"correlation": -0.3, "total": 1.625, "change": 1.5}
+    values = (0.5, -1.2, 0.25, 0.1, 2.0)
+    complete = {"correlation": -0.3, "total": 1.65, "change": 1.5}
     chances = torch.tensor([[0.6, 0.3, 0.1], [0.9, 0.06, 0.04]])[:, None].expand(2, 5, 3)
     ids = torch.tensor([[0, 1, 2], [1, 2, 0]])[:, None].expand(2, 5, 3)
     return replace(
@@ -58,7 +58,7 @@ def texts(tab: Tab, selector: str) -> list[str]:
 def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(tab: Tab) -> None:
     tab.open(document(), "#view=trust")
     assert texts(tab, "main h2") == ["Why “mat” next, not “rug”?"]
-    assert texts(tab, ".measure:last-child data") == ["0.5", "−1.25", "0.25", "0.125", "2"]
+    assert texts(tab, ".measure:last-child data") == ["0.5", "−1.2", "0.25", "0.1", "2"]
     assert texts(tab, ".measure:last-child .negative") == ["cat"]
     assert texts(tab, ".measure [role=rowheader]") == ["attention", "gradient × input"]
     assert "0.9 with the attention" in tab.text("dl.facts")
@@ -67,7 +67,7 @@ def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(t
     tab.press("ArrowRight")
     assert texts(tab, ".measure [role=rowheader]") == ["attention", "integrated gradients"]
     assert tab.ask("document.activeElement.value") == "integrated gradients"
-    assert "1.625 beside 1.5" in tab.text("dl.facts")
+    assert "1.65 beside 1.5" in tab.text("dl.facts")
     assert "−0.3 with the attention" in tab.text("dl.facts")
     assert "method=integrated" in tab.ask("location.hash")
     assert b"gradient" in tab.saved("CSV")
