@@ -164,10 +164,7 @@ def contents(path: Path) -> dict[str, bytes]:
 def curves(home: Path) -> object:
     """Losses of each task by one process and by several."""
     results = {}
-    for task, *counts in (
-        ("translation", 1, 2, 4),
-        ("masked_language_modelling", 1, 3),
-    ):
+    for task, *counts in (("translation", 1, 2, 4), ("masked_language_modelling", 1, 3)):
         table = recipe(home, task, updates=20, validate_every=10)
         paths = {size: home / f"{task}{size}" for size in counts}
         ends = {size: run(home, size, path, table) for size, path in paths.items()}

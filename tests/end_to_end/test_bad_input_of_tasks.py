@@ -21,11 +21,7 @@ ENCODING = (
 # A task, what is written otherwise in line 8 of its file, and what is said of that. What a task's
 # own file is read for is in the unit tests of its room; these go through commands.
 SPOILED = [
-    (
-        "classification",
-        ("\tbad", ""),
-        r"FILE:8: expected 2 columns, found 1. It should hold",
-    ),
+    ("classification", ("\tbad", ""), r"FILE:8: expected 2 columns, found 1. It should hold"),
     ("classification", ("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
     ("regression", ("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
     ("tagging", ("hours\t", "\t"), "FILE:8: the word is empty. Fill it in, or leave"),

@@ -101,15 +101,7 @@ TINY: dict[str, Tiny] = {
     "image_classification": Tiny(
         "pictures.jsonl",
         pictured,
-        {
-            "model": {
-                "patch": 2,
-                "model_dim": 8,
-                "num_heads": 2,
-                "num_layers": 1,
-                "ffn_dim": 8,
-            }
-        },
+        {"model": {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}},
         listed,
     ),
     "language_modelling": Tiny(
@@ -125,17 +117,10 @@ TINY: dict[str, Tiny] = {
     "masked_language_modelling": Tiny(
         "book.txt",
         said,
-        {
-            "data": {"context": 16},
-            "tokenizer": _WORDS,
-            "model": {**_READER, "max_length": 16},
-        },
+        {"data": {"context": 16}, "tokenizer": _WORDS, "model": {**_READER, "max_length": 16}},
     ),
     "multiple_choice": Tiny(
-        "questions.jsonl",
-        asked,
-        {"tokenizer": _WORDS, "model": _READER},
-        listed,
+        "questions.jsonl", asked, {"tokenizer": _WORDS, "model": _READER}, listed
     ),
     "pair_matching": Tiny(
         "pairs.tsv",

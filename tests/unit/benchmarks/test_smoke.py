@@ -60,9 +60,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "training_speed": ("--work", "WORK", *ONE, *ALONE),
 }
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
-ELSEWHERE = {
-    "peers.nanogpt": "reads a checkpoint of nanoGPT",
-}
+ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
 UNRECORDED = {"language_modelling", "tables"}
 

@@ -8,12 +8,7 @@ import torch
 from regard.attention import observe, weights
 from regard.decoding import CoveragePenalty, beam
 from regard.errors import SettingError
-from regard.models import (
-    RnnSeq2Seq,
-    RnnSeq2SeqConfig,
-    Transformer,
-    TransformerConfig,
-)
+from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
 
 VOCAB, BOS, EOS = 13, 2, 3
 LENGTHS = torch.tensor([5, 2, 7])

@@ -12,11 +12,7 @@ from regard.tasks.labels.classification import LabelledText
 from regard.text import Pair
 from regard.text.reading.tagged import TaggedWords
 
-TEXTS = [
-    "Anna sat in the garden .",
-    "Bert sat",
-    "Cleo sat by the river for 3 hours , alone .",
-]
+TEXTS = ["Anna sat in the garden .", "Bert sat", "Cleo sat by the river for 3 hours , alone ."]
 
 
 def predictor(name, **model):

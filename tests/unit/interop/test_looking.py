@@ -33,10 +33,7 @@ def save_bert(folder: Path, **sizes: int) -> None:
     words = [*signs, *dict.fromkeys(CHINESE), *dict.fromkeys(WORDS)]
     tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
     config = transformers.BertConfig(
-        vocab_size=len(words),
-        intermediate_size=17,
-        max_position_embeddings=5000,
-        **SIZES | sizes,
+        vocab_size=len(words), intermediate_size=17, max_position_embeddings=5000, **SIZES | sizes
     )
     save(transformers.BertModel(config), tokenizer, folder)
 

@@ -164,8 +164,7 @@ def test_members_that_lie_in_each_other_are_refused(bundle):
     names = [b"tokenizer/%07d" % number for number in range(2000)]
     more = b"".join(entry.replace(b"model.safetensors", name) for name in names)
     tail = struct.pack(
-        "<4s4H2LH",
-        *(b"PK\x05\x06", 0, 0, count + 2000, count + 2000, size + len(more), start, 0),
+        "<4s4H2LH", *(b"PK\x05\x06", 0, 0, count + 2000, count + 2000, size + len(more), start, 0)
     )
     bundle.write_bytes(content[:start] + entries + more + tail)
     assert len(zipfile.ZipFile(bundle).infolist()) == count + 2000

@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from regard.server.batching import (
-    AbandonedError,
-    Batcher,
-    QueueClosedError,
-    QueueFullError,
-)
+from regard.server.batching import AbandonedError, Batcher, QueueClosedError, QueueFullError
 
 BAD = -1
 
