@@ -118,13 +118,15 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_no_run_has_is_refused(bundle, tmp_path, monkeypatch, name):
     change, message = HOSTILE[name]
-    monkeypatch.setattr("regard.runs.bundle.mkdtemp", lambda prefix: made(tmp_path / "temporary"))
+    monkeypatch.setattr(
+        "regard.runs.bundle.mkdtemp", lambda prefix: folder_at(tmp_path / "temporary")
+    )
     with pytest.raises(DamageError, match=message):
         Run.open(rewritten(bundle, change))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.regard", "run"]
 
 
-def made(folder: Path) -> str:
+def folder_at(folder: Path) -> str:
     folder.mkdir()
     return str(folder)
 
