@@ -4,6 +4,7 @@ import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -40,12 +41,8 @@ class Weighted(Score):
 
 @pytest.fixture(autouse=True)
 def _tables_stay_as_they_are() -> Iterator[None]:
-    tables: list[dict] = [SCORES, RULES, BACKENDS]
-    before = [dict(table) for table in tables]
-    yield
-    for table, entries in zip(tables, before, strict=True):
-        table.clear()
-        table.update(entries)
+    with patch.dict(SCORES), patch.dict(RULES), patch.dict(BACKENDS):
+        yield
 
 
 def example(name: str) -> dict:
