@@ -36,7 +36,7 @@ def spoiled(task: str, old: str, new: str) -> str:
 
 
 def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
-    """The recipe of a task in small, written beside its text."""
+    """The recipe of a task in small, written next to its text."""
     table = {name: dict(section) for name, section in TINY[task].table.items()}
     table.setdefault("data", {})["train"] = TINY[task].file
     table["training"] = dict(TRAINING)
@@ -58,7 +58,7 @@ def put(home: Path, task: str, text: str | bytes | None = None, *, into: str = "
 
 @pytest.fixture(scope="module")
 def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The run of a task, trained once; its file and its recipe are beside it."""
+    """The run of a task, trained once; its file and its recipe are next to it."""
     folder = tmp_path_factory.mktemp("tasks")
 
     def train(task: str) -> Path:

@@ -21,7 +21,7 @@ def table(path: Path, first: int, count: int) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(regard, tmp_path_factory: pytest.TempPathFactory):
-    """A run that was trained on files alone, and what the command said."""
+    """A run that was trained on files alone, and the output of the command."""
     home = tmp_path_factory.mktemp("forgiving")
     files = [table(home / f"{name}.csv", 100 * n, 60) for n, name in enumerate(("all", "v", "t"))]
     done = regard(

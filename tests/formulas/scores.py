@@ -1,4 +1,4 @@
-"""Scores, each beside the formula of one pair of a query and a key.
+"""Scores, each with the formula of one pair of a query and a key.
 
 Nothing is shared with the engine. A formula of one pair serves the loops of ``reference.py`` and,
 mapped over all pairs, the naive formula: dense, in whatever dtype it is asked for.

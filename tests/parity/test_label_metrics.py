@@ -1,4 +1,4 @@
-"""Accuracy, F1 and entities beside scikit-learn and seqeval."""
+"""Accuracy, F1 and entities against scikit-learn and seqeval."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""One room knows devices by name; all others are told where to work."""
+"""One package names devices; all others take the device as an argument."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Nothing is imported that is not asked for, and nothing is unpickled."""
+"""Nothing is imported before it is needed, and nothing is unpickled."""
 
 import ast
 import re

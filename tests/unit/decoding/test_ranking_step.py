@@ -15,7 +15,7 @@ PENALTIES = [0.0, 0.6, Average()]
 
 
 class Ranked:
-    """The model of ``conftest`` as a step that can be asked for the likeliest tokens alone.
+    """The model of ``conftest`` as a step that can return the likeliest tokens alone.
 
     Attributes:
         asked: What it was asked for: None for all numbers, else how many.

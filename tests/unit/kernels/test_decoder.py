@@ -1,4 +1,4 @@
-"""Activations and the likeliest tokens in a prepared model's loops, beside float64."""
+"""Activations and the likeliest tokens in a prepared model's loops, against float64."""
 
 import numpy as np
 import pytest

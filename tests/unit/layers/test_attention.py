@@ -1,4 +1,4 @@
-"""Layers of attention with one head, each beside its formula."""
+"""Layers of attention with one head, each against its formula."""
 
 import pytest
 import torch

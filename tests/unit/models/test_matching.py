@@ -1,4 +1,4 @@
-"""Models of two texts: a reader beside another text, and the memory network."""
+"""Models of two texts: a reader with another text, and the memory network."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The line before the worker: who shares a batch, who waits, and who is told to come again."""
+"""The line before the worker: who shares a batch, who waits, and who is refused."""
 
 import asyncio
 import threading

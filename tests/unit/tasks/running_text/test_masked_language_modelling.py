@@ -1,4 +1,4 @@
-"""Masked language models: what is masked, what is asked, what is answered."""
+"""Masked language models: masking, requests, predictions."""
 
 import random
 from dataclasses import replace

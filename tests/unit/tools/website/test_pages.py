@@ -1,4 +1,4 @@
-"""The sources of the site: whole, in both languages, and true to the program."""
+"""The sources of the site: complete, in both languages, and true to the program."""
 
 import re
 from pathlib import Path
