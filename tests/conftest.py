@@ -17,12 +17,7 @@ sys.dont_write_bytecode = False
 CORPORA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 # Largest error of a result of order one, by dtype: a few roundings of a sum of some ten terms.
-TOLERANCE = {
-    torch.float64: 1e-10,
-    torch.float32: 2e-5,
-    torch.bfloat16: 3e-2,
-    torch.float16: 4e-3,
-}
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A device that is none: its tensors are the CPU's, and as strictly apart from them as a GPU's.
+"""A fake device: its tensors are on the CPU, and as strictly separate from the CPU's as a GPU's.
 
 Where there is no GPU it shows that models, batches and whatever is made on the way are on one
 device: an operation on tensors of both is an error, and so are ``numpy`` and a pointer to memory.

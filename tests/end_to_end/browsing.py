@@ -19,7 +19,7 @@ LOCAL = ("file:", "data:", "blob:", "about:")
 
 @dataclass
 class Tab:
-    """A page, and what it said and asked for since it was made."""
+    """A page, with its console messages and requests since it was made."""
 
     page: Page
     folder: Path
@@ -35,7 +35,7 @@ class Tab:
         return self.settled()
 
     def settled(self) -> "Tab":
-        """Waits until the page has drawn what it was last asked for."""
+        """Waits until the page has drawn its latest state."""
         self.page.wait_for_selector("main.view:not([aria-busy]) > *")
         return self
 

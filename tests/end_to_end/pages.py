@@ -26,6 +26,20 @@ def save_bert(folder: Path, characters: str, **sizes: int) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     sizes |= {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=len(words), intermediate_size=8, **sizes)
-    transformers.BertModel(config).save_pretrained(folder)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
     tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.save_pretrained(folder)
+
+
+def save_gpt2(folder: Path, words: str) -> None:
+    """A small GPT-2 that has learned nothing, and its tokenizer of these words."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    vocab = {word: i for i, word in enumerate(["<unk>", *dict.fromkeys(words.split())])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    sizes = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 20}
+    config = transformers.GPT2Config(vocab_size=len(vocab), **sizes)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>")
     tokenizer.save_pretrained(folder)

@@ -146,7 +146,7 @@ class Stopping(ConsoleReporter):
 
 
 def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> dict[str, object]:
-    """Train by so many processes; how they ended and what they said."""
+    """Train by so many processes; their exit codes and outputs."""
     began = time.monotonic()
     processes = Processes(home, [table] * size, path, **options)
     codes = processes.wait()
@@ -164,10 +164,7 @@ def contents(path: Path) -> dict[str, bytes]:
 def curves(home: Path) -> object:
     """Losses of each task by one process and by several."""
     results = {}
-    for task, *counts in (
-        ("translation", 1, 2, 4),
-        ("masked_language_modelling", 1, 3),
-    ):
+    for task, *counts in (("translation", 1, 2, 4), ("masked_language_modelling", 1, 3)):
         table = recipe(home, task, updates=20, validate_every=10)
         paths = {size: home / f"{task}{size}" for size in counts}
         ends = {size: run(home, size, path, table) for size, path in paths.items()}
@@ -195,7 +192,7 @@ def resumed(home: Path) -> object:
 
 
 def sharded(home: Path) -> object:
-    """Losses by one process, and by two that have parts; stopped, and gone on with."""
+    """Losses by one process, and by two that have parts; stopped and resumed."""
     plain = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10)
     table = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
     paths = {name: home / name for name in ("one", "two", "begun")}

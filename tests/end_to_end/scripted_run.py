@@ -91,7 +91,7 @@ class Report:
         return died
 
     def expect_recovery(self, path: Path, what: str) -> None:
-        """The folder can be read as it is, and going on makes it whole."""
+        """The folder can be read as it is, and resuming completes it."""
         try:
             if is_run(path):
                 read(path)

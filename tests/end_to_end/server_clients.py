@@ -223,7 +223,7 @@ def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply],
 
 
 def good(port: int, sentences: Sequence[str]) -> list[Asked]:
-    """Requests for translations, each with the answer it had when it was asked alone."""
+    """Requests for translations, each with its answer when sent alone."""
     requests = []
     for sentence in sentences:
         raw = request("/predict", {"text": sentence})
@@ -233,7 +233,7 @@ def good(port: int, sentences: Sequence[str]) -> list[Asked]:
 
 
 def bad() -> list[Asked]:
-    """Requests that cannot be answered, each with what is to be said."""
+    """Requests that cannot be answered, each with the expected answer."""
     json_type = {"Content_Type": "application/json"}
     return [
         (request("/predict", body=b"{"), expects(400)),

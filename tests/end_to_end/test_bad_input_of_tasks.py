@@ -21,11 +21,7 @@ ENCODING = (
 # A task, what is written otherwise in line 8 of its file, and what is said of that. What a task's
 # own file is read for is in the unit tests of its room; these go through commands.
 SPOILED = [
-    (
-        "classification",
-        ("\tbad", ""),
-        r"FILE:8: expected 2 columns, found 1. It should hold",
-    ),
+    ("classification", ("\tbad", ""), r"FILE:8: expected 2 columns, found 1. It should hold"),
     ("classification", ("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
     ("regression", ("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
     ("tagging", ("hours\t", "\t"), "FILE:8: the word is empty. Fill it in, or leave"),
@@ -40,7 +36,7 @@ def spoiled(task: str, old: str, new: str) -> str:
 
 
 def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
-    """The recipe of a task in small, written beside its text."""
+    """The recipe of a task in small, written next to its text."""
     table = {name: dict(section) for name, section in TINY[task].table.items()}
     table.setdefault("data", {})["train"] = TINY[task].file
     table["training"] = dict(TRAINING)
@@ -62,7 +58,7 @@ def put(home: Path, task: str, text: str | bytes | None = None, *, into: str = "
 
 @pytest.fixture(scope="module")
 def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The run of a task, trained once; its file and its recipe are beside it."""
+    """The run of a task, trained once; its file and its recipe are next to it."""
     folder = tmp_path_factory.mktemp("tasks")
 
     def train(task: str) -> Path:

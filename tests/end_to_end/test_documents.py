@@ -1,4 +1,4 @@
-"""Documents in, answers and summaries out: trained, evaluated, asked and looked into by command."""
+"""Answers and summaries of documents: trained, evaluated, predicted and inspected by command."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def summarised(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A maker of runs, trained when they are first asked for, and of their files to test on."""
+    """A maker of runs, trained at their first use, and of their files to test on."""
     home = tmp_path_factory.mktemp("documents")
 
     def run(recipe: str) -> tuple[Path, Path]:

@@ -47,11 +47,11 @@ def fit(run: Path) -> None:
     sealed(listing, lambda table: table["files"].update(files))
     sums = {"recipe": "recipe.toml", "model": "model.safetensors"}
 
-    def put(card: dict[str, Any]) -> None:
+    def write_checksums(card: dict[str, Any]) -> None:
         card.update({key: checksum((run / name).read_bytes()) for key, name in sums.items()})
         card["tokenizer"] = checksum(listing.read_bytes())
 
-    sealed(run / "run.json", put)
+    sealed(run / "run.json", write_checksums)
 
 
 def card(**values: object) -> Change:
@@ -80,7 +80,7 @@ def written(name: str, content: bytes) -> Change:
     return lambda run: (run / name).write_bytes(content)
 
 
-def listed(name: str) -> Change:
+def listing(name: str) -> Change:
     path = Path("tokenizer") / "checksums.json"
     return lambda run: sealed(run / path, lambda table: table["files"].update({name: "0" * 64}))
 
@@ -128,9 +128,9 @@ CHANGES: dict[str, tuple[Change, str | None]] = {
     "a model that is too wide": (recipe("model_dim = 4", "model_dim = 1000000000"), "no more than"),
     "too many layers": (recipe("num_layers = 1", "num_layers = 100000000"), "got no more than"),
     # tokenizer
-    "a file of no end": (listed("../../../../../../../../dev/zero"), "must name files of the tok"),
-    "a file from the root": (listed("/etc/hostname"), "must name files of the tokenizer"),
-    "a file that is missing": (listed("a.json"), "No such file"),
+    "a file of no end": (listing("../../../../../../../../dev/zero"), "must name files of the tok"),
+    "a file from the root": (listing("/etc/hostname"), "must name files of the tokenizer"),
+    "a file that is missing": (listing("a.json"), "No such file"),
     "labels that are none": (plain("labels.json", labels=[]), "at least 2"),
     "labels of numbers": (plain("labels.json", labels=[1, 2]), r"labels.* must be text; got 1"),
     "labels with escapes": (plain("labels.json", labels=[EVIL, "b"]), None),
@@ -179,7 +179,7 @@ def bundled(run: Path) -> Path:
     return Path("run.regard")
 
 
-def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     code = run_command([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     assert CONTROL.search(captured.out + captured.err) is None
@@ -201,14 +201,14 @@ def test_a_run_whose_checksums_fit_is_refused_in_a_line_or_answers(run, capsys, 
         fit(run)
     Path("text.txt").write_text("Anna sleeps in the garden.\n", "utf-8")
     for path in (run, bundled(run)):
-        printed = asked(capsys, "predict", path, "text.txt")
+        printed = output_of(capsys, "predict", path, "text.txt")
         if refusal is None:
             assert not printed.startswith("error")
         else:
             assert re.search(refusal, printed), printed
-        asked(capsys, "info", path)
-    asked(capsys, "runs", ".")
-    asked(capsys, "runs", ".", "--json")
+        output_of(capsys, "info", path)
+    output_of(capsys, "runs", ".")
+    output_of(capsys, "runs", ".", "--json")
 
 
 @pytest.mark.parametrize("name", ["run.json", "recipe.toml", "model.safetensors", "metrics.jsonl"])
@@ -216,8 +216,8 @@ def test_what_is_no_plain_file_is_not_waited_for(run, capsys, name):
     for number, make in enumerate((lambda p: p.symlink_to("/dev/zero"), os.mkfifo)):
         (run / name).unlink(missing_ok=bool(number))
         make(run / name)
-        assert "not a plain file" in asked(capsys, "info", run)
-        asked(capsys, "runs", ".")
+        assert "not a plain file" in output_of(capsys, "info", run)
+        output_of(capsys, "runs", ".")
 
 
 def test_a_weight_that_is_not_finite_is_named_whichever_it_is(run):

@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from tests.end_to_end.tiny_tasks import said
+from tests.end_to_end.tiny_tasks import sentence
 
 from regard.runs import Run
 
 
 def table(path: Path, first: int, count: int) -> Path:
     """Reviews with a header that nobody knows, labels before texts."""
-    rows = (f'{("good", "bad")[n % 2]},"{said(n)}, they said"' for n in range(first, first + count))
+    rows = (
+        f'{("good", "bad")[n % 2]},"{sentence(n)}, they said"' for n in range(first, first + count)
+    )
     path.write_text("\n".join(["verdict,what they wrote", *rows]) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
 def trained(regard, tmp_path_factory: pytest.TempPathFactory):
-    """A run that was trained on files alone, and what the command said."""
+    """A run that was trained on files alone, and the output of the command."""
     home = tmp_path_factory.mktemp("forgiving")
     files = [table(home / f"{name}.csv", 100 * n, 60) for n, name in enumerate(("all", "v", "t"))]
     done = regard(
@@ -62,7 +64,7 @@ def test_a_classifier_is_compared_with_another(regard, trained) -> None:
 def test_answers_to_several_files_go_into_one(regard, trained) -> None:
     home, _ = trained
     lines = home / "lines.txt"
-    lines.write_text(f"{said(7)}\n\n", encoding="utf-8")
+    lines.write_text(f"{sentence(7)}\n\n", encoding="utf-8")
     more = table(home / "few.csv", 300, 3)
     out = home / "new" / "labels.txt"
     done = regard("predict", home / "run", more, lines, "--output", out)
@@ -72,7 +74,7 @@ def test_answers_to_several_files_go_into_one(regard, trained) -> None:
     assert all(answer.partition("\t")[0] in ("good", "bad") for answer in answers[:4])
     assert answers[4] == ""
     (alone,) = regard(
-        "predict", home / "run", stdin=f"{said(300)}, they said\n".encode()
+        "predict", home / "run", stdin=f"{sentence(300)}, they said\n".encode()
     ).out.split("\n")[:1]
     assert alone == answers[0]
     message = regard.refused("predict", home / "run", lines, "--output", lines)

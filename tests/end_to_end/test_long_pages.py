@@ -46,14 +46,14 @@ def colours(tab: Tab) -> int:
     )
 
 
-def said(tab: Tab) -> str:
+def svg_text(tab: Tab) -> str:
     return " ".join(re.findall(r"<text[^>]*>([^<]*)", tab.saved("SVG").decode()))
 
 
 def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path) -> None:
     opened(tab, file, "view=map&layer=mean&head=mean&zoom=40_2000_3000")
     assert colours(tab) > 3  # lines over what was one colour
-    assert "Pooled: a square is 64 × 64 tokens, not one weight." in said(tab)
+    assert "Pooled: a square is 64 × 64 tokens, not one weight." in svg_text(tab)
     assert "a square is the share that 64 tokens give 64 tokens" in tab.text(".what")
 
 
@@ -66,7 +66,7 @@ def test_a_stored_head_is_not_blank_where_nothing_was_stored(
     opened(tab, file, f"view=map&layer=1&head={head + 1}&zoom=90_2000_3000")
     tab.wait("() => document.querySelector('.what').innerText.includes('only the largest')")
     assert colours(tab) > 3
-    text = said(tab)
+    text = svg_text(tab)
     assert "hatched squares of 64 × 64 tokens are pooled, not zero" in text
     assert f"only the largest {f'{count} were' if count > 1 else 'was'} kept" in text
 

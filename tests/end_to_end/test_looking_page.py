@@ -3,7 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.pages import ROOT, blocks, commands, save_bert
+from tests.end_to_end.pages import ROOT, blocks, commands, save_bert, save_gpt2
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,7 @@ def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
     save_bert(tmp_path / "bert", "我爱中国他昨天去北京了你。", max_position_embeddings=20)
+    save_gpt2(tmp_path / "gpt2", "the animal that says meow is a cat dog")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -104,6 +105,10 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
         ("--model bert article.txt --beam-size 2", "--beam-size must go with a run"),
         ("--model bert article.txt --layers 2", "layers must be of 0, 1; got 2"),
         ("--model bert long.txt", "text must be at most 20 tokens long"),
+        ("bert 我 --target 爱", "text must have a mask where --target is to stand; got none"),
+        ("gpt2 meow --target cat --not cat", "--not must differ from --target in its first token"),
+        ("gpt2 meow --attribute gradient", "--attribute must be one of"),
+        ("regard-demo 我 --target I --not I", "--not must differ from the output within it"),
         ("--model nowhere article.txt", "got 'nowhere', which is no folder here"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Runs that commits 33c24e5 and 5dc9e81 trained are read, asked and resumed as they were then.
+"""Runs that commits 33c24e5 and 5dc9e81 trained are read, predict and resume as they did then.
 
 ``tests/fixtures/runs_33c24e5/make.py`` made them, with what those commits' commands said of them.
 """
@@ -112,7 +112,7 @@ def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: s
 
 
 def requests_of(name: str) -> tuple[Path, dict[str, Any]]:
-    """The file that a run was asked about, and its texts as a request."""
+    """The file of inputs of a run, and its texts as a request."""
     file = Path(RECORDED[name][0]["command"][2])
     lines = file.read_text("utf-8").splitlines()
     if "/language-model" in name:

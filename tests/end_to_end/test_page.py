@@ -547,7 +547,10 @@ def test_other_measures_and_changes_are_shown_with_the_attention(tab: Tab) -> No
         "1.0000", "0.5000", "0.0000", "0.0000",
     ]  # fmt: skip
     assert tab.ask(weights % "t.title")[0] == "我, 1: −2"
-    assert tab.text(".measure:last-child data") == "0.4"
+    numbers = "[...document.querySelectorAll('.measure:last-child data')].map(t => t.textContent)"
+    assert tab.ask(numbers) == ["−2", "1", "0", "0"]
+    assert tab.ask(weights % "t.classList.contains('negative')") == [True, False, False, False]
+    assert tab.text(".facts data") == "0.4"
     assert tab.text(".changes mark") == "hate"
     assert "−1.5" in tab.text(".changes tbody tr:last-child")
     tab.open(original)

@@ -118,10 +118,7 @@ COMMANDS = [
     ("look RUNS/translation-bpe-run --file ask-chinese.txt --out OUT", ["wrote OUT"]),
     ("export RUNS/classification-bag-run --output OUT", ["wrote OUT"]),
     ("data check pairs.tsv", ["checking", "reading pairs.tsv"]),
-    (
-        "train rnn-attention pairs.tsv --run OUT",
-        ["reading pairs.tsv", " at update 4: loss"],
-    ),
+    ("train rnn-attention pairs.tsv --run OUT", ["reading pairs.tsv", " at update 4: loss"]),
     ("train tagging-words names.conll --run OUT", ["reading names.conll", "epoch 1"]),
 ]
 

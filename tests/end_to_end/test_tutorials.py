@@ -70,7 +70,7 @@ def code_cells(name: str) -> list[dict[str, Any]]:
 
 
 def different_programs() -> list[str]:
-    """The pages, those apart whose other language has the same code but for comments."""
+    """The pages, without those whose other language has the same code but for comments."""
     programs, names = set(), []
     for name in NAMES:
         program = []

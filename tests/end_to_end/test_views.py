@@ -103,9 +103,9 @@ def document(*examples: Example) -> Document:
     )
 
 
-def opened(tab: Tab, state: str, shown: Document | None = None) -> Tab:
+def opened(tab: Tab, state: str, page: Document | None = None) -> Tab:
     """The page in this state, once it is drawn."""
-    return tab.open(shown or document(), f"#{state}")
+    return tab.open(page or document(), f"#{state}")
 
 
 def opened_file(tab: Tab, file: Path, state: str) -> Tab:
@@ -459,8 +459,8 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     torch.testing.assert_close(dense, kept)
 
 
-def as_plain(found: tuple[Token, ...]) -> list[dict[str, Any]]:
-    return [{"text": token.text, "start": token.start, "end": token.end} for token in found]
+def as_plain(tokens: tuple[Token, ...]) -> list[dict[str, Any]]:
+    return [{"text": token.text, "start": token.start, "end": token.end} for token in tokens]
 
 
 def test_tokens_without_offsets_are_joined_by_their_marks(tab: Tab) -> None:

@@ -24,23 +24,23 @@ class Tiny:
         return self.joined(lines) + "\n"
 
 
-def said(number: int) -> str:
+def sentence(number: int) -> str:
     """A sentence, another one for each number."""
     return f"{NAMES[number % 7]} sat {WAYS[number % 5]} for {number} hours ."
 
 
-def asked(number: int) -> dict[str, Any]:
+def question(number: int) -> dict[str, Any]:
     """A question about a sentence of a story, with other answers to choose from."""
     name, way = NAMES[number % 7], WAYS[number % 5]
     return {
         "question": f"Where did {name} sit ?",
-        "context": f"It was day {number} . {said(number)} Then it rained .",
+        "context": f"It was day {number} . {sentence(number)} Then it rained .",
         "answers": [way],
         "choices": [way, "at home", "nowhere"],
     }
 
 
-def pictured(number: int) -> dict[str, Any]:
+def picture(number: int) -> dict[str, Any]:
     """Four by four pixels, bright above or below, another picture for each number."""
     pixels = [[number % 7, number // 7, 1, 0], [9, 8, 7, 9], [0, 1, 0, 0], [1, 0, 0, 1]]
     is_above = number % 2 == 0
@@ -74,7 +74,7 @@ def squad(records: list[dict[str, Any]]) -> str:
     return json.dumps({"data": articles}, indent=1)
 
 
-def listed(records: list[dict[str, Any]]) -> str:
+def json_lines(records: list[dict[str, Any]]) -> str:
     """An object a line."""
     return "\n".join(map(json.dumps, records))
 
@@ -85,36 +85,28 @@ _WORDS = {"type": "words"}
 TINY: dict[str, Tiny] = {
     "classification": Tiny(
         "reviews.tsv",
-        lambda n: f"{said(n)}\t{('good', 'bad')[n % 2]}",
+        lambda n: f"{sentence(n)}\t{('good', 'bad')[n % 2]}",
         {"tokenizer": _WORDS, "model": _READER},
     ),
     "generation": Tiny(
         "stories.jsonl",
-        lambda n: {"document": asked(n)["context"], "answers": asked(n)["answers"]},
+        lambda n: {"document": question(n)["context"], "answers": question(n)["answers"]},
         {
             "data": {"max_length": 32},
             "tokenizer": {"type": "words", "shared": True},
             "model": {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 4},
         },
-        listed,
+        json_lines,
     ),
     "image_classification": Tiny(
         "pictures.jsonl",
-        pictured,
-        {
-            "model": {
-                "patch": 2,
-                "model_dim": 8,
-                "num_heads": 2,
-                "num_layers": 1,
-                "ffn_dim": 8,
-            }
-        },
-        listed,
+        picture,
+        {"model": {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}},
+        json_lines,
     ),
     "language_modelling": Tiny(
         "book.txt",
-        said,
+        sentence,
         {
             "data": {"context": 16},
             "tokenizer": _WORDS,
@@ -124,28 +116,22 @@ TINY: dict[str, Tiny] = {
     ),
     "masked_language_modelling": Tiny(
         "book.txt",
-        said,
-        {
-            "data": {"context": 16},
-            "tokenizer": _WORDS,
-            "model": {**_READER, "max_length": 16},
-        },
+        sentence,
+        {"data": {"context": 16}, "tokenizer": _WORDS, "model": {**_READER, "max_length": 16}},
     ),
     "multiple_choice": Tiny(
-        "questions.jsonl",
-        asked,
-        {"tokenizer": _WORDS, "model": _READER},
-        listed,
+        "questions.jsonl", question, {"tokenizer": _WORDS, "model": _READER}, json_lines
     ),
     "pair_matching": Tiny(
         "pairs.tsv",
         lambda n: (
-            f"{asked(n)['question']} Day {n // 2} .\t{said(n // 2)}\t{('match', 'other')[n % 2]}"
+            f"{question(n)['question']} Day {n // 2} .\t{sentence(n // 2)}"
+            f"\t{('match', 'other')[n % 2]}"
         ),
         {"tokenizer": _WORDS, "model": {"type": "esim", "embed_dim": 8, "hidden_dim": 8}},
     ),
     "question_answering": Tiny(
-        "questions.json", asked, {"tokenizer": _WORDS, "model": _READER}, squad
+        "questions.json", question, {"tokenizer": _WORDS, "model": _READER}, squad
     ),
     "regression": Tiny(
         "flats.csv",
@@ -155,23 +141,23 @@ TINY: dict[str, Tiny] = {
     ),
     "sentence_extraction": Tiny(
         "stories.jsonl",
-        lambda n: {"document": asked(n)["context"], "summary": said(n)},
+        lambda n: {"document": question(n)["context"], "summary": sentence(n)},
         {"data": {"max_length": 32}, "tokenizer": _WORDS, "model": _READER},
-        listed,
+        json_lines,
     ),
     "sentence_selection": Tiny(
-        "questions.json", asked, {"model": {"model_dim": 8, "max_sentences": 8}}, squad
+        "questions.json", question, {"model": {"model_dim": 8, "max_sentences": 8}}, squad
     ),
     "tagging": Tiny(
         "names.conll",
         lambda n: "".join(
-            f"{word}\t{'NAME' if word in NAMES else 'OTHER'}\n" for word in said(n).split()
+            f"{word}\t{'NAME' if word in NAMES else 'OTHER'}\n" for word in sentence(n).split()
         ),
         {"model": {"type": "recurrent", "embed_dim": 8, "hidden_dim": 8}},
     ),
     "translation": Tiny(
         "pairs.tsv",
-        lambda n: f"{said(n)}\t{' '.join(reversed(said(n).split()))}",
+        lambda n: f"{sentence(n)}\t{' '.join(reversed(sentence(n).split()))}",
         {
             "data": {"max_length": 24},
             "tokenizer": _WORDS,

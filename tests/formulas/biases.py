@@ -1,4 +1,4 @@
-"""Biases, each beside its formula over all steps from queries to keys."""
+"""Biases, each with its formula over all steps from queries to keys."""
 
 from collections.abc import Callable
 from typing import NamedTuple

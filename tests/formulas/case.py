@@ -163,7 +163,7 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The context, and what else was asked for: the log-sum-exp, the gradients of all leaves."""
+    """The context, and the other outputs: the log-sum-exp, the gradients of all leaves."""
 
     context: Tensor
     lse: Tensor | None

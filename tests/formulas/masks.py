@@ -1,4 +1,4 @@
-"""Masks, each beside the same rule as booleans over (B, H, N, M)."""
+"""Masks, each with the same rule as booleans over (B, H, N, M)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Scores, each beside the formula of one pair of a query and a key.
+"""Scores, each with the formula of one pair of a query and a key.
 
 Nothing is shared with the engine. A formula of one pair serves the loops of ``reference.py`` and,
 mapped over all pairs, the naive formula: dense, in whatever dtype it is asked for.
@@ -66,17 +66,17 @@ class ScoreCase(NamedTuple):
         return every(query, key, *tensors)
 
 
-def _apart(q: Tensor, k: Tensor, bandwidth: Tensor | float) -> Tensor:
+def _squared_distance(q: Tensor, k: Tensor, bandwidth: Tensor | float) -> Tensor:
     return (((q - k) / bandwidth) ** 2).sum()
 
 
 def _box(q: Tensor, k: Tensor, radius: Tensor | float) -> Tensor:
-    distance = _apart(q, k, radius)
+    distance = _squared_distance(q, k, radius)
     return torch.where(distance <= 1, 0 * distance, -torch.inf)
 
 
 def _epanechnikov(q: Tensor, k: Tensor, radius: Tensor | float) -> Tensor:
-    distance = _apart(q, k, radius)
+    distance = _squared_distance(q, k, radius)
     inside = distance < 1
     return torch.where(inside, (1 - torch.where(inside, distance, 0)).log(), -torch.inf)
 
@@ -86,7 +86,7 @@ def _cosine(q: Tensor, k: Tensor, temperature: Tensor | float) -> Tensor:
 
 
 def _student(q: Tensor, k: Tensor, df: Tensor | float) -> Tensor:
-    return (-(df + 1) / 2 * (1 + _apart(q, k, 1.0) / df).log()).sum()
+    return (-(df + 1) / 2 * (1 + _squared_distance(q, k, 1.0) / df).log()).sum()
 
 
 def _by(bandwidth: float, pair: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -94,7 +94,7 @@ def _by(bandwidth: float, pair: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _gaussian(q: Tensor, k: Tensor, bandwidth: Tensor | float) -> Tensor:
-    return -_apart(q, k, bandwidth) / 2
+    return -_squared_distance(q, k, bandwidth) / 2
 
 
 def _laplace(q: Tensor, k: Tensor, bandwidth: Tensor | float) -> Tensor:

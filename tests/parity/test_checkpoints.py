@@ -231,16 +231,8 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
         ({"is_decoder": True}, SettingError, "is_decoder must be False for a model of ours"),
         ({"intermediate_size": 29}, DataError, r"intermediate\.dense\.weight must make \(29, 24\)"),
         ({"hidden_size": "24"}, DataError, r"must say hidden_size as int; got '24'"),
-        (
-            {"hidden_size": 24 * 10**9},
-            DataError,
-            "must describe the model of the weights",
-        ),
-        (
-            {"num_hidden_layers": 10**9},
-            DataError,
-            "must describe the model of the weights",
-        ),
+        ({"hidden_size": 24 * 10**9}, DataError, "must describe the model of the weights"),
+        ({"num_hidden_layers": 10**9}, DataError, "must describe the model of the weights"),
         ({"vocab_size": 10**18}, DataError, "must describe the model of the weights"),
     ],
 )

@@ -5,17 +5,7 @@ from collections import Counter
 
 import pytest
 import torch
-from tests.parity.hugging_face_models import (
-    FAMILIES,
-    WRITERS,
-    B,
-    H,
-    V,
-    inputs,
-    make,
-    places,
-    real,
-)
+from tests.parity.hugging_face_models import FAMILIES, WRITERS, B, H, V, inputs, make, places, real
 from tests.profiling import profiled
 from torch.testing import assert_close
 

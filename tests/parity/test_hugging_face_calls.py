@@ -188,7 +188,7 @@ def odd_eager_attention_forward(module, query, key, value, attention_mask, slope
 
 
 class Odd(Module):
-    """Its eager attention stands beside it, in this file."""
+    """Its eager attention is defined in this file."""
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,7 @@ def test_a_bandwidth_for_each_dimension(observed):
 
 @pytest.mark.parametrize(
     ("score", "kernel"),
-    [
-        (Gaussian, kernels.Gaussian),
-        (Epanechnikov, kernels.Epanechnikov),
-        (Box, kernels.Uniform),
-    ],
+    [(Gaussian, kernels.Gaussian), (Epanechnikov, kernels.Epanechnikov), (Box, kernels.Uniform)],
 )
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0])
 def test_kernels_of_statsmodels(observed, score, kernel, bandwidth):

@@ -1,4 +1,4 @@
-"""Accuracy, F1 and entities beside scikit-learn and seqeval."""
+"""Accuracy, F1 and entities against scikit-learn and seqeval."""
 
 import random
 
@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.parity, pytest.mark.slow]
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
 
-def drawn(kinds, count, seed):
+def random_labels(kinds, count, seed):
     return random.Random(seed).choices(kinds, k=count)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 def test_labels_score_as_in_scikit_learn(seed):
-    predicted, true = drawn("abcd", 97, seed), drawn("abce", 97, seed + 100)
+    predicted, true = random_labels("abcd", 97, seed), random_labels("abce", 97, seed + 100)
     assert accuracy(predicted, true) == pytest.approx(100 * accuracy_score(true, predicted))
     assert macro_f1(predicted, true) == pytest.approx(
         100 * f1_score(true, predicted, average="macro", zero_division=0)
@@ -46,14 +46,14 @@ def test_labels_score_as_in_scikit_learn(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_entities_are_those_of_seqeval(seed):
-    tags = drawn(TAGS, 23, seed)
+    tags = random_labels(TAGS, 23, seed)
     peer = [(kind, first, last + 1) for kind, first, last in get_entities(tags)]
     assert entities(tags) == peer
 
 
 def test_entity_f1_is_that_of_seqeval():
-    predicted = [drawn(TAGS, 11, seed) for seed in range(30)]
-    true = [drawn(TAGS, 11, seed + 1000) for seed in range(30)]
+    predicted = [random_labels(TAGS, 11, seed) for seed in range(30)]
+    true = [random_labels(TAGS, 11, seed + 1000) for seed in range(30)]
     for predicted_tags, true_tags in zip(predicted, true, strict=True):
         predicted_tags[:6] = true_tags[:6]
     assert entity_scores(predicted, true)[0].f1 == pytest.approx(100 * entity_f1(true, predicted))
@@ -62,8 +62,8 @@ def test_entity_f1_is_that_of_seqeval():
 @pytest.mark.parametrize("scheme", [IOBES, BILOU])
 def test_entity_f1_of_whole_schemes_is_that_of_strict_seqeval(scheme):
     tag_set = ["B-A", "I-A", "E-A", "S-A"] if scheme is IOBES else ["B-A", "I-A", "L-A", "U-A"]
-    predicted = [as_known(drawn(TAGS, 11, seed), tag_set) for seed in range(30)]
-    true = [as_known(drawn(TAGS, 11, seed + 1000), tag_set) for seed in range(30)]
+    predicted = [as_known(random_labels(TAGS, 11, seed), tag_set) for seed in range(30)]
+    true = [as_known(random_labels(TAGS, 11, seed + 1000), tag_set) for seed in range(30)]
     true[:15] = [mine[:6] + theirs[6:] for mine, theirs in zip(predicted, true[:15], strict=False)]
     true = [as_known(tags, tag_set) for tags in true]
     expected = entity_f1(

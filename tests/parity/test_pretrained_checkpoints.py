@@ -277,8 +277,7 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
         train(recipe, tmp_path / task)  # and to go on with it
     # What begins with such a run has its tokenizer too.
     after = train(
-        recipe_of("language_modelling", str(tmp_path / "language_modelling")),
-        tmp_path / "after",
+        recipe_of("language_modelling", str(tmp_path / "language_modelling")), tmp_path / "after"
     )
     assert after.predictor.task.recipe.tokenizer.type == "checkpoint"
     assert Predictor.load(tmp_path / "after").predict("the cat")

@@ -1,4 +1,4 @@
-"""ROUGE beside Google's."""
+"""ROUGE against Google's."""
 
 import random
 from functools import partial

@@ -192,12 +192,12 @@ def test_a_model_answers_and_is_looked_into_there(name: str, device: torch.devic
         _, loss = on_device.answers_and_loss(examples[:3])
         _, expected = Predictor(on_cpu, task).answers_and_loss(examples[:3])
         assert loss == pytest.approx(expected, rel=1e-3, abs=1e-4)
-    if text := asked(task, examples[0]):
+    if text := text_of(task, examples[0]):
         document = look_into(on_device, text)
         assert document.examples
 
 
-def asked(task: AnyTask, example: Any) -> str | None:
+def text_of(task: AnyTask, example: Any) -> str | None:
     """The text that people would look into."""
     if not isinstance(task, OnePassTask):
         return example.source

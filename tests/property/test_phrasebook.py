@@ -1,4 +1,4 @@
-"""The phrasebook: its 40,000 pairs as they are pinned, and what is beside them."""
+"""The phrasebook: its 40,000 pairs as they are pinned, and the other files."""
 
 import hashlib
 import random

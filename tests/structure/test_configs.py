@@ -60,7 +60,7 @@ def kinds(hint: Any) -> set[Any]:
     return {hint}
 
 
-def made(config: type, **settings: Any) -> Any:
+def make(config: type, **settings: Any) -> Any:
     """One of a class, with what it needs besides."""
     needed = {"TrainingConfig": {"updates": 7}}
     for name, values in needed.items():
@@ -90,9 +90,9 @@ def test_settings_are_found():
 
 @every_config
 def test_defaults_are_as_they_are_annotated(config: type):
-    one = made(config)
+    one = make(config)
     for name in hints_of(config):
-        assert made(config, **{name: getattr(one, name)}) == one
+        assert make(config, **{name: getattr(one, name)}) == one
 
 
 @every_config
@@ -106,7 +106,7 @@ def refuse_choices(config: type, name: str, known: tuple[str, ...], *, is_number
     for right in known:
         for wrong in (f"{right}s", right.capitalize(), right.upper(), f" {right}", ""):
             with pytest.raises(SettingError) as caught:
-                made(config, **{name: wrong})
+                make(config, **{name: wrong})
             near = nearest(wrong, known)
             assert str(caught.value) == (
                 f"{name} must be one of {', '.join(sorted(known))}; got {wrong!r}."
@@ -116,7 +116,7 @@ def refuse_choices(config: type, name: str, known: tuple[str, ...], *, is_number
     rule = "a whole number" if is_number else "one of "  # a number, or one of the choices
     for wrong in (*([] if is_number else [7]), True, [known[0]], object()):
         with pytest.raises(SettingError, match=rf"^{name} must be {rule}"):
-            made(config, **{name: wrong})
+            make(config, **{name: wrong})
 
 
 @every_config
@@ -126,7 +126,7 @@ def test_value_of_another_type_or_range_is_refused(config: type):
             items = [wrong, (wrong,)] if typing.get_origin(hint) is tuple else [wrong]
             for one in items:
                 with pytest.raises(SettingError, match=rf"^{name}\b"):
-                    made(config, **{name: one})
+                    make(config, **{name: one})
 
 
 def wrong_values(name: str, allowed: set[Any]) -> list[Any]:

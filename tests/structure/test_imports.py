@@ -1,6 +1,7 @@
-"""Nothing is imported that is not asked for, and nothing is unpickled."""
+"""Nothing is imported before it is needed, and nothing is unpickled."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,9 +30,10 @@ UNPICKLING = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
 def test_nothing_is_unpickled():
-    files = sorted((ROOT / "src").rglob("*.py"))
-    by_file = {str(file): unpickling(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
-    assert {file: names for file, names in by_file.items() if names} == {}
+    words = re.compile("|".join([*UNPICKLING, r"torch\.load", r"np\.load"]))
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        assert not (words.search(text) and unpickling(ast.parse(text))), file
     bad = "import pickle\nfrom marshal import loads\nx = torch.load(y)\n"
     assert unpickling(ast.parse(bad)) == {"pickle", "marshal", "torch.load"}
 

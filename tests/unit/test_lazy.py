@@ -1,4 +1,4 @@
-"""Packages that import a name when it is asked for."""
+"""Packages that import a name at its first use."""
 
 import importlib
 import pkgutil

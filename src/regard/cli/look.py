@@ -28,6 +28,8 @@ def look(
     model: str | None = None,
     file: Path | None = None,
     target: str | None = None,
+    against: Annotated[str | None, Parameter(name="--not")] = None,
+    attribute: str | None = None,
     layers: str | None = None,
     heads: str | None = None,
     out: Annotated[Path, Parameter(name=["--output", "-o", "--out"])] = Path("attention.html"),
@@ -56,7 +58,12 @@ def look(
         texts: The texts; of a Hugging Face model files of text, too. Without any, stdin.
         model: The same as a Hugging Face folder for RUN, or a name on the Hugging Face hub.
         file: Read texts from here: of a run one on each line, with --model all of it.
-        target: Explain this output of the one text, instead of the model's own.
+        target: Explain this output of the one text, instead of the model's own; of a language model
+            a next word, of a masked one a word in the mask's place, of a classifier a class.
+        against: Why the target, and not this: a word, a class, or another output.
+        attribute: How contributions of tokens are computed: `gradient-times-input`,
+            `integrated-gradients`, `leave-one-out`, `rollout`, `attention-gradient`, with commas
+            between them; `all`, or `none`. By default those that take little time.
         layers: Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.
         heads: Which heads, in the same way.
         out: The page to write.
@@ -78,13 +85,17 @@ def look(
 
     if live:
         given = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
+        given |= {"--not": against, "--attribute": attribute}
         refuse({**given, "--serve": serve, "--truncate": truncate}, "with --live")
         _write_live(run, texts, file, device, beam_size, out)
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
+    from regard.interop.explaining import methods_named
+
     wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
     wanted["heads"] = numbers_of("--heads", heads)
+    wanted |= {"against": against, "attribute": methods_named(attribute)}
     copies: list[str] = []
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
@@ -153,22 +164,30 @@ def _look_into_run(
     serve: bool,
     *,
     target: str | None,
+    against: str | None,
+    attribute: Sequence[str] | None,
     **wanted: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
     from regard.inference.looking import look_into, rows_of
+    from regard.interop.readings import explain_run, is_explained
     from regard.viewer import show
 
+    why: dict[str, Any] = {"against": against, "methods": attribute}
     if not predictor.is_seq2seq:
-        options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
+        options: dict[str, object] = {"--beam-size": beam_size}
+        if not is_explained(predictor.task):
+            options |= {"--target": target, "--not": against, "--attribute": attribute}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, texts, **wanted)), []
+        document = look_into(predictor, texts, **wanted)
+        return show(explain_run(predictor, document, texts, target=target, **why)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
     document = look_into(predictor, sources, target=target, beam_size=beam_size, **wanted)
+    document = explain_run(predictor, document, sources, **why)
     page = show(document, rows=rows_of(predictor, document) if serve else None)
     if target is not None or predictor.seq2seq.copying_layer is None:
         return page, []

@@ -1,9 +1,9 @@
 """How much each input token contributes to one output, by gradients, leaving out and paths."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -14,11 +14,9 @@ from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.faithfulness import attention_of, logits_of
-from regard.interop.input_vectors import frozen, ids_of, lookups_taken
+from regard.interop.input_vectors import InputVectors, Output, frozen
 from regard.interop.watch import Watch, Watched, watch
 
-# (B,) numbers of what a model gives.
-Output = Callable[[object], Float[Tensor, " B"]]
 _QUERIES = 64  # whose weights are worked out at once
 
 
@@ -126,32 +124,86 @@ def attribute(
     choose("method", method, dict.fromkeys(METHODS))
     check_at_least("steps", steps, 1)
     check_at_least("rows", rows, 1)
-    if model.training:
-        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    inputs = named_inputs(model, inputs)
-    with torch.no_grad():
-        output, chosen = output_of(model(**inputs), model, target, against, position)
-    if method in _BY_ATTENTION:
-        return _by_attention(model, inputs, output, chosen, method)
-    vectors = InputVectors(model, inputs, output, name)
-    base = vectors.baseline(baseline)
-    if method == "leave_one_out":
-        with torch.no_grad():
-            whole = float(vectors.outputs(vectors.given))
-        return Attribution(method, _left_out(vectors, base, whole, rows), whole, chosen)
-    with frozen(model), torch.enable_grad():
-        if method == "gradient_times_input":
-            values, numbers = vectors.gradients(vectors.given)
-            total = sum((g * x).sum(-1)[0] for g, x in zip(values, vectors.given, strict=True))
-            return Attribution(method, torch.as_tensor(total), float(numbers), chosen)
-        total = _integrated(vectors, base, steps, rows)
-    with torch.no_grad():
-        ends = [float(vectors.outputs(point)) for point in (vectors.given, base)]
-    return Attribution(method, total, ends[0], chosen, ends[1])
+    return ExplainedText(model, inputs, name=name).attribute(
+        method,
+        target=target,
+        against=against,
+        position=position,
+        baseline=baseline,
+        steps=steps,
+        rows=rows,
+    )
 
 
 _BY_ATTENTION = ("attention", "rollout", "attention_gradient")
 METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *_BY_ATTENTION)
+
+
+class ExplainedText:
+    """A model's answer to one text, with the parts that all attributions of its outputs share."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, object] | Tensor,
+        *,
+        name: str | None = None,
+        body: nn.Module | None = None,
+    ) -> None:
+        if model.training:
+            raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
+        self.model, self.inputs, self._name = model, named_inputs(model, inputs), name
+        self.body = model if body is None else body  # the part that attends
+
+    @cached_property
+    def answer(self) -> object:
+        """The model's output."""
+        with torch.no_grad():
+            return self.model(**self.inputs)
+
+    @cached_property
+    def vectors(self) -> InputVectors:
+        """The vectors of the input."""
+        return InputVectors(self.model, self.inputs, self._name)
+
+    @cached_property
+    def seen(self) -> Watch:
+        """The attention of a pass without gradients, whose queries and keys are kept."""
+        with torch.no_grad(), watch(self.body, top=0, map=1, keep=True) as seen:
+            self.body(**self.inputs)
+        return seen
+
+    def attribute(
+        self,
+        method: str,
+        *,
+        target: int | Output | None = None,
+        against: int | None = None,
+        position: int | None = None,
+        baseline: int | None = None,
+        steps: int = 32,
+        rows: int = 16,
+    ) -> Attribution:
+        """Explain one output; arguments and errors are those of the function ``attribute``."""
+        number, chosen = output_of(self.answer, self.model, target, against, position)
+        if method in _BY_ATTENTION:
+            return _by_attention(self, number, chosen, method)
+        vectors = self.vectors
+        base = vectors.baseline(baseline)
+        if method == "leave_one_out":
+            with torch.no_grad():
+                whole = float(vectors.outputs(number, vectors.given))
+            return Attribution(method, _left_out(vectors, number, base, whole, rows), whole, chosen)
+        with frozen(self.model), torch.enable_grad():
+            if method == "gradient_times_input":
+                slopes, output = vectors.gradients(number, vectors.given)
+                pairs = zip(slopes, vectors.given, strict=True)
+                total = torch.as_tensor(sum((g * x).sum(-1)[0] for g, x in pairs))
+                return Attribution(method, total, float(output), chosen)
+            total = _integrated(vectors, number, base, steps, rows)
+        with torch.no_grad():
+            ends = [float(vectors.outputs(number, point)) for point in (vectors.given, base)]
+        return Attribution(method, total, ends[0], chosen, ends[1])
 
 
 def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
@@ -162,99 +214,6 @@ def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Map
         if isinstance(tensor, Tensor) and len(tensor) != 1:
             raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
     return inputs
-
-
-class InputVectors:
-    """The vectors that a model looks up for an input, and its outputs for others."""
-
-    def __init__(
-        self, model: nn.Module, inputs: Mapping[str, object], output: Output, name: str | None
-    ) -> None:
-        self._model, self._inputs, self._output = model, dict(inputs), output
-        self._name = name if name is not None else _explained(model, inputs)
-        explained = inputs.get(self._name)
-        if not isinstance(explained, Tensor) or explained.dim() not in (2, 3):
-            raise SettingError(
-                "name must be of an input of token ids (1, N) or of vectors (1, N, C); got "
-                f"{self._name!r} among {', '.join(inputs)}."
-            )
-        self._is_float = explained.is_floating_point()
-        self.given = [explained.detach()] if self._is_float else self._looked_up(explained)
-        if not self.given:
-            raise SettingError(
-                f"model must look {self._name} up in a table, such as an nn.Embedding; got "
-                f"{type(model).__name__}, none of whose modules does."
-            )
-
-    @torch.no_grad()
-    def _looked_up(self, ids: Tensor) -> list[Tensor]:
-        found: list[Tensor] = []
-
-        def note(vectors: Tensor) -> Tensor:
-            found.append(vectors.detach())
-            return vectors
-
-        self._run(ids.clone(), note)
-        return found
-
-    def baseline(self, token: int | None) -> list[Tensor]:
-        """Return the vectors of a token at every place, or zeros."""
-        if token is None:
-            return [torch.zeros_like(each) for each in self.given]
-        ids = self._inputs[self._name]
-        if self._is_float or not isinstance(ids, Tensor):
-            raise SettingError(f"baseline must be None for vectors; got {token}.")
-        return self._looked_up(torch.full_like(ids, token))
-
-    def outputs(self, vectors: Sequence[Float[Tensor, "R N C"]]) -> Float[Tensor, " R"]:
-        """Return the outputs for vectors in place of the input's."""
-        if self._is_float:
-            return self._run(vectors[0], None)
-        left = iter(vectors)
-        ids = self._inputs[self._name]
-        assert isinstance(ids, Tensor)
-        return self._run(ids.expand(len(vectors[0]), -1).clone(), lambda _: next(left))
-
-    def gradients(self, vectors: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Return gradients of the outputs at these vectors, and the outputs."""
-        leaves = [each.detach().requires_grad_() for each in vectors]
-        numbers = self.outputs([leaf.clone() for leaf in leaves])
-        if not numbers.requires_grad:
-            raise SettingError(
-                "model must have a gradient from its logits to its input; got none of "
-                f"{type(self._model).__name__}."
-            )
-        found = torch.autograd.grad(
-            numbers.sum(), leaves, allow_unused=True, materialize_grads=True
-        )
-        return found, numbers.detach()
-
-    def _run(self, tensor: Tensor, take: Callable[[Tensor], Tensor] | None) -> Tensor:
-        R = len(tensor)
-        given = {
-            each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
-            for each, value in self._inputs.items()
-        }
-        with ExitStack() as hooks:
-            if take is not None:
-                hooks.enter_context(lookups_taken(self._model, tensor, take))
-            return self._output(self._model(**{**given, self._name: tensor}))
-
-
-def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:
-    """Name of the main input: token ids, or vectors."""
-    main = getattr(model, "main_input_name", None)
-    for name in sorted(inputs, key=lambda name: name != main):
-        tensor = inputs[name]
-        if isinstance(tensor, Tensor) and (
-            (tensor.is_floating_point() and tensor.dim() == 3)
-            or (tensor.dim() == 2 and ids_of(model, {name: tensor}, tensor.shape[1]))
-        ):
-            return name
-    raise SettingError(
-        "inputs must hold token ids (1, N) or vectors (1, N, C) to explain; got "
-        f"{', '.join(inputs)}."
-    )
 
 
 def output_of(
@@ -292,18 +251,22 @@ def output_of(
 
 
 @torch.no_grad()
-def _left_out(vectors: InputVectors, base: list[Tensor], whole: float, rows: int) -> Tensor:
+def _left_out(
+    vectors: InputVectors, number: Output, base: list[Tensor], whole: float, rows: int
+) -> Tensor:
     places = torch.arange(vectors.given[0].shape[1])
     changed = []
     for some in torch.split(places, rows):
         points = [each.expand(len(some), -1, -1).clone() for each in vectors.given]
         for point, other in zip(points, base, strict=True):
             point[torch.arange(len(some)), some] = other[0, some]
-        changed.append(vectors.outputs(points))
+        changed.append(vectors.outputs(number, points))
     return whole - torch.cat(changed)
 
 
-def _integrated(vectors: InputVectors, base: list[Tensor], steps: int, rows: int) -> Tensor:
+def _integrated(
+    vectors: InputVectors, number: Output, base: list[Tensor], steps: int, rows: int
+) -> Tensor:
     """Integrated gradients at Gauss-Legendre points, summed over each place's vector."""
     points, weights = (
         torch.as_tensor(each, dtype=torch.float64)
@@ -317,7 +280,7 @@ def _integrated(vectors: InputVectors, base: list[Tensor], steps: int, rows: int
             other + at.to(given)[:, None, None] * (given - other)
             for given, other in zip(vectors.given, base, strict=True)
         ]
-        gradients, _ = vectors.gradients(path)
+        gradients, _ = vectors.gradients(number, path)
         for sums, gradient in zip(total, gradients, strict=True):
             sums.add_(torch.einsum("r,rnc->nc", weight.to(gradient), gradient))
     products = [
@@ -328,17 +291,19 @@ def _integrated(vectors: InputVectors, base: list[Tensor], steps: int, rows: int
 
 
 def _by_attention(
-    model: nn.Module,
-    inputs: Mapping[str, object],
+    text: ExplainedText,
     output: Output,
     chosen: tuple[int | None, int, int | None] | None,
     method: str,
 ) -> Attribution:
     """Attribution by weights, and by their gradients."""
+    seen, answer = text.seen, text.answer
     needs_gradients = method == "attention_gradient"
     with torch.set_grad_enabled(needs_gradients):
-        with watch(model, top=0, map=1, keep=True, gradients=needs_gradients) as seen:
-            number = output(model(**inputs))[0]
+        if needs_gradients:
+            with watch(text.model, top=0, map=1, keep=True, gradients=True) as seen:
+                answer = text.model(**text.inputs)
+        number = output(answer)[0]
         has_memory = any(each.kind == "cross" for each in seen)
         kinds = {each.kind for each in seen}
         place = None if chosen is None else chosen[0]
@@ -347,7 +312,7 @@ def _by_attention(
         if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
             raise SettingError(
                 "method must not be 'rollout' for a model that reads one text and writes another; "
-                f"got {type(model).__name__}."
+                f"got {type(text.model).__name__}."
             )
         length = seen.summary(-1, "cross" if has_memory else None).shape[-2]
         place += length * (place < 0)

@@ -295,7 +295,7 @@ def _replacement(
 def attention_of(seen: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
     """Return the attention of the output's position: the mean over layers and heads."""
     rows = [
-        seen.rows(each.layer, [position], each.kind, name=each.name)[0].mean(dim=0)[0]
+        seen.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)
         for each in seen
         if (each.kind == "cross") == has_memory
     ]

@@ -4,7 +4,7 @@ A table may be shared and be called by another name than the model has for it, a
 have no table; so nothing is looked up by name.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from regard.errors import SettingError
 from regard.interop.locations import Arguments, Options
+
+# (B,) numbers of what a model gives.
+Output = Callable[[object], Float[Tensor, " B"]]
 
 
 def gradient_times_input(
@@ -196,3 +199,100 @@ def _products(
         for gradient, leaf in zip(gradients, leaves, strict=False)
     ]
     return torch.stack(products).sum(dim=0)
+
+
+class InputVectors:
+    """The vectors that a model looks up for an input, and its outputs for others."""
+
+    def __init__(self, model: nn.Module, inputs: Mapping[str, object], name: str | None) -> None:
+        self._model, self._inputs = model, dict(inputs)
+        self._name = name if name is not None else _explained(model, inputs)
+        explained = inputs.get(self._name)
+        if not isinstance(explained, Tensor) or explained.dim() not in (2, 3):
+            raise SettingError(
+                "name must be of an input of token ids (1, N) or of vectors (1, N, C); got "
+                f"{self._name!r} among {', '.join(inputs)}."
+            )
+        self._is_float = explained.is_floating_point()
+        self.given = [explained.detach()] if self._is_float else self._looked_up(explained)
+        if not self.given:
+            raise SettingError(
+                f"model must look {self._name} up in a table, such as an nn.Embedding; got "
+                f"{type(model).__name__}, none of whose modules does."
+            )
+
+    @torch.no_grad()
+    def _looked_up(self, ids: Tensor) -> list[Tensor]:
+        found: list[Tensor] = []
+
+        def note(vectors: Tensor) -> Tensor:
+            found.append(vectors.detach())
+            return vectors
+
+        self._run(lambda _: ids, ids.clone(), note)
+        return found
+
+    def baseline(self, token: int | None) -> list[Tensor]:
+        """Return the vectors of a token at every place, or zeros."""
+        if token is None:
+            return [torch.zeros_like(each) for each in self.given]
+        ids = self._inputs[self._name]
+        if self._is_float or not isinstance(ids, Tensor):
+            raise SettingError(f"baseline must be None for vectors; got {token}.")
+        return self._looked_up(torch.full_like(ids, token))
+
+    def outputs(
+        self, number: Output, vectors: Sequence[Float[Tensor, "R N C"]]
+    ) -> Float[Tensor, " R"]:
+        """Return the outputs for vectors in place of the input's."""
+        if self._is_float:
+            return self._run(number, vectors[0], None)
+        left = iter(vectors)
+        ids = self._inputs[self._name]
+        assert isinstance(ids, Tensor)
+        return self._run(number, ids.expand(len(vectors[0]), -1).clone(), lambda _: next(left))
+
+    def gradients(
+        self, number: Output, vectors: Sequence[Tensor]
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Return gradients of the outputs at these vectors, and the outputs."""
+        leaves = [each.detach().requires_grad_() for each in vectors]
+        numbers = self.outputs(number, [leaf.clone() for leaf in leaves])
+        if not numbers.requires_grad:
+            raise SettingError(
+                "model must have a gradient from its logits to its input; got none of "
+                f"{type(self._model).__name__}."
+            )
+        found = torch.autograd.grad(
+            numbers.sum(), leaves, allow_unused=True, materialize_grads=True
+        )
+        return found, numbers.detach()
+
+    def _run(
+        self, number: Output, tensor: Tensor, take: Callable[[Tensor], Tensor] | None
+    ) -> Tensor:
+        R = len(tensor)
+        given = {
+            each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
+            for each, value in self._inputs.items()
+        }
+        with ExitStack() as hooks:
+            if take is not None:
+                hooks.enter_context(lookups_taken(self._model, tensor, take))
+            return number(self._model(**{**given, self._name: tensor}))
+
+
+def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:
+    """Name of the main input: token ids, or vectors."""
+    main = getattr(model, "main_input_name", None)
+    for name in sorted(inputs, key=lambda name: name != main):
+        tensor = inputs[name]
+        if isinstance(tensor, Tensor) and (
+            (tensor.is_floating_point() and tensor.dim() == 3)
+            or (tensor.dim() == 2 and ids_of(model, {name: tensor}, tensor.shape[1]))
+        ):
+            return name
+    raise SettingError(
+        "inputs must hold token ids (1, N) or vectors (1, N, C) to explain; got "
+        f"{', '.join(inputs)}."
+    )

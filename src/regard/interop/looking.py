@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
+from regard.interop.readings import reading_of_checkpoint
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
@@ -34,6 +35,8 @@ def look(
     text: str | Sequence[str],
     *,
     target: str | None = None,
+    against: str | None = None,
+    attribute: Sequence[str] | None = None,
     layers: _Numbers = None,
     heads: _Numbers = None,
     truncate: bool = False,
@@ -44,13 +47,22 @@ def look(
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
 
     One pass over each text, watched at any length. A model that reads one text and writes another
-    is looked at while it writes: its own output, as ``generate`` finds it, or a target.
+    is looked at while it writes: its own output, as ``generate`` finds it, or a target. Where a
+    model has a head, the page also says what each token contributed to the output (``attribute``),
+    what each layer would predict, and how unexpected each token was.
 
     Args:
         model: An encoder, a decoder or an encoder-decoder of transformers, for text.
         tokenizer: Its tokenizer.
         text: One text, or several, each an example of the page.
-        target: The output to explain, of one text; None explains the model's own.
+        target: What to explain; None explains the model's own output. Of a model that reads one
+            text and writes another the output of the one text, else a class, or a word whose first
+            token is next or in a mask's place.
+        against: What the target is held against: why it, and not this; another output of a model
+            that reads and writes, from where the two first differ.
+        attribute: Methods of ``regard.attribute``; none if empty. None takes gradient × input and
+            rollout of up to 1,024 tokens, and integrated gradients and leave-one-out where they
+            take at most 2·10¹¹ multiplications.
         layers: Which layers are shown, counted from 0; None is all.
         heads: Which heads; None is all.
         truncate: Whether a text longer than the model's positions is cut there.
@@ -85,22 +97,29 @@ def look(
     if not texts:
         raise DataError("text must hold something to look at; got no text.")
     is_writer = bool(getattr(model.config, "is_encoder_decoder", False))
-    if target is not None and (len(texts) > 1 or not is_writer):
-        raise DataError(
-            f"target must be of one text, and of a model that reads one and writes another; got "
-            f"{len(texts)} for {type(model).__name__}."
-        )
+    if is_writer and len(texts) > 1 and (target, against) != (None, None):
+        raise DataError(f"target must be of one text; got {len(texts)} texts.")
     with _at_rest(model):
         examples, answers = [], list[RowSource | None]()
         for one in texts:
             ids, source = read(model, tokenizer, one, truncate=truncate)
-            inputs, output = {"input_ids": ids}, None
+            inputs, output, written_ids = {"input_ids": ids}, None, None
             if is_writer:
                 outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
                 inputs["decoder_input_ids"] = outputs[:, :-1]
+                written_ids = outputs[0, 1:].tolist()
+            inputs = {name: each.to(model.device) for name, each in inputs.items()}
             is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
             seen = _pass(model, inputs, layers, heads, keep=live or not is_long)
             example = example_of(seen, source, output=output, started=is_writer or None)
+            reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
+            example = reading.explain(
+                model,
+                example,
+                target=None if is_writer else target,
+                against=against,
+                methods=attribute,
+            )
             examples.append(example)
             answers.append(watched_rows(seen, example) if live and is_long else None)
 
@@ -133,7 +152,7 @@ def _pass(
     """Watch one pass, without the head after the last layer."""
     body = getattr(model, "base_model", model)
     with watch(body, layers, heads, keep=keep) as seen:
-        body(**{name: ids.to(model.device) for name, ids in inputs.items()})
+        body(**inputs)
     return seen
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.attribute import Output, named_inputs, output_of
+from regard.interop.attribute import named_inputs, output_of
 from regard.interop.edit import (
     AttentionChange,
     EditedCall,
@@ -22,6 +22,7 @@ from regard.interop.edit import (
     edit,
     numbers_of,
 )
+from regard.interop.input_vectors import Output
 
 if TYPE_CHECKING:
     from regard.viewer import NotebookPage
@@ -32,7 +33,7 @@ _OF_ATTENTION = ("heads", "queries", "keys", "values")
 _OF_MODULES = ("residual", "mlp")
 PARTS = (*_OF_ATTENTION, *_OF_MODULES)
 # The block that an attention is in, and what its feed-forward part may be called in it.
-_BLOCK = re.compile(r"^(?:.*?\.)?\d+(?=\.|$)")
+BLOCK = re.compile(r"^(?:.*?\.)?\d+(?=\.|$)")
 _FEED_FORWARD = (
     re.compile(r"(^|\.)(mlp|ffn|feed_?forward|feed|DenseReluDense)$", re.IGNORECASE),
     re.compile(r"^output\.dense$"),
@@ -402,7 +403,7 @@ def _modules_of(
     assert model is not None
     found: dict[Site, nn.Module] = {}
     for (kind, layer), name in names.items():
-        block = _BLOCK.match(name)
+        block = BLOCK.match(name)
         if kind == "cross" or block is None:
             continue
         module: nn.Module | None = model.get_submodule(block.group())

@@ -182,7 +182,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
 
 
 @compiled
-def step(first, stop, token, before, rows, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
+def step(first, stop, token, before, places, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
     """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
     L, _, h, _ = weights.hidden.shape
@@ -191,7 +191,7 @@ def step(first, stop, token, before, rows, weights, memory, options, after, answ
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
     carried, outputs = after[first:stop], answers[first:stop]
-    own = rows[first:stop]
+    own = places[first:stop]
     _begin(token[first:stop], before, own, weights, options, carried, embedded, states)
     if options.attends_before:
         _attend(first, states[L - 1], weights, memory, context)

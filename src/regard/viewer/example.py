@@ -10,6 +10,7 @@ from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, Kind, LayerSummary, Side
+from regard.viewer.lens import Lens
 from regard.viewer.search import SearchTree
 
 if TYPE_CHECKING:
@@ -134,19 +135,31 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Importance:
-    """How much each token mattered by another measure than attention.
+    """How much each token mattered, by one measure.
 
     Attributes:
         method: Its name, such as "leave one out" or "gradient × input".
         values: One per token of the source; of the output where there is no source.
         output: The output token it was measured for, or None for all of the output.
         correlation: Rank correlation with the attention beside it, or None.
+        target: The explained token or class, where it is none of the output's.
+        against: The token or class that it is held against; empty for none.
+        position: The token in whose place, or after which, the target is predicted.
+        start: The value of the start sign, which is no token.
+        total: What the values sum to, with the start's, if the method is complete.
+        change: What they ought to sum to: the change of the explained number from the baseline.
     """
 
     method: str
     values: tuple[float, ...]
     output: int | None = None
     correlation: float | None = None
+    target: str = ""
+    against: str = ""
+    position: int | None = None
+    start: float | None = None
+    total: float | None = None
+    change: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,7 +219,10 @@ class Example:
         gold: Links people set, or None.
         search: How the output was found, step by step, or None.
         changes: What edits of the attention did to the output.
-        importances: How much each token mattered by other measures.
+        importances: How much each token mattered, by several measures.
+        surprise: −log p of each output token, in nats; None where the model predicted none, as of
+            the first. Empty where it is not known.
+        lens: What each layer would predict, or None.
         answer: What was said of the text, where nothing was written.
         image: The picture whose parts the source tokens are, or None.
 
@@ -231,6 +247,8 @@ class Example:
     search: SearchTree | None = None
     changes: tuple[Change, ...] = ()
     importances: tuple[Importance, ...] = ()
+    surprise: tuple[float | None, ...] = ()
+    lens: Lens | None = None
     answer: Prediction | None = None
     image: Image | None = None
 
@@ -254,6 +272,7 @@ class Example:
         _check_names(self.head_names, self.maps, self.summaries)
         for importance in self.importances:
             _check_importance(importance, sizes)
+        _check_predictions(self, sizes)
         if self.image is not None:
             self.image.check(sizes["source"])
         if self.answer is not None:
@@ -368,9 +387,24 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
             f"importances must have a value for each of {wanted} tokens; got "
             f"{len(importance.values)} of {importance.method!r}."
         )
-    for value in (*importance.values, importance.correlation):
+    more = (importance.correlation, importance.start, importance.total, importance.change)
+    for value in (*importance.values, *more):
         if value is not None and not math.isfinite(value):
             raise DataError(f"importances must be finite; got {value} of {importance.method!r}.")
+
+
+def _check_predictions(example: Example, sizes: Mapping[str, int]) -> None:
+    """Check what the model predicted token by token."""
+    surprise, wanted = example.surprise, sizes["output"]
+    if surprise and len(surprise) != wanted:
+        raise DataError(
+            f"surprise must have a value for each of {wanted} output tokens; got {len(surprise)}."
+        )
+    for value in surprise:
+        if value is not None and not math.isfinite(value):
+            raise DataError(f"surprise must be finite; got {value}.")
+    if example.lens is not None:
+        example.lens.check(wanted or sizes["source"])
 
 
 def _check_answer(answer: Prediction, sizes: Mapping[str, int]) -> None:

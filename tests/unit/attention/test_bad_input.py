@@ -26,7 +26,7 @@ def elsewhere(*shape, dtype=torch.float32):
 
 
 # What the net of shape checks would stop here is made in the test, where it is off.
-def whole(*shape):
+def long_ones(*shape):
     return torch.ones(shape, dtype=torch.long)
 
 
@@ -48,7 +48,7 @@ SHAPES = [
     ({"mask": rg.lengths([1, M + 1])}, "lengths must be at most M = 37; got 38"),
     ({"mask": rg.prefix([-1, 2])}, "prefix must be at least 0; got -1"),
     (
-        {"mask": rg.documents(whole(N + 1), whole(M))},
+        {"mask": rg.documents(long_ones(N + 1), long_ones(M))},
         r"documents must have shape \(N,\) = \(31,\) or \(B, N\) = \(2, 31\); got \(32,\)",
     ),
     (
@@ -68,13 +68,13 @@ SHAPES = [
 ]
 DTYPES = [
     ({"mask": torch.zeros(N, M)}, "mask must be boolean, .* got torch.float32. .* pass bias="),
-    ({"mask": whole(N, M)}, "mask must be boolean, .* got torch.int64"),
+    ({"mask": long_ones(N, M)}, "mask must be boolean, .* got torch.int64"),
     (
         {"mask": rg.where(lambda b, h, i, j: i - j)},
         "where must give a boolean tensor; got torch.int64",
     ),
     ({"bias": BOOLS}, "bias must be of floating point; got torch.bool. .* pass mask="),
-    ({"bias": whole(N, M)}, "bias must be of floating point; got torch.int64"),
+    ({"bias": long_ones(N, M)}, "bias must be of floating point; got torch.int64"),
     ({"key": torch.randn(B, H, M, D).half()}, "must have one dtype; got .*float32, .*float16 and"),
     *(
         (
@@ -84,15 +84,15 @@ DTYPES = [
         for dtype in (torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn)
     ),
     (
-        lambda: {"score": rg.Additive(whole(D))},
+        lambda: {"score": rg.Additive(long_ones(D))},
         "score must be made with floating point; got torch.int64",
     ),
     (
-        lambda: {"bias": rg.alibi(whole(H))},
+        lambda: {"bias": rg.alibi(long_ones(H))},
         "bias must be made with floating point; got torch.int64",
     ),
     (
-        lambda: {"weighting": rg.Softmax(sink=whole(H))},
+        lambda: {"weighting": rg.Softmax(sink=long_ones(H))},
         "sink must be made with floating point; got .*int64",
     ),
 ]
@@ -105,7 +105,7 @@ DEVICES = [
             ("mask", {"mask": elsewhere(N, M, dtype=torch.bool)}),
             ("mask", {"mask": rg.causal() & elsewhere(N, M, dtype=torch.bool)}),
             ("lengths", {"mask": rg.lengths(elsewhere(B, dtype=torch.long))}),
-            ("documents", {"mask": rg.documents(elsewhere(N, dtype=torch.long), whole(M))}),
+            ("documents", {"mask": rg.documents(elsewhere(N, dtype=torch.long), long_ones(M))}),
             ("bias", {"bias": elsewhere(N, M)}),
             ("bias", {"bias": rg.alibi(elsewhere(H))}),
             ("bias", {"bias": rg.relative(elsewhere(8, H))}),

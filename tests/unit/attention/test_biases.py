@@ -3,13 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import (
-    alibi,
-    attend,
-    relative,
-    shaw,
-    weights,
-)
+from regard.attention import alibi, attend, relative, shaw, weights
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 

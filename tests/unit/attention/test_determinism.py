@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.unit.attention.test_memory import CALLS, drawn
+from tests.unit.attention.test_memory import CALLS, random_inputs
 
 import regard as rg
 
@@ -14,7 +14,7 @@ def test_twice_the_same_by_two_threads(name):
         torch.set_num_threads(2)
         for _ in range(2):
             torch.manual_seed(7)
-            backend, inputs, options = drawn(name, requires_grad=True)
+            backend, inputs, options = random_inputs(name, requires_grad=True)
             out = rg.attend(*inputs, backend=backend, **options)
             grads = torch.autograd.grad(out, inputs, torch.randn_like(out))
             answers.append([out, *grads, torch.empty(1013)])  # the next is elsewhere in memory

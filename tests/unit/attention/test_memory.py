@@ -62,7 +62,7 @@ CALLS = {
 }
 
 
-def drawn(name, requires_grad):
+def random_inputs(name, requires_grad):
     """The backend of a call, its inputs and its options."""
     backend, options = CALLS[name]
     options = {**SIZES, **options}
@@ -79,7 +79,7 @@ def size_of(tensors):
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("name", CALLS)
 def test_memory_stays_within_the_formula_and_far_from_a_matrix(name, requires_grad):
-    backend, inputs, options = drawn(name, requires_grad)
+    backend, inputs, options = random_inputs(name, requires_grad)
     if backend == "short" and not requires_grad:
         pytest.skip("only where a gradient is wanted")
     plan = rg.explain(*inputs, backend=backend, **options)

@@ -4,6 +4,7 @@ import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -40,12 +41,8 @@ class Weighted(Score):
 
 @pytest.fixture(autouse=True)
 def _tables_stay_as_they_are() -> Iterator[None]:
-    tables: list[dict] = [SCORES, RULES, BACKENDS]
-    before = [dict(table) for table in tables]
-    yield
-    for table, entries in zip(tables, before, strict=True):
-        table.clear()
-        table.update(entries)
+    with patch.dict(SCORES), patch.dict(RULES), patch.dict(BACKENDS):
+        yield
 
 
 def example(name: str) -> dict:
@@ -53,13 +50,13 @@ def example(name: str) -> dict:
     return runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="example")
 
 
-def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
+def random_tensors(*shapes: tuple[int, ...]) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def test_a_score_works_wherever_ours_do():
-    query, key, value = drawn((2, 3, 5, 11), (2, 3, 7, 11), (2, 3, 7, 13))
+    query, key, value = random_tensors((2, 3, 5, 11), (2, 3, 7, 11), (2, 3, 7, 13))
     score = example("score")["Chebyshev"]()
     matrix = torch.softmax(score.tile(query, key), dim=-1)
     torch.testing.assert_close(rg.attend(query, key, value, score=score), matrix @ value)
@@ -116,7 +113,7 @@ def test_a_mask_works_wherever_ours_do_and_is_named_in_text():
     with pytest.raises(SettingError, match="mask must be made of"):
         rg.parse_mask("every(2)")
     every = example("mask")["Every"]
-    query, key, value = drawn((2, 3, 6, 11), (2, 3, 6, 11), (2, 3, 6, 13))
+    query, key, value = random_tensors((2, 3, 6, 11), (2, 3, 6, 11), (2, 3, 6, 13))
     mask = every(2) & rg.causal()
     visible = torch.tril(torch.ones(6, 6, dtype=torch.bool)) & (torch.arange(6) % 2 == 0)
     want = rg.attend(query, key, value, mask=visible)
@@ -137,7 +134,7 @@ def test_a_mask_works_wherever_ours_do_and_is_named_in_text():
 
 def test_a_backend_is_planned_pinned_and_watched():
     query, key, value = (
-        t.requires_grad_() for t in drawn((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8))
+        t.requires_grad_() for t in random_tensors((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8))
     )
     want = rg.attend(query, key, value)
     example("backend")

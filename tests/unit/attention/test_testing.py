@@ -25,11 +25,7 @@ GOOD_MASKS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "score",
-    GOOD_SCORES,
-    ids=lambda score: type(score).__name__,
-)
+@pytest.mark.parametrize("score", GOOD_SCORES, ids=lambda score: type(score).__name__)
 def test_built_in_scores_pass(score):
     check(score)
 

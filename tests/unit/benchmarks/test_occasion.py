@@ -65,10 +65,7 @@ def clone(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("text", "has_changed"),
-    [
-        ('"""Measures."""\nx = 2\n', True),
-        ('"""Measures something."""\n\nx = 1  # one\n', False),
-    ],
+    [('"""Measures."""\nx = 2\n', True), ('"""Measures something."""\n\nx = 1  # one\n', False)],
 )
 def test_code_that_python_reads_otherwise_has_changed(clone, text, has_changed):
     root, write, commit = clone

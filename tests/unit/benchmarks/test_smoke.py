@@ -60,9 +60,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "training_speed": ("--work", "WORK", *ONE, *ALONE),
 }
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
-ELSEWHERE = {
-    "peers.nanogpt": "reads a checkpoint of nanoGPT",
-}
+ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
 UNRECORDED = {"language_modelling", "tables"}
 
@@ -79,7 +77,7 @@ def test_every_script_has_a_run() -> None:
 def beginnings(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpora in small, made once."""
     folder = tmp_path_factory.getbasetemp() / "corpora"
-    return folder if folder.exists() else cut(corpora, folder)
+    return folder if folder.exists() else copy_shortened(corpora, folder)
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +98,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.data
 @pytest.mark.parametrize("script", sorted(SMOKE))
 def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
-    before = _kept()
+    before = _record_times()
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
         record = json.loads((folder / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
         assert record["script"] == f"python -m benchmarks.{script}"
-    assert _kept() == before, "a tiny run must leave records, figures and README alone"
+    assert _record_times() == before, "a tiny run must leave records, figures and README alone"
 
 
 @cache
@@ -133,14 +131,14 @@ def _run(script: str, corpora: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def _kept() -> dict[str, float]:
+def _record_times() -> dict[str, float]:
     """When what the repository keeps of measurements was last written."""
     pages = [*ROOT.glob("README*"), ROOT / "docs" / "measured.md"]
     files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*"), *pages]
     return {str(path): path.stat().st_mtime for path in files}
 
 
-def cut(corpora: Path, to: Path) -> Path:
+def copy_shortened(corpora: Path, to: Path) -> Path:
     """The corpora that scripts name, of each file its first lines, or its first articles."""
     scripts = "".join(path.read_text("utf-8") for path in BENCHMARKS.rglob("*.py"))
     for name in (each.name for each in corpora.iterdir() if each.name in scripts):

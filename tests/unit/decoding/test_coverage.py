@@ -8,18 +8,13 @@ import torch
 from regard.attention import observe, weights
 from regard.decoding import CoveragePenalty, beam
 from regard.errors import SettingError
-from regard.models import (
-    RnnSeq2Seq,
-    RnnSeq2SeqConfig,
-    Transformer,
-    TransformerConfig,
-)
+from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
 
 VOCAB, BOS, EOS = 13, 2, 3
 LENGTHS = torch.tensor([5, 2, 7])
 
 
-def made(kind, **changed):
+def make_model(kind, **changed):
     torch.manual_seed(3)
     if kind == "rnn":
         sizes = {"embed_dim": 5, "hidden_dim": 7, "attention_dim": 11} | changed
@@ -73,7 +68,7 @@ def coverage_by_hand(model, source, answer, layers):
 @pytest.mark.parametrize("kind", ["rnn", "transformer"])
 @pytest.mark.parametrize("layers", [None, [0]])
 def test_the_score_is_that_of_the_paper(kind, layers, source):
-    model, weight = made(kind), 0.7
+    model, weight = make_model(kind), 0.7
     outputs = search(model, source, weight, layers=layers, length_penalty=0.5)
     for row, length, answers in zip(source, LENGTHS.tolist(), outputs, strict=True):
         order = [(not hypothesis.is_finished, -hypothesis.score) for hypothesis in answers]
@@ -86,7 +81,7 @@ def test_the_score_is_that_of_the_paper(kind, layers, source):
 
 
 def test_without_weight_it_is_the_plain_beam(source):
-    model = made("rnn")
+    model = make_model("rnn")
     with torch.no_grad():
         state = model.start(source, LENGTHS)
     common = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6, "beam_size": 5}
@@ -94,7 +89,7 @@ def test_without_weight_it_is_the_plain_beam(source):
 
 
 def test_other_observers_see_the_same_calls(source):
-    model, calls = made("transformer"), []
+    model, calls = make_model("transformer"), []
     with observe(calls.append):
         search(model, source, 0.2)
     assert {each.kind for each in calls} >= {"cross", "decoder"}
@@ -106,8 +101,8 @@ def test_what_cannot_be_had_is_refused(source):
     with pytest.raises(
         SettingError, match=r"model must attend to its source .* does not in layers"
     ):
-        search(made("transformer"), source, 0.2, layers=[2])
-    model = made("rnn", attention="none")
+        search(make_model("transformer"), source, 0.2, layers=[2])
+    model = make_model("rnn", attention="none")
     with pytest.raises(
         SettingError, match=r"model must attend to its source .*; this one does not\."
     ):

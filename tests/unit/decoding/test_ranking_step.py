@@ -15,7 +15,7 @@ PENALTIES = [0.0, 0.6, Average()]
 
 
 class Ranked:
-    """The model of ``conftest`` as a step that can be asked for the likeliest tokens alone.
+    """The model of ``conftest`` as a step that can return the likeliest tokens alone.
 
     Attributes:
         asked: What it was asked for: None for all numbers, else how many.
@@ -70,23 +70,16 @@ def test_a_function_is_no_ranking_step():
     assert not isinstance(step, RankingStep)
 
 
+@pytest.mark.parametrize("search", [greedy, beam])
 @pytest.mark.parametrize("seed", range(60))
-def test_greedy_finds_the_same(seed):
+def test_a_search_finds_the_same(search, seed):
     draw = random.Random(seed)
     tables = tables_of(draw)
-    settings, ranked = settings_of(draw, len(tables)), Ranked()
-    assert greedy(ranked, start(tables), **settings) == greedy(step, start(tables), **settings)
-    assert set(ranked.asked) == {1}
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_beam_finds_the_same(seed):
-    draw = random.Random(seed)
-    tables = tables_of(draw)
-    settings, ranked = settings_of(draw, len(tables)), Ranked()
-    width = draw.randint(1, 7)
-    settings |= {"beam_size": width, "n_best": draw.randint(1, width)}
-    assert beam(ranked, start(tables), **settings) == beam(step, start(tables), **settings)
+    settings, ranked, width = settings_of(draw, len(tables)), Ranked(), 0
+    if search is beam:
+        width = draw.randint(1, 7)
+        settings |= {"beam_size": width, "n_best": draw.randint(1, width)}
+    assert search(ranked, start(tables), **settings) == search(step, start(tables), **settings)
     assert set(ranked.asked) == {width + 1}
 
 

@@ -13,7 +13,7 @@ NAMES = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
 
 @pytest.fixture
 def processor(monkeypatch):
-    """Says what the processor can, and that nobody has been told yet."""
+    """Sets what the processor supports, and clears the cached answer."""
     precision._warn.cache_clear()
 
     def able(*abilities):

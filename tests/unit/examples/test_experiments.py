@@ -5,14 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from examples.experiments import (
-    architectures,
-    bandwidths,
-    gradients,
-    norms,
-    positions,
-    scores,
-)
+from examples.experiments import architectures, bandwidths, gradients, norms, positions, scores
 
 from regard.models.kernel_regression import SineExample
 

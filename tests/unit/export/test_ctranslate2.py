@@ -8,12 +8,7 @@ from torch import nn
 from regard.decoding import greedy
 from regard.errors import SettingError
 from regard.export import export_run
-from regard.export.ctranslate2 import (
-    language_model_spec,
-    translator_spec,
-    unheld,
-    vocabularies,
-)
+from regard.export.ctranslate2 import language_model_spec, translator_spec, unheld, vocabularies
 from regard.inference import Predictor
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID

@@ -208,7 +208,7 @@ def nothing_yet(graph, batch):
 
 
 def check_steps(step, inputs_of, state, model, past, token):
-    """Four steps by a graph beside the model's own; ``given`` puts a token for it."""
+    """Four steps by a graph against the model's own; ``given`` puts a token for it."""
     for _ in range(4):
         ours, state = model.step(token[:, -1], state)
         outputs = step(inputs_of(token) | past)

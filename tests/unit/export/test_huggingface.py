@@ -1,11 +1,7 @@
 """Runs as folders of transformers: their cards, and what is refused."""
 
 import pytest
-from tests.unit.export.random_runs import (
-    ENCODER,
-    translator,
-    write_run,
-)
+from tests.unit.export.random_runs import ENCODER, translator, write_run
 
 from regard.errors import SettingError
 from regard.export import export_run

@@ -12,11 +12,7 @@ from regard.tasks.labels.classification import LabelledText
 from regard.text import Pair
 from regard.text.reading.tagged import TaggedWords
 
-TEXTS = [
-    "Anna sat in the garden .",
-    "Bert sat",
-    "Cleo sat by the river for 3 hours , alone .",
-]
+TEXTS = ["Anna sat in the garden .", "Bert sat", "Cleo sat by the river for 3 hours , alone ."]
 
 
 def predictor(name, **model):
@@ -53,7 +49,7 @@ WRITERS = {
 }
 
 
-def asked(model, texts):
+def requests_of(model, texts):
     return [model.task.request(text, "x:1") for text in texts]
 
 
@@ -61,17 +57,17 @@ def asked(model, texts):
 def test_a_text_has_the_same_vector_alone_and_among_others(name):
     model = predictor("translation", **WRITERS[name]) if name in WRITERS else predictor(name)
     embedder = Embedder(model)
-    batched = embedder.embed(asked(model, TEXTS))
+    batched = embedder.embed(requests_of(model, TEXTS))
     for text, one in zip(TEXTS, batched, strict=True):
-        (single,) = embedder.embed(asked(model, [text]))
+        (single,) = embedder.embed(requests_of(model, [text]))
         assert single.vector == pytest.approx(one.vector, rel=1e-4, abs=1e-5)
     assert len({each.vector for each in batched}) == 3
 
 
 def test_it_is_the_mean_of_the_states():
     model = predictor("classification")
-    (embedding,) = Embedder(model).embed(asked(model, TEXTS[:1]))
-    (encoded,) = model.task.encode(asked(model, TEXTS[:1]))
+    (embedding,) = Embedder(model).embed(requests_of(model, TEXTS[:1]))
+    (encoded,) = model.task.encode(requests_of(model, TEXTS[:1]))
     with torch.no_grad():
         batch = model.task.collate([encoded])
         states = model.model.eval().reader(batch["ids"], batch["lengths"])

@@ -138,7 +138,7 @@ def test_a_table_without_its_column_is_refused_before_any_group(tmp_path: Path) 
 
 
 def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many examples the predictor is asked each time."""
+    """The number of examples in each call of the predictor."""
     counts: list[int] = []
     plain = predictor.answers
 

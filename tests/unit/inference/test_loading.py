@@ -34,7 +34,7 @@ def loaded(tmp_path_factory):
     return loaded
 
 
-def asked(name):
+def input_text(name):
     line = TINY[name].line(3)
     if name == "tagging":
         return " ".join(row.split("\t")[0] for row in line.splitlines())
@@ -43,7 +43,7 @@ def asked(name):
 
 @pytest.mark.parametrize("name", JOBS)
 def test_each_job_answers(name, loaded):
-    one, other = loaded[name].predict([asked(name), asked(name)])
+    one, other = loaded[name].predict([input_text(name), input_text(name)])
     assert one.to_dict() == other.to_dict()
     assert isinstance(one.text(), str)
     json.dumps(one.to_dict())
@@ -51,7 +51,7 @@ def test_each_job_answers(name, loaded):
 
 @pytest.mark.parametrize("name", ["classification", "tagging", "translation"])
 def test_each_is_looked_into(name, loaded):
-    page = loaded[name].look(asked(name))
+    page = loaded[name].look(input_text(name))
     assert len(page.document.examples) == 1
     assert "<html" in page.page()
 
@@ -105,7 +105,7 @@ def test_it_says_what_it_is(loaded):
 
 def test_its_attention_is_watched(loaded):
     with regard.watch(loaded["translation"]) as calls:
-        loaded["translation"].predict(asked("translation"))
+        loaded["translation"].predict(input_text("translation"))
     assert len(calls)
     with pytest.raises(SettingError, match="model must be a torch module or a loaded run; got 'x'"):
         regard.watch("x").__enter__()

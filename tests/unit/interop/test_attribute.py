@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.unit.interop.test_torch_functions import Own
-from tests.unit.interop.test_watch import ours, pair
+from tests.unit.interop.test_watch import make_model, pair
 from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
 from torch import nn
 from torch.testing import assert_close
@@ -176,10 +176,12 @@ def test_models_of_transformers_and_ours_are_explained(method):
     assert rg.attribute(bert, {"input_ids": ids}, method=method, position=1).values.abs().sum() > 0
     if method != "rollout":
         inputs = {name: each[:1] for name, each in pair().items()}
-        assert rg.attribute(ours(), inputs, method=method, target=3).values.abs().sum() > 0
+        assert rg.attribute(make_model(), inputs, method=method, target=3).values.abs().sum() > 0
     else:
         with pytest.raises(SettingError, match="must not be 'rollout' for a model that reads"):
-            rg.attribute(ours(), {name: each[:1] for name, each in pair().items()}, method=method)
+            rg.attribute(
+                make_model(), {name: each[:1] for name, each in pair().items()}, method=method
+            )
 
 
 def test_what_cannot_be_explained_says_why(model):

@@ -22,7 +22,7 @@ def gpt2():
     return tiny("GPT2LMHeadModel", "GPT2Config", vocab_size=V, **sizes, initializer_range=0.5)
 
 
-def given(padded=2):
+def padded_inputs(padded=2):
     mask = torch.ones(1, N, dtype=torch.long)
     mask[:, N - padded :] = 0
     return {"input_ids": torch.randint(3, V, (1, N)), "attention_mask": mask}
@@ -36,7 +36,7 @@ def log_prob(logits, explained):
 
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForSequenceClassification"])
 def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
-    model, inputs = bert(name), given()
+    model, inputs = bert(name), padded_inputs()
     explained = rg.faithfulness(model, inputs, rows=2)
     assert explained.places.tolist() == list(range(N - 2))
     with torch.no_grad():
@@ -49,7 +49,7 @@ def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
 
 
 def test_a_replaced_token_is_another_at_its_position():
-    model, inputs = gpt2(), given(0)
+    model, inputs = gpt2(), padded_inputs(0)
     explained = rg.faithfulness(model, inputs, (5, 4), replacement=3)
     assert explained.output == (5, 4)
     for position in range(N):
@@ -62,7 +62,7 @@ def test_a_replaced_token_is_another_at_its_position():
 
 
 def test_attention_and_rollout_are_those_of_the_watched_model():
-    model, inputs = gpt2(), given(0)
+    model, inputs = gpt2(), padded_inputs(0)
     explained = rg.faithfulness(model, inputs, (4, None))
     with torch.no_grad(), rg.watch(model, keep=True) as watched:
         model(**inputs)
@@ -102,7 +102,7 @@ def test_rank_correlation_is_spearmans_also_with_ties(few):
 
 
 def test_what_cannot_be_explained_is_an_error():
-    model, inputs = bert(), given()
+    model, inputs = bert(), padded_inputs()
     with pytest.raises(ShapeError, match="inputs must be of one text; got input_ids of 2"):
         rg.faithfulness(model, {"input_ids": torch.zeros(2, N, dtype=torch.long)})
     with pytest.raises(SettingError, match=f"output must be at a place below {N}; got 9"):

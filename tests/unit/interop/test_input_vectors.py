@@ -50,7 +50,7 @@ WAVES = {
 }
 
 
-def made(name, config, **options):
+def noisy_model(name, config, **options):
     model = tiny(name, config, **options)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -107,17 +107,17 @@ def by_differences(model, inputs, module_name, explained, length):
     """How fast the log-probability grows where the vector of each place does."""
     module, step = model.get_submodule(module_name.removeprefix(">")), [0, 0.0]
 
-    def grown(vectors):
+    def scaled(vectors):
         vectors = vectors.clone()
         vectors[:, step[0]] *= 1 + step[1]
         return vectors
 
     if module_name.startswith(">"):
         handle = module.register_forward_pre_hook(
-            lambda _, args, options: ((grown(args[0]), *args[1:]), options), with_kwargs=True
+            lambda _, args, options: ((scaled(args[0]), *args[1:]), options), with_kwargs=True
         )
     else:
-        handle = module.register_forward_hook(lambda _, args, output: grown(output))
+        handle = module.register_forward_hook(lambda _, args, output: scaled(output))
 
     def log_prob(position, size):
         step[:] = position, size
@@ -137,7 +137,7 @@ def by_differences(model, inputs, module_name, explained, length):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_gradient_is_along_the_vectors_that_the_model_makes_of_its_input(name):
     kind, config, options, give, where, length = FAMILIES[name]
-    model, inputs = made(kind, config, **options), give()
+    model, inputs = noisy_model(kind, config, **options), give()
     learned = [parameter.requires_grad for parameter in model.parameters()]
     explained = rg.faithfulness(model, inputs)
     assert [parameter.requires_grad for parameter in model.parameters()] == learned
@@ -148,7 +148,7 @@ def test_the_gradient_is_along_the_vectors_that_the_model_makes_of_its_input(nam
 
 
 def test_a_decoder_that_is_given_the_same_ids_is_not_taken_for_the_input():
-    model, same = made("BartForConditionalGeneration", "BartConfig", **TWO_SIDED), ids()
+    model, same = noisy_model("BartForConditionalGeneration", "BartConfig", **TWO_SIDED), ids()
     inputs = {"input_ids": same, "decoder_input_ids": same}
     explained = rg.faithfulness(model, inputs, (2, None))
     expected = by_differences(model, inputs, "model.encoder.embed_tokens", explained, N)
@@ -164,9 +164,9 @@ class Reader(nn.Module):
         self.layer = rg.use(nn.TransformerEncoderLayer(C, H, 11, batch_first=True, dropout=0.0))
         self.out = nn.Linear(C, 5)
 
-    def forward(self, given):
-        logits = self.out(self.layer(self.read(given))[:, 0])
-        return Answer(logits if self.past is None else logits + self.past(given))
+    def forward(self, inputs):
+        logits = self.out(self.layer(self.read(inputs))[:, 0])
+        return Answer(logits if self.past is None else logits + self.past(inputs))
 
 
 class Answer:
@@ -180,12 +180,12 @@ class TwoTables(nn.Module):
         self.one, self.other = nn.Embedding(V, C), nn.Embedding(V, 5)
         self.wider = nn.Linear(5, C)
 
-    def forward(self, given):
-        return self.one(given) + self.wider(self.other(given))
+    def forward(self, inputs):
+        return self.one(inputs) + self.wider(self.other(inputs))
 
 
 def test_every_table_that_is_looked_up_with_the_ids_counts():
-    model, inputs = Reader(TwoTables()).eval().double(), {"given": ids()}
+    model, inputs = Reader(TwoTables()).eval().double(), {"inputs": ids()}
     explained = rg.faithfulness(model, inputs)
     expected = sum(
         by_differences(model, inputs, f"read.{name}", explained, N) for name in ("one", "other")
@@ -194,7 +194,7 @@ def test_every_table_that_is_looked_up_with_the_ids_counts():
 
 
 def test_vectors_that_are_given_are_the_input_themselves():
-    model = made("BertForSequenceClassification", "BertConfig", vocab_size=V, **SIZES)
+    model = noisy_model("BertForSequenceClassification", "BertConfig", vocab_size=V, **SIZES)
     token_ids = ids()
     embedded = model.get_input_embeddings()(token_ids).detach()
     with torch.no_grad():
@@ -204,7 +204,7 @@ def test_vectors_that_are_given_are_the_input_themselves():
 
 
 def test_ids_are_the_models_main_input_whatever_stands_first():
-    model = made("BertForMaskedLM", "BertConfig", vocab_size=V, **SIZES)
+    model = noisy_model("BertForMaskedLM", "BertConfig", vocab_size=V, **SIZES)
     token_ids, mask = ids(), torch.ones(1, N, dtype=torch.long)
     ids_first = rg.faithfulness(
         model, {"input_ids": token_ids, "attention_mask": mask}, replacement=3
@@ -220,13 +220,13 @@ class Patches(nn.Conv2d):
     def __init__(self):
         super().__init__(3, C, 3, stride=3)
 
-    def forward(self, given):
-        return super().forward(given).flatten(2).transpose(1, 2)
+    def forward(self, inputs):
+        return super().forward(inputs).flatten(2).transpose(1, 2)
 
 
 def test_input_that_reaches_the_answer_past_its_vectors_is_an_error():
     past = nn.Sequential(nn.Flatten(), nn.Linear(243, 5))
-    inputs = {"given": torch.randn(1, 3, 9, 9)}
+    inputs = {"inputs": torch.randn(1, 3, 9, 9)}
     rg.faithfulness(Reader(Patches()).eval(), inputs)
     with pytest.raises(SettingError, match=r"one vector of each place; got Reader, which its inp"):
         rg.faithfulness(Reader(Patches(), past).eval(), inputs)
@@ -238,17 +238,17 @@ def test_an_input_whose_vectors_no_module_meets_is_an_error():
             super().__init__()
             self.mixed = nn.Linear(2, C)
 
-        def forward(self, given):
-            states = self.mixed(given.reshape(-1, 2)).reshape(len(given), 1, -1, C)
+        def forward(self, inputs):
+            states = self.mixed(inputs.reshape(-1, 2)).reshape(len(inputs), 1, -1, C)
             return Answer(rg.attend(states, states, states)[:, 0, 0])
 
     with pytest.raises(SettingError, match=r"must make one vector of each place .* got Hidden"):
-        rg.faithfulness(Hidden().eval(), {"given": torch.randn(1, 14)})
+        rg.faithfulness(Hidden().eval(), {"inputs": torch.randn(1, 14)})
 
 
 def test_attention_to_parts_of_the_input_is_an_error_that_names_it():
     sizes = {"image_size": 16, "patch_size": 2, "embed_dim": 12, "window_size": 2}
-    model = made(
+    model = noisy_model(
         "SwinForImageClassification", "SwinConfig", **sizes, depths=[1, 1], num_heads=[2, 3]
     )
     with pytest.raises(SettingError, match=r"attend to its whole input.*swin\.encoder.*in 16 part"):
@@ -257,8 +257,8 @@ def test_attention_to_parts_of_the_input_is_an_error_that_names_it():
 
 def test_logits_without_a_gradient_are_an_error():
     class Deaf(Reader):
-        def forward(self, given):
-            return Answer(super().forward(given).logits.detach())
+        def forward(self, inputs):
+            return Answer(super().forward(inputs).logits.detach())
 
     with pytest.raises(SettingError, match="must have a gradient from its logits"):
-        rg.faithfulness(Deaf(nn.Embedding(V, C)).eval(), {"given": ids()})
+        rg.faithfulness(Deaf(nn.Embedding(V, C)).eval(), {"inputs": ids()})

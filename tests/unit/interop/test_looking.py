@@ -33,10 +33,7 @@ def save_bert(folder: Path, **sizes: int) -> None:
     words = [*signs, *dict.fromkeys(CHINESE), *dict.fromkeys(WORDS)]
     tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
     config = transformers.BertConfig(
-        vocab_size=len(words),
-        intermediate_size=17,
-        max_position_embeddings=5000,
-        **SIZES | sizes,
+        vocab_size=len(words), intermediate_size=17, max_position_embeddings=5000, **SIZES | sizes
     )
     save(transformers.BertModel(config), tokenizer, folder)
 
@@ -216,7 +213,8 @@ def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
 def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path]) -> None:
     model, tokenizer = load_folder(folders["gpt2"])
     with pytest.raises(
-        DataError, match=r"at most 77 tokens long, .* of GPT2Model go; got 108\. Cut it .*--trunc"
+        DataError,
+        match=r"at most 77 tokens long, .* of GPT2LMHeadModel go; got 108\. Cut it .*--trunc",
     ):
         regard.look(model, tokenizer, CHINESE * 2)
     (example,) = regard.look(model, tokenizer, CHINESE * 2, truncate=True).document.examples
@@ -283,7 +281,7 @@ def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[st
         ("a\ud800b", {}, DataError, "text must be one that its tokenizer can encode; got"),
         (ENGLISH, {"layers": [7]}, SettingError, r"layers must be of 0, 1; got 7"),
         (ENGLISH, {"heads": [9]}, SettingError, r"heads must be below 3.*got 9"),
-        (ENGLISH, {"target": "x"}, DataError, r"target must be of one text, and of a model that"),
+        (ENGLISH, {"target": " "}, DataError, r"target must have tokens that the model knows"),
         (ENGLISH, {"max_new_tokens": 0}, SettingError, r"max_new_tokens must be at least 1; got 0"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.unit.interop.test_attribute import Causal
-from tests.unit.interop.test_watch import ours, pair
+from tests.unit.interop.test_watch import make_model, pair
 from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
 from torch.testing import assert_close
 
@@ -153,7 +153,9 @@ def test_models_of_transformers_and_ours_are_patched(what):
         assert (patched.values != patched.before).any()
     inputs = {name: each[:1] for name, each in pair().items()}
     other_inputs = {**inputs, "source": (inputs["source"] + 1).clamp(max=V - 1)}
-    patched = rg.patch(ours(), inputs, other_inputs, target=3, what=what, by=by, kind="encoder")
+    patched = rg.patch(
+        make_model(), inputs, other_inputs, target=3, what=what, by=by, kind="encoder"
+    )
     assert patched.values.shape == (2, 3 if by == "head" else 7)
 
 

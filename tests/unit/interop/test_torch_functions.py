@@ -15,7 +15,7 @@ B, N, C, H, G = 2, 5, 12, 3, 1
 
 
 class SelfAttention(nn.Module):
-    """Causal attention as nanoGPT has it; grouped heads if asked for."""
+    """Causal attention as nanoGPT has it; optionally with grouped heads."""
 
     def __init__(self, groups=H, *, by_hand=False):
         super().__init__()

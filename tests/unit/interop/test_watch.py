@@ -13,7 +13,7 @@ from regard.layers import MultiHeadAttention
 from regard.models import Transformer, TransformerConfig
 
 
-def ours(**options):
+def make_model(**options):
     config = TransformerConfig(
         model_dim=12, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, ffn_dim=7, **options
     )
@@ -34,7 +34,7 @@ def torchs():
 
 
 def test_our_model_says_what_its_layers_look_at():
-    model, batch = ours(), pair()
+    model, batch = make_model(), pair()
     calls = []
     with torch.no_grad(), rg.observe(calls.append), rg.watch(model, top=2) as watched:
         model(**batch)
@@ -50,7 +50,7 @@ def test_our_model_says_what_its_layers_look_at():
 
 
 def test_padding_does_not_count_in_the_encoder_nor_a_targets_where_queries_say_so():
-    model, batch = ours(), pair()
+    model, batch = make_model(), pair()
     with torch.no_grad(), rg.watch(model) as watched:
         model(**batch)
     assert_close(
@@ -66,7 +66,7 @@ def test_padding_does_not_count_in_the_encoder_nor_a_targets_where_queries_say_s
 
 
 def test_steps_of_our_decoder_are_joined_and_are_those_of_one_pass():
-    model, batch = ours(), pair()
+    model, batch = make_model(), pair()
     with torch.no_grad(), rg.watch(model) as watched:
         state = model.start(batch["source"], batch["source_lengths"])
         for step in range(5):
@@ -83,7 +83,7 @@ def test_steps_of_our_decoder_are_joined_and_are_those_of_one_pass():
 
 
 def test_each_forward_is_a_pass_of_its_own():
-    model, batch = ours(), pair()
+    model, batch = make_model(), pair()
     with torch.no_grad(), rg.watch(model, kinds="cross", layers=1) as watched:
         model(**batch)
         model(**batch | {"target": batch["target"][:, :3]})
@@ -143,10 +143,10 @@ def test_a_model_that_names_no_layers_is_described_by_its_modules():
     ]
 
 
-@pytest.mark.parametrize("make", [ours, llama])
+@pytest.mark.parametrize("make", [make_model, llama])
 def test_chosen_heads_and_layers_are_those_of_the_whole(make):
     model = make()
-    batch = pair() if make is ours else {"input_ids": torch.randint(4, V, (2, 7))}
+    batch = pair() if make is make_model else {"input_ids": torch.randint(4, V, (2, 7))}
     with torch.no_grad(), rg.watch(model) as all_heads, rg.watch(model, [1], [2, 0]) as chosen:
         model(**batch)
     assert {each.layer for each in chosen} == {1}
@@ -280,7 +280,7 @@ def test_names_that_are_not_there_are_errors():
         watch().summary(3)
     with pytest.raises(SettingError, match="keep must be True; got False"):
         watch().rows(0, [1])
-    with torch.no_grad(), rg.watch(ours_ := ours()) as watched:
+    with torch.no_grad(), rg.watch(ours_ := make_model()) as watched:
         ours_(**pair())
     with pytest.raises(SettingError, match=r"encoder 0 encoder\.0\.attend, .*layer=0, kind=None"):
         watched.summary(0)
@@ -300,12 +300,12 @@ def test_models_whose_attention_cannot_be_seen_are_refused():
     ):
         pass
 
-    def look(model):
+    def watch_once(model):
         with rg.watch(model):
             model(torch.zeros(1, 12))
 
     with pytest.raises(SettingError, match="got Linear, none of whose attention could be seen"):
-        look(nn.Linear(12, 12))
+        watch_once(nn.Linear(12, 12))
 
 
 def test_a_slice_of_queries_counts_through_the_steps():

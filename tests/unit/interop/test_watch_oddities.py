@@ -22,7 +22,7 @@ def ids(length=11):
     return torch.randint(3, V, (2, length))
 
 
-def places(calls):
+def locations(calls):
     return [(each.kind, each.layer, each.call) for each in calls]
 
 
@@ -39,7 +39,7 @@ def test_one_module_that_is_all_layers_has_a_call_a_layer():
     with rg.watch(model) as watched:
         model(token_ids)
         model(token_ids)
-    assert places(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert locations(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
     for layer, weights in enumerate(expected):
         assert_close(watched.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
     with rg.edit(model) as edits:
@@ -74,10 +74,10 @@ def test_a_repeated_layer_of_ones_own_has_a_call_each_and_twins_are_two_passes()
     repeated = rg.use(Repeated().eval())
     with rg.watch(repeated) as watched:
         repeated(torch.randn(2, 5, 12))
-    assert places(watched) == [("encoder", layer, 0) for layer in range(3)]
+    assert locations(watched) == [("encoder", layer, 0) for layer in range(3)]
     with rg.watch(twins := Twins()) as watched:
         twins(ids(), ids(5))
-    assert places(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert locations(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
     assert [each.summary.entropy.shape[-1] for each in watched] == [11] * 3 + [5] * 3
 
 
@@ -87,7 +87,7 @@ def test_the_same_weights_with_other_values_are_one_attention():
     model = tiny("DiffLlamaModel", "DiffLlamaConfig", **sizes)
     with rg.watch(model) as watched:
         model(ids())
-    assert places(watched) == [("decoder", layer, 0) for layer in range(3)]
+    assert locations(watched) == [("decoder", layer, 0) for layer in range(3)]
 
 
 @torch.no_grad()
@@ -135,8 +135,8 @@ def test_torchs_own_attention_in_a_hugging_face_model_is_refused_until_it_is_ser
             self.bert = bert()
             self.top = nn.MultiheadAttention(12, 3, batch_first=True)
 
-        def forward(self, given):
-            states = self.bert(given)[0]
+        def forward(self, inputs):
+            states = self.bert(inputs)[0]
             return self.top(states, states, states, need_weights=False)[0]
 
     def watch(model):
@@ -168,7 +168,7 @@ def test_what_a_checkpoint_recomputes_is_recorded_once(use_reentrant):
     with rg.watch(model) as watched:
         gradient_found = gradient()
     assert_close(gradient_found, expected)
-    assert places(watched) == [("decoder", layer, 0) for layer in range(3)]
+    assert locations(watched) == [("decoder", layer, 0) for layer in range(3)]
     with rg.edit(model) as edits:
         edits.mute(1, 0)
         assert_close(gradient(), muted)
@@ -187,7 +187,7 @@ def test_only_the_model_itself_is_watched_and_edited():
         edits.mute(0)
         model(token_ids)
         output = other_model(token_ids)[0]
-    assert places(watched) == places(other_watched) == [("encoder", n, 0) for n in range(3)]
+    assert locations(watched) == locations(other_watched) == [("encoder", n, 0) for n in range(3)]
     assert_close(output, expected, atol=0, rtol=0)
 
 
@@ -209,7 +209,7 @@ def test_a_call_in_another_thread_is_an_error():
     with rg.watch(model) as watched:
         model(token_ids)
         elsewhere()
-    assert places(watched) == [("encoder", layer, 0) for layer in range(3)]
+    assert locations(watched) == [("encoder", layer, 0) for layer in range(3)]
 
 
 @pytest.mark.usefixtures("as_users_have_it")
@@ -225,7 +225,7 @@ def test_a_compiled_model_is_watched():
     for _ in range(2):
         with rg.watch(compiled) as watched:
             assert_close(compiled(token_ids)[0], expected, atol=1e-5, rtol=0)
-        assert places(watched) == places(plain)
+        assert locations(watched) == locations(plain)
         assert_close(watched.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
     torch.compiler.reset()
 

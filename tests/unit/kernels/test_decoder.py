@@ -1,4 +1,4 @@
-"""Activations and the likeliest tokens in a prepared model's loops, beside float64."""
+"""Activations and the likeliest tokens in a prepared model's loops, against float64."""
 
 import numpy as np
 import pytest
@@ -16,14 +16,7 @@ def draw(*shape):
 def best(logits, count, hidden=()):
     rows = len(logits)
     values, tokens = np.full((rows, count), 5, f32), np.full((rows, count), -7, np.int64)
-    kernels.best_tokens(
-        0,
-        rows,
-        logits.copy(),
-        np.array(hidden, np.int64),
-        values,
-        tokens,
-    )
+    kernels.best_tokens(0, rows, logits.copy(), np.array(hidden, np.int64), values, tokens)
     return values, tokens
 
 

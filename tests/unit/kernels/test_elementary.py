@@ -1,4 +1,4 @@
-"""Elementary functions of compiled loops beside those of float64."""
+"""Elementary functions of compiled loops against those of float64."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""Packed products in int8 and float32 beside the same in float64, whatever the processor has."""
+"""Packed products in int8 and float32 against the same in float64, whatever the processor has."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""Layers of attention with one head, each beside its formula."""
+"""Layers of attention with one head, each against its formula."""
 
 import pytest
 import torch
@@ -38,10 +38,7 @@ def additive(layer, query, key):
 
 SCORES = {
     "additive": (lambda: AdditiveAttention(6, 6, 8), additive),
-    "dot": (
-        lambda: DotAttention(is_scaled=False),
-        lambda layer, q, k: q @ k.mT,
-    ),
+    "dot": (lambda: DotAttention(is_scaled=False), lambda layer, q, k: q @ k.mT),
     "scaled dot": (DotAttention, lambda layer, q, k: q @ k.mT / 6**0.5),
     "bilinear": (lambda: BilinearAttention(6, 6), lambda layer, q, k: q @ layer.w @ k.mT),
     "laplace": (
@@ -52,10 +49,7 @@ SCORES = {
         lambda: KernelAttention(bandwidth=1.5),
         lambda layer, q, k: -(torch.cdist(q, k) ** 2) / 2 / 1.5**2,
     ),
-    "location": (
-        lambda: LocationAttention(6, 9),
-        lambda layer, q, k: q @ layer.w[: k.shape[1]].T,
-    ),
+    "location": (lambda: LocationAttention(6, 9), lambda layer, q, k: q @ layer.w[: k.shape[1]].T),
 }
 
 

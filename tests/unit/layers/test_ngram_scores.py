@@ -20,7 +20,7 @@ PARTS = torch.tensor(
 )
 
 
-def made(num_aspects=0):
+def make_layer(num_aspects=0):
     torch.manual_seed(0)
     layer = NgramScores(V, K, num_aspects=num_aspects).double()
     for parameter in layer.parameters():
@@ -30,7 +30,7 @@ def made(num_aspects=0):
 
 @pytest.fixture
 def layer():
-    return made()
+    return make_layer()
 
 
 def known_ngrams(text):
@@ -39,7 +39,7 @@ def known_ngrams(text):
 
 @pytest.mark.parametrize("num_aspects", [0, 4])
 def test_scores_are_one_softmax_over_all_known_ngrams_of_a_text(num_aspects):
-    layer, aspects = made(num_aspects), [3, 0, 1]
+    layer, aspects = make_layer(num_aspects), [3, 0, 1]
     expected = []
     for text, aspect in zip(PARTS.tolist(), aspects, strict=True):
         grams = [gram for _, gram in known_ngrams(text)]

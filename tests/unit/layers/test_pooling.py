@@ -1,4 +1,4 @@
-"""A text as one vector: formulas, padding, who is asked."""
+"""A text as one vector: formulas, padding, queries."""
 
 from itertools import product
 

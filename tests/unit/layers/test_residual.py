@@ -6,14 +6,7 @@ from torch.nn import functional as F
 
 from regard.errors import SettingError
 from regard.layers import Dropout, Residual, dropout
-from regard.layers.residual import (
-    NORMS,
-    BatchNorm,
-    keep_mask,
-    keep_scale,
-    random_bytes,
-    threshold,
-)
+from regard.layers.residual import NORMS, BatchNorm, keep_mask, keep_scale, random_bytes, threshold
 
 B, S, C, RATE = 2, 3, 7, 0.3
 

@@ -4,13 +4,7 @@ from collections import Counter
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import (
-    bleu,
-    chrf,
-    exact_match,
-    sentence_chrf,
-    ter,
-)
+from regard.metrics import bleu, chrf, exact_match, sentence_chrf, ter
 
 OUTPUTS = ["the dog sleeps on the old sofa now", "A man rides a red bike .", "nothing at all"]
 REFERENCES = [

@@ -1,4 +1,4 @@
-"""Exact match and F1 beside the programs that came with SQuAD and CMRC 2018, written again here."""
+"""Exact match and F1 against the scripts of SQuAD and CMRC 2018, written again here."""
 
 import re
 import string

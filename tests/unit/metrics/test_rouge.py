@@ -5,14 +5,7 @@ import random
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import (
-    novelty,
-    repetition,
-    rouge_l,
-    rouge_n,
-    sentence_rouge_l,
-    sentence_rouge_n,
-)
+from regard.metrics import novelty, repetition, rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
 from regard.metrics.rouge import common_length, first_words, words
 
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]

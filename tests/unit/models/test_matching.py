@@ -1,4 +1,4 @@
-"""Models of two texts: a reader beside another text, and the memory network."""
+"""Models of two texts: a reader with another text, and the memory network."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ from .conftest import train
 N, M, FEATURES, V = 7, 5, 3, 17
 
 
-def made(**settings):
+def reader_and_inputs(**settings):
     torch.manual_seed(0)
     config = MatchReaderConfig(embed_dim=11, hidden_dim=6, dropout=0.0, **settings)
     reader = MatchReader(config, vocab_size=V, num_features=FEATURES).eval()
@@ -48,7 +48,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_padding_of_either_text_changes_nothing(settings):
-    reader, ids, other, features = made(**settings)
+    reader, ids, other, features = reader_and_inputs(**settings)
     whole = read(reader, ids, other, features, (4, N), (2, M))
     alone = read(reader, ids[:1, :4], other[:1, :2], features[:1, :4], (4,), (2,))
     torch.testing.assert_close(whole[:1, :4], alone)
@@ -58,7 +58,7 @@ def test_padding_of_either_text_changes_nothing(settings):
 
 @pytest.mark.parametrize("compares", [False, True])
 def test_another_text_read_once_serves_several_rows(compares):
-    reader, ids, other, features = made(compares=compares)
+    reader, ids, other, features = reader_and_inputs(compares=compares)
     ids, features = torch.cat([ids, ids.flip(0)]), torch.cat([features, features])
     shared = read(reader, ids, other, features, (N,) * 4)
     repeated = read(reader, ids, other.repeat_interleave(2, 0), features, (N,) * 4, (M,) * 4)
@@ -80,7 +80,7 @@ def inputs_of(reader, *args):
 @pytest.mark.parametrize(("alignment", "scale"), [("dot", 1.0), ("scaled_dot", 11**-0.5)])
 def test_the_alignment_is_drqas(alignment, scale):
     """Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j, over the real words alone."""
-    reader, ids, other, features = made(alignment=alignment)
+    reader, ids, other, features = reader_and_inputs(alignment=alignment)
     inputs = inputs_of(reader, ids, other, features, (N, N), (M, 2))
     tokens, other_tokens = reader.embedding(ids), reader.embedding(other)
     torch.testing.assert_close(inputs[..., :11], tokens)
@@ -94,7 +94,7 @@ def test_the_alignment_is_drqas(alignment, scale):
 
 def test_layers_read_the_one_before_and_stand_side_by_side():
     """DrQA's three layers, of the text and of the other, whose outputs are joined."""
-    reader, ids, other, features = made(num_layers=3)
+    reader, ids, other, features = reader_and_inputs(num_layers=3)
     states = read(reader, ids, other, features, (N, 4), (M, 2))
     assert reader.output_dim == 3 * 2 * 6
     inputs = inputs_of(reader, ids, other, features, (N, 4), (M, 2))
@@ -112,13 +112,13 @@ def test_layers_read_the_one_before_and_stand_side_by_side():
 
 
 def test_one_layer_has_the_weights_it_always_had():
-    names = {name.partition(".")[0] for name in made(compares=True)[0].state_dict()}
+    names = {name.partition(".")[0] for name in reader_and_inputs(compares=True)[0].state_dict()}
     assert names == {"embedding", "align", "read_other", "pool", "read", "compare", "read_again"}
 
 
 def test_the_similarity_is_bidafs():
     """softmax_j(w · [h_i; q_j; h_i ⊙ q_j]) of both texts' states, whatever w₁ is."""
-    reader, ids, other, features = made(compares=True, similarity="trilinear")
+    reader, ids, other, features = reader_and_inputs(compares=True, similarity="trilinear")
     torch.nn.init.normal_(reader.similarity.of_key)
     torch.nn.init.normal_(reader.similarity.of_product)
     calls, captured = [], {}
@@ -136,7 +136,7 @@ def test_the_similarity_is_bidafs():
 
 
 def test_the_similarity_changes_what_is_read_and_is_learned():
-    reader, *batch = made(compares=True, similarity="trilinear")
+    reader, *batch = reader_and_inputs(compares=True, similarity="trilinear")
     before = read(reader, *batch)
     before.square().sum().backward()
     assert reader.similarity.of_key.grad.any()
@@ -215,7 +215,7 @@ def shaken(model):
     return model
 
 
-def asked():
+def sentence_batch():
     """Sentences, how many are real, and a question; some of them are short."""
     sentences = torch.randint(1, VOCAB, (B, SENTENCES, J))
     question = torch.randint(1, VOCAB, (B, Q))
@@ -227,7 +227,7 @@ def asked():
 @pytest.mark.parametrize(("hops", "encoding"), [(1, "position"), (3, "position"), (3, "bag")])
 def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counted_from):
     model = shaken(network(hops, encoding=encoding, counted_from=counted_from))
-    sentences, counts, question = asked()
+    sentences, counts, question = sentence_batch()
     logits = model(sentences, counts, question)
     for row, count in enumerate(counts.tolist()):
         want = by_formula(model, sentences[row], count, question[row])
@@ -277,7 +277,7 @@ def test_position_0_is_that_of_the_sentence_nearest_to_the_question(counted_from
 def test_every_hop_is_observed():
     calls = []
     with observe(calls.append):
-        network(3)(*asked())
+        network(3)(*sentence_batch())
     assert [(each.kind, each.layer) for each in calls] == [("cross", hop) for hop in range(3)]
 
 

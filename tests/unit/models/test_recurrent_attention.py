@@ -64,7 +64,7 @@ def scores(look, step, row):
     return memory(look).keys[row, : LENGTHS[row]] @ (queries(3)[step, row] @ look.w)
 
 
-def places(row):
+def positions(row):
     """1 to the length, as the papers count."""
     return torch.arange(1, LENGTHS[row] + 1, dtype=F64)
 
@@ -93,7 +93,7 @@ def test_local_p_is_a_softmax_near_the_predicted_position_times_a_gaussian():
 
     def expected(step, row):
         hidden = (attention.inner.weight @ queries(3)[step, row]).tanh()
-        distance = places(row) - LENGTHS[row] * torch.sigmoid(attention.outer.weight[0] @ hidden)
+        distance = positions(row) - LENGTHS[row] * torch.sigmoid(attention.outer.weight[0] @ hidden)
         align = softmax_where(scores(look, step, row), distance.abs() <= reach)
         return align * (-(distance**2) / (2 * (reach / 2) ** 2)).exp()
 
@@ -107,7 +107,7 @@ def test_local_m_is_a_softmax_around_the_number_of_the_step():
     outputs, rows = walk(Near(Q, reach, is_predictive=False), look)
 
     def expected(step, row):
-        return softmax_where(scores(look, step, row), (places(row) - (step + 1)).abs() <= reach)
+        return softmax_where(scores(look, step, row), (positions(row) - (step + 1)).abs() <= reach)
 
     assert_mixes(outputs, rows, expected)
 
@@ -123,7 +123,7 @@ def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
 
     def expected(step, row):
         a, b, k = (each[step, row, :, None] for each in (alpha, beta, kappa))
-        return (a * (-b * (k - places(row)) ** 2).exp()).sum(0)
+        return (a * (-b * (k - positions(row)) ** 2).exp()).sum(0)
 
     assert_mixes(outputs, rows, expected)
     torch.testing.assert_close([output.state.past for output in outputs], list(kappa))

@@ -13,7 +13,7 @@ SMALL = {"model_dim": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 16, "dropo
 SIZE, K = (4, 6), 3
 
 
-def made(**settings) -> VisionTransformer:
+def make_model(**settings) -> VisionTransformer:
     config = VisionTransformerConfig(**{**SMALL, **settings})
     return VisionTransformer(config, size=SIZE, channels=1, num_classes=K).eval()
 
@@ -22,14 +22,14 @@ def made(**settings) -> VisionTransformer:
 def test_every_patch_is_a_token_and_the_class_token_one_more(pooling: str, count: int):
     calls = []
     with observe(calls.append):
-        made(pooling=pooling)(torch.randn(2, 1, *SIZE))
+        make_model(pooling=pooling)(torch.randn(2, 1, *SIZE))
     assert [call.query.shape[-2] for call in calls] == [count, count]
 
 
 def test_poolings_differ():
     torch.manual_seed(0)
-    first = made(pooling="first")
-    mean = made(pooling="mean")
+    first = make_model(pooling="first")
+    mean = make_model(pooling="mean")
     mean.load_state_dict(
         {
             name: weight[1:] if name == "positions.table" else weight
@@ -43,7 +43,7 @@ def test_poolings_differ():
 
 def test_it_learns_where_the_light_is():
     torch.manual_seed(0)
-    model = made().train()
+    model = make_model().train()
     labels = torch.arange(60) % K
     pictures = 0.3 * torch.randn(60, 1, *SIZE)
     for picture, label in zip(pictures, labels, strict=True):

@@ -118,13 +118,15 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_no_run_has_is_refused(bundle, tmp_path, monkeypatch, name):
     change, message = HOSTILE[name]
-    monkeypatch.setattr("regard.runs.bundle.mkdtemp", lambda prefix: made(tmp_path / "temporary"))
+    monkeypatch.setattr(
+        "regard.runs.bundle.mkdtemp", lambda prefix: folder_at(tmp_path / "temporary")
+    )
     with pytest.raises(DamageError, match=message):
         Run.open(rewritten(bundle, change))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.regard", "run"]
 
 
-def made(folder: Path) -> str:
+def folder_at(folder: Path) -> str:
     folder.mkdir()
     return str(folder)
 
@@ -164,8 +166,7 @@ def test_members_that_lie_in_each_other_are_refused(bundle):
     names = [b"tokenizer/%07d" % number for number in range(2000)]
     more = b"".join(entry.replace(b"model.safetensors", name) for name in names)
     tail = struct.pack(
-        "<4s4H2LH",
-        *(b"PK\x05\x06", 0, 0, count + 2000, count + 2000, size + len(more), start, 0),
+        "<4s4H2LH", *(b"PK\x05\x06", 0, 0, count + 2000, count + 2000, size + len(more), start, 0)
     )
     bundle.write_bytes(content[:start] + entries + more + tail)
     assert len(zipfile.ZipFile(bundle).infolist()) == count + 2000

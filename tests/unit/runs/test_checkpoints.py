@@ -95,16 +95,16 @@ def test_a_step_below_zero_is_refused(tmp_path: Path) -> None:
         save(tmp_path, -1)
 
 
-@pytest.mark.parametrize(("best", "left"), [(None, [4, 5]), (2, [2, 4, 5]), (5, [4, 5])])
+@pytest.mark.parametrize(("best", "remaining"), [(None, [4, 5]), (2, [2, 4, 5]), (5, [4, 5])])
 def test_prune_keeps_the_last_and_the_best(
-    tmp_path: Path, best: int | None, left: list[int]
+    tmp_path: Path, best: int | None, remaining: list[int]
 ) -> None:
     for step in range(1, 6):
         save(tmp_path, step)
     prune(tmp_path, keep_last=2, best=best)
-    assert steps(tmp_path) == left
+    assert steps(tmp_path) == remaining
     prune(tmp_path, keep_last=9)
-    assert steps(tmp_path) == left
+    assert steps(tmp_path) == remaining
 
 
 def test_average_of_one_or_of_equal_weights_is_exact(tmp_path: Path) -> None:

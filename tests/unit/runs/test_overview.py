@@ -91,10 +91,10 @@ def test_a_folder_that_is_not_ours_is_no_run(runs, tmp_path):
     assert [path.name for path in find_runs(tmp_path)[1]] == ["locked"]
 
 
-@pytest.mark.parametrize(("name", "got"), [("absent", "nothing there"), ("file", "a file")])
-def test_no_folder_is_an_error(tmp_path, name, got):
+@pytest.mark.parametrize(("name", "actual"), [("absent", "nothing there"), ("file", "a file")])
+def test_no_folder_is_an_error(tmp_path, name, actual):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=f"{name} must be a folder of runs; got {got}"):
+    with pytest.raises(RunError, match=f"{name} must be a folder of runs; got {actual}"):
         find_runs(tmp_path / name)
 
 

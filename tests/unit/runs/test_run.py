@@ -213,14 +213,16 @@ def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "found", "kept"),
+    ("content", "message", "rest"),
     [
         (None, "holds 0", ""),
         ('{"update": 1}\n{"upd', "holds 14, up to update 1", '{"update": 1}\n'),
         ("", "holds 0", ""),
     ],
 )
-def test_figures_that_are_gone_are_missed(home: Path, content: Any, found: str, kept: str) -> None:
+def test_figures_that_are_gone_are_missed(
+    home: Path, content: Any, message: str, rest: str
+) -> None:
     path = home / "metrics.jsonl"
     with Run.create(home, {}, "translation") as run:
         for step in (1, 2):
@@ -228,10 +230,10 @@ def test_figures_that_are_gone_are_missed(home: Path, content: Any, found: str, 
         run.save_checkpoint(2, WEIGHTS, None)
         path.unlink() if content is None else path.write_text(content)
         rule = "metrics.jsonl must hold 28 bytes of figures, written up to update 2"
-        with pytest.warns(RunWarning, match=rf"{rule}; it {found}\. The"):
+        with pytest.warns(RunWarning, match=rf"{rule}; it {message}\. The"):
             run.resume()
         run.append_metrics({"update": 3})
-        assert path.read_text() == kept + '{"update": 3}\n'
+        assert path.read_text() == rest + '{"update": 3}\n'
         run.save_checkpoint(3, WEIGHTS, None)
         run.resume()  # says it once
 

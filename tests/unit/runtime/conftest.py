@@ -1,4 +1,4 @@
-"""Small models with random weights, and their steps beside those of what is made of them."""
+"""Small models with random weights, and their steps against those of what is made of them."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Every kind of prepared model beside the model: what it forwards, refuses, shows and copies."""
+"""Every kind of prepared model against the model: what it forwards, refuses, shows and copies."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Linear maps in int8 beside those in float, and in float32 beside those in float64."""
+"""Linear maps in int8 against those in float, and in float32 against those in float64."""
 
 import pytest
 import torch

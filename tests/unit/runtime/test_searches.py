@@ -10,20 +10,12 @@ from regard.decoding import Average, beam, greedy
 from regard.runtime import in_precision, prepared
 from regard.runtime.transformer import decoder
 
-from .conftest import (
-    VOCAB,
-    recurrent_translator,
-    translator,
-)
+from .conftest import VOCAB, recurrent_translator, translator
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 PAD, UNK, BOS, EOS = range(4)
-MODELS = [
-    (translator, "float32"),
-    (translator, "int8"),
-    (recurrent_translator, "float32"),
-]
+MODELS = [(translator, "float32"), (translator, "int8"), (recurrent_translator, "float32")]
 
 
 def ending(model, *, by=1.5):

@@ -23,7 +23,7 @@ def best(runtime, token, state):
     return torch.cat([values, tokens.float()], dim=1), state
 
 
-WAYS = {"step": lambda made, token, state: made.step(token, state), "best": best}
+WAYS = {"step": lambda model, token, state: model.step(token, state), "best": best}
 
 
 def beginning(length):

@@ -1,4 +1,4 @@
-"""The line before the worker: who shares a batch, who waits, and who is told to come again."""
+"""The line before the worker: who shares a batch, who waits, and who is refused."""
 
 import asyncio
 import threading
@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from regard.server.batching import (
-    AbandonedError,
-    Batcher,
-    QueueClosedError,
-    QueueFullError,
-)
+from regard.server.batching import AbandonedError, Batcher, QueueClosedError, QueueFullError
 
 BAD = -1
 

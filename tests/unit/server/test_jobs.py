@@ -53,7 +53,7 @@ def a_labeller(task):
 LABELLERS = {task: a_labeller(task) for task in EXAMPLES}
 
 
-def ask_all(*asked):
+def ask_all(*requests):
     """The answers to requests that come together, each a path and its members."""
     service = Service(LABELLERS, Limits(max_texts=3, max_length=50))
     app = make_app(service)
@@ -63,7 +63,7 @@ def ask_all(*asked):
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             every = (
                 client.get(path) if members is None else client.post(path, json=members)
-                for path, members in asked
+                for path, members in requests
             )
             return await asyncio.gather(*every)
 

@@ -113,10 +113,7 @@ def test_what_is_no_json_object_is_refused(body: bytes, message: str):
         ({"texts": ["ja", ""]}, "texts[1] must hold something to read; got an empty text."),
         ({"text": "a\x00"}, r"text must hold no control characters; got '\x00' at 1."),
         ({"text": "a\x85b"}, r"text must hold no control characters; got '\x85' at 1."),
-        (
-            {"text": "x" * 21},
-            "text must be at most 20 characters long; got 21. Send it in parts.",
-        ),
+        ({"text": "x" * 21}, "text must be at most 20 characters long; got 21. Send it in parts."),
     ],
     ids=range(23),
 )

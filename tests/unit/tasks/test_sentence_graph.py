@@ -1,4 +1,4 @@
-"""Baselines of sentences: TextRank beside its own iteration, overlap in any order of sets."""
+"""Baselines of sentences: TextRank against its own iteration, overlap in any order of sets."""
 
 import math
 import os

@@ -1,10 +1,6 @@
 import pytest
 
-from regard.text.reading.encodings import (
-    GuessedEncodingWarning,
-    as_utf8,
-    guess_encoding,
-)
+from regard.text.reading.encodings import GuessedEncodingWarning, as_utf8, guess_encoding
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,6 @@
 import pytest
 
-from regard.text.languages import (
-    guess_language,
-    markup,
-    misplaced,
-    misreading,
-    stray_character,
-)
+from regard.text.languages import guess_language, markup, misplaced, misreading, stray_character
 
 CHINESE = ["我爱中国。", "Tom认识我。", "你好！", "东京是城市。", "他在看书。"]
 PLAIN = ["I love China.", "Tom knows me.", "Hello!", "Tokyo is a city.", "He reads."]
@@ -73,8 +67,7 @@ def test_lost_characters_are_found(text):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Ärger à la carte", "联通", "À ÉTÉ", "«Ça va?»", "中国人民解放军", "Â", "Ünïcödé"],
+    "text", ["Ärger à la carte", "联通", "À ÉTÉ", "«Ça va?»", "中国人民解放军", "Â", "Ünïcödé"]
 )
 def test_honest_text_is_not_suspected(text):
     assert misreading(text) is None

@@ -85,8 +85,7 @@ def test_bad_lines_are_left_out_and_counted(write):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["sep=;\nx;y\n1;2\n", ",x,y\n0,1,2\n", "Unnamed: 0,x,y\n0,1,2\n\n", "x,y\n1,2,,\n"],
+    "text", ["sep=;\nx;y\n1;2\n", ",x,y\n0,1,2\n", "Unnamed: 0,x,y\n0,1,2\n\n", "x,y\n1,2,,\n"]
 )
 def test_tables_of_spreadsheets_and_of_pandas_are_read(write, text):
     (point,) = read_points(write("a.csv", text))

@@ -1,4 +1,4 @@
-"""Labelled texts and tagged sentences from files, and what is said of lines that cannot be used."""
+"""Labelled texts and tagged sentences from files, and messages on lines that cannot be used."""
 
 import json
 

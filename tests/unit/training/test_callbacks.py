@@ -1,4 +1,4 @@
-"""Callbacks are told of everything, leave no mark, may stop a training, and may fail."""
+"""Callbacks get every event, change no result, may stop a training, and may fail."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from regard.training.session import fit as train
 
 
 class Watcher(Callback):
-    """Notes what it is told, and may do something about it."""
+    """Records events, and may act on them."""
 
     def __init__(self, on_update=None, on_validation=None):
         self.updates, self.validations = [], []

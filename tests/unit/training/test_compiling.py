@@ -1,4 +1,4 @@
-"""``training.compile``: one program for batches of all sizes; what is said where it fails."""
+"""``training.compile``: one program for batches of all sizes; messages where it fails."""
 
 import pytest
 import torch

@@ -108,10 +108,7 @@ def test_a_trial_leaves_no_trace(device):
         ({"epochs": 1}, "after 1 epoch of 31 updates; --minutes sets a time instead"),
         ({"epochs": 3, "least_updates": 50}, "after 3 epochs of 31 updates; --minutes"),
         ({"epochs": 1, "least_updates": 62}, "after 62 updates (2 epochs, as the text is small)"),
-        (
-            {"updates": 310, "patience": 5},
-            "310 updates (10 epochs), or after 5 validations",
-        ),
+        ({"updates": 310, "patience": 5}, "310 updates (10 epochs), or after 5 validations"),
         (
             {"updates": 20, "epochs": 5, "least_updates": 600},
             "after 20 updates (0.645 epochs); --minutes",

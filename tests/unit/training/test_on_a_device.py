@@ -1,4 +1,4 @@
-"""Training elsewhere than on the CPU: the same run, wherever it is begun and goes on."""
+"""Training elsewhere than on the CPU: the same run, wherever it starts and resumes."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Optimizers beside torch's own, the learning rate over a training, and averaged weights."""
+"""Optimizers against torch's own, the learning rate over a training, and averaged weights."""
 
 from itertools import pairwise
 

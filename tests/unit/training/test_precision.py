@@ -5,12 +5,7 @@ import torch
 
 from regard.errors import SettingError
 from regard.training import precision
-from regard.training.precision import (
-    LossScale,
-    compute_dtype,
-    mixed_precision,
-    products_of,
-)
+from regard.training.precision import LossScale, compute_dtype, mixed_precision, products_of
 
 CPU = torch.device("cpu")
 

@@ -1,4 +1,4 @@
-"""A training that stops anywhere and goes on ends with the bytes of one that never stopped."""
+"""A training that stops anywhere and resumes ends with the bytes of one that never stopped."""
 
 import os
 import signal

@@ -60,10 +60,7 @@ def make_recipe(tmp_path):
             {"type": "rnn_seq2seq", "embed_dim": 32, "hidden_dim": 48, "attention_dim": 32},
             {"updates": 180, "warmup": 30},
         ),
-        (
-            TRANSFORMER | {"model_dim": 32, "ffn_dim": 64},
-            {"updates": 300, "warmup": 50},
-        ),
+        (TRANSFORMER | {"model_dim": 32, "ffn_dim": 64}, {"updates": 300, "warmup": 50}),
     ],
     ids=["rnn_seq2seq", "transformer"],
 )
@@ -140,11 +137,7 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp
         ),
         ({"update": 3}, SettingError, "training.update is not a setting"),
         ({"device": "cuda:99"}, SettingError, r"training\.device must be"),
-        (
-            {"metric": "chrf"},
-            SettingError,
-            "training.metric must be one of bleu, loss; got 'chrf'",
-        ),
+        ({"metric": "chrf"}, SettingError, "training.metric must be one of bleu, loss; got 'chrf'"),
         (
             {"model": {"type": "transformer", "positions": "learned", "max_length": 9}},
             SettingError,

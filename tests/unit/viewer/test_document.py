@@ -219,10 +219,7 @@ def test_what_cannot_be_read_is_named(path: str, value: Any, message: str):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("{", r"document must be JSON; got '\{'…"),
-        ("[1]", r"document must be an object; got \[1\]"),
-    ],
+    [("{", r"document must be JSON; got '\{'…"), ("[1]", r"document must be an object; got \[1\]")],
 )
 def test_what_is_no_document_is_named(text: str, message: str):
     with pytest.raises(DataError, match=message):

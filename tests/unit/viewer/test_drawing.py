@@ -8,10 +8,7 @@ from regard.errors import DataError, ShapeError
 from regard.viewer import Document, Example, Image, Prediction, Token, draw_image, draw_text
 from regard.viewer.drawing import draw_answer
 
-GREY = Image(
-    pixels=(((0.0,), (1.0,)), ((0.5,), (0.0,))),
-    boxes=(None, (0, 0, 1, 2), (1, 0, 1, 2)),
-)
+GREY = Image(pixels=(((0.0,), (1.0,)), ((0.5,), (0.0,))), boxes=(None, (0, 0, 1, 2), (1, 0, 1, 2)))
 TOKENS = tuple(Token(text=t, start=2 * n, end=2 * n + 1) for n, t in enumerate("abc"))
 EXAMPLE = Example(
     source="a b c",
@@ -66,10 +63,7 @@ def test_every_token_has_a_box_or_none():
 
 def test_columns_line_up_under_wide_characters():
     drawn = draw_text([[0.97, 0.03, 0.0]], ["我", "北京大学的", "x"], ["love"])
-    assert drawn.splitlines() == [
-        "      我      北京大学的  x",
-        "love  ██ .97     .03           ·",
-    ]
+    assert drawn.splitlines() == ["      我      北京大学的  x", "love  ██ .97     .03           ·"]
 
 
 def test_names_of_rows_line_up_whatever_they_are_written_in():

@@ -12,16 +12,16 @@ from regard.viewer.summaries import LONGEST_WITH_ROWS
 L, H, N, M = 2, 3, 5, 7
 
 
-def example(*given, **options) -> Example:
-    return rg.show(*given, **options).document.examples[0]
+def example(*arrays, **options) -> Example:
+    return rg.show(*arrays, **options).document.examples[0]
 
 
-def made(*shape: int) -> torch.Tensor:
+def random_map(*shape: int) -> torch.Tensor:
     return torch.rand(shape).softmax(-1)
 
 
 def test_names_of_queries_and_keys_make_two_texts():
-    weights = made(3, 3)
+    weights = random_map(3, 3)
     shown_example = example(weights, keys=["I", "love", "you"], queries=["je", "t'", "aime"])
     assert [token.text for token in shown_example.source_tokens] == ["I", "love", "you"]
     assert [token.text for token in shown_example.output_tokens] == ["je", "t'", "aime"]
@@ -32,19 +32,19 @@ def test_names_of_queries_and_keys_make_two_texts():
 
 
 def test_weights_have_queries_and_keys_and_what_a_model_read_is_texts():
-    named = example(made(H, N, N), names=["near", "far", "all"])
+    named = example(random_map(H, N, N), names=["near", "far", "all"])
     assert (named.sides, named.head_names) == ("queries and keys", ("near", "far", "all"))
     layer = rg.use(torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
     with rg.watch(layer, keep=True) as watched:
         layer(torch.zeros(1, 3, 8))
     assert example(watched, ["a", "b", "c"]).sides == "texts"
     with pytest.raises(SettingError, match="names must be None for a document; got some"):
-        rg.show(rg.show(made(N, M)).document, names=["a"])
+        rg.show(rg.show(random_map(N, M)).document, names=["a"])
 
 
 @pytest.mark.parametrize("shape", [(N, M), (H, N, M), (L, H, N, M)])
 def test_heads_and_layers_are_inferred_from_the_axes(shape: tuple[int, ...]):
-    weights = made(*shape)
+    weights = random_map(*shape)
     shown_example = example(weights)
     layers = weights.reshape(-1, shape[-3] if len(shape) > 2 else 1, N, M)
     assert [layer.layer for layer in shown_example.summaries] == list(range(len(layers)))
@@ -69,7 +69,7 @@ def test_lists_arrays_and_tensors_of_any_dtype_are_weights(weights):
 
 def test_long_weights_are_pooled_and_answered_by_this_process():
     size = LONGEST_WITH_ROWS + 3
-    weights = made(H, size, size)
+    weights = random_map(H, size, size)
     shown = rg.show(weights)
     (layer,) = shown.document.examples[0].summaries
     assert layer.rows is None
@@ -94,7 +94,12 @@ def test_long_weights_are_pooled_and_answered_by_this_process():
         (torch.eye(2), {"keys": ["a"]}, DataError, "keys must name each of 2; got 1"),
         (torch.eye(2), {"queries": list("abc")}, DataError, "queries must name each of 2; got 3"),
         (torch.eye(1), {"keys": ["a"], "tokens": ["a"]}, SettingError, "keys must be None where"),
-        (made(H, N, M), {"names": ["a", "b"]}, DataError, "head_names must name each of 3 heads"),
+        (
+            random_map(H, N, M),
+            {"names": ["a", "b"]},
+            DataError,
+            "head_names must name each of 3 heads",
+        ),
         (torch.eye(1), {"queries": ["a"], "output": ["a"]}, SettingError, "queries must be None"),
     ],
 )

@@ -20,9 +20,9 @@ def summary(queries: int, keys: int) -> rg.Summary:
     return rg.summarize(torch.randn(2, queries, 7), torch.randn(2, keys, 7))
 
 
-def inner(shown: object) -> str:
+def inner(page: object) -> str:
     """The page inside the frame."""
-    frame = re.search(r'srcdoc="([^"]*)"', shown._repr_html_())
+    frame = re.search(r'srcdoc="([^"]*)"', page._repr_html_())
     return html.unescape(frame[1])
 
 

@@ -12,7 +12,7 @@ from regard.viewer.packing import PackedArray
 B, H, N, M, D = 2, 3, 7, 11, 13
 
 
-def made(height: int, width: int, **options) -> tuple[rg.Summary, torch.Tensor]:
+def random_summary(height: int, width: int, **options) -> tuple[rg.Summary, torch.Tensor]:
     """A summary and the weights it is of."""
     query, key = torch.randn(B, H, height, D) * 2, torch.randn(B, H, width, D)
     mask = options.get("mask")
@@ -35,7 +35,7 @@ def close(packed: PackedArray | None, expected: torch.Tensor) -> bool:
 
 @pytest.mark.parametrize("row", range(B))
 def test_arrays_are_those_of_the_row(row: int):
-    summary, weights = made(N, M, map=4, top=3)
+    summary, weights = random_summary(N, M, map=4, top=3)
     attention = OneAttention("cross", 1, (0, 2, 5), summary)
     example = example_of([attention], words(M), output=words(N, "o"), row=row)
     stored = example.summaries[0]
@@ -77,7 +77,7 @@ def test_padding_is_cut_away(padding: str):
     is_real = torch.zeros(N, dtype=torch.bool)
     is_real[positions] = True
     mask = rg.dense(is_real[None, :] & is_real[:, None])
-    summary, weights = made(N, N, mask=mask, queries=is_real, top=2, map=4)
+    summary, weights = random_summary(N, N, mask=mask, queries=is_real, top=2, map=4)
     example = example_of(
         [OneAttention("encoder", 0, (0, 1, 2), summary)], words(real), padding=padding
     )
@@ -92,7 +92,7 @@ def test_padding_is_cut_away(padding: str):
 
 
 def test_exact_rows_are_stored_of_short_texts_only():
-    summary, weights = made(N, N)
+    summary, weights = random_summary(N, N)
     attention = OneAttention("encoder", 3, (0, 1, 2), summary)
     stored = example_of([attention], words(N), rows={("encoder", 3): weights}, row=1).summaries[0]
     assert close(stored.rows, weights[1])
@@ -107,7 +107,7 @@ def test_exact_rows_are_stored_of_short_texts_only():
 
 
 def test_alignment_error_counts_the_best_keys():
-    summary, weights = made(N, M)
+    summary, weights = random_summary(N, M)
     best = weights[0].argmax(-1)  # (H, N)
     links = tuple((int(key), query) for query, key in enumerate(best[1]))
     attention = OneAttention("cross", 0, (0, 1, 2), summary)
@@ -120,7 +120,7 @@ def test_alignment_error_counts_the_best_keys():
 
 def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("regard.viewer.summaries._CELLS", 70)
-    summary, weights = made(N, M)
+    summary, weights = random_summary(N, M)
     attention = OneAttention("cross", 0, (0, 1, 2), summary)
     stored = example_of([attention], words(M), output=words(N)).summaries[0]
     assert stored.bucket == (2, 2)
@@ -177,12 +177,12 @@ def test_many_heads_of_a_long_text_have_links_in_the_bytes_that_two_took():
 
 
 def test_sides_are_those_of_the_kinds():
-    square, _ = made(N, N)
+    square, _ = random_summary(N, N)
     heads = (0, 1, 2)
     alone = example_of([OneAttention("decoder", 0, heads, square)], words(N))
     assert (alone.source, alone.output) == ("", " ".join(words(N)))
     assert not alone.started
-    cross, _ = made(N, M)
+    cross, _ = random_summary(N, M)
     both = [OneAttention("decoder", 0, heads, square), OneAttention("cross", 0, heads, cross)]
     pair = example_of(both, words(M), output=Text.of(words(N)), label="mine", score=-0.5)
     assert pair.started
@@ -195,7 +195,7 @@ def test_sides_are_those_of_the_kinds():
 
 
 def test_what_does_not_fit_is_named():
-    summary, _ = made(N, N)
+    summary, _ = random_summary(N, N)
     attention = OneAttention("encoder", 0, (0, 1, 2), summary)
     with pytest.raises(DataError, match="tokens must be at most the 7 queries of the encoder"):
         example_of([attention], words(N + 1))
@@ -218,7 +218,7 @@ class Kept:
 
 
 def test_rows_that_were_watched_are_stored_and_served():
-    summary, weights = made(N, N)
+    summary, weights = random_summary(N, N)
     watched = Kept(weights, summary)
     example = example_of(watched, words(5), padding="left", row=1)
     assert close(example.summaries[0].rows, weights[1, :, 2:, 2:])

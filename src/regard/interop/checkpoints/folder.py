@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.devices import build_within, is_finite
 from regard.errors import DataError, SettingError
@@ -19,6 +19,8 @@ LoadedT = TypeVar("LoadedT")
 
 # Far more than any model has; those of transformers are made without numbers at first.
 _MOST_TENSORS, _MOST_NUMBERS = 100_000, 2**50
+# Endings of the names of models with a head that is used here.
+_HEADS = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForSequenceClassification")
 _TOKENIZERS = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -37,7 +39,8 @@ def load_folder(
     """Load the model and the tokenizer of a folder, as ``save_pretrained`` of both writes it.
 
     Weights are read from safetensors only, in their own precision, and code that comes with a model
-    is never run. An encoder or a decoder comes without its head, whose attention it has none of.
+    is never run. A model comes with the head that its config names, if it predicts tokens or the
+    class of a text; else without one.
 
     Args:
         name: The folder.
@@ -191,10 +194,29 @@ class CheckpointTokenizer:
 
 
 def _load_model(config: "PreTrainedConfig", name: str, **options: bool) -> "PreTrainedModel":
-    from transformers import AutoModel, AutoModelForSeq2SeqLM
+    import transformers
 
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
-    model: PreTrainedModel
+    (named, *_) = config.architectures or [""]
+    kind: Any = transformers.AutoModel
+    if config.is_encoder_decoder:
+        kind = transformers.AutoModelForSeq2SeqLM
+    elif named.endswith(_HEADS):
+        kind = getattr(transformers, named, kind)
+    model, missing = _weighted(kind, name, options)
+    if missing and named.endswith(_HEADS):  # of the head, it may be
+        model, missing = _weighted(transformers.AutoModel, name, options)
+    if missing:
+        raise DataError(
+            f"weights must be those of the model; got none for {len(missing)} of its parameters, "
+            f"such as {missing[0]}. Its attention would be random."
+        )
+    return model
+
+
+def _weighted(
+    kind: Any, name: str, options: dict[str, bool]
+) -> "tuple[PreTrainedModel, list[str]]":
+    """A model, and the names of its parameters that the folder has no weights for."""
     refusal = DataError(f"config.json must describe a model of at most {_MOST_TENSORS:,} tensors.")
     model, loading = build_within(
         lambda: kind.from_pretrained(
@@ -204,14 +226,8 @@ def _load_model(config: "PreTrainedConfig", name: str, **options: bool) -> "PreT
         numbers=_MOST_NUMBERS,
         refusal=refusal,
     )
-    # Heads that were not trained have no attention; whatever else is missing does the looking.
-    missing = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
-    if missing:
-        raise DataError(
-            f"weights must be those of the model; got none for {len(missing)} of its parameters, "
-            f"such as {missing[0]}. Its attention would be random."
-        )
-    return model
+    # A pooler that was not trained has no attention.
+    return model, sorted(key for key in loading["missing_keys"] if "pooler" not in key)
 
 
 def _load(

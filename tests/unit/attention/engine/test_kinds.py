@@ -1,4 +1,4 @@
-"""Calls that repeat: what backends said is remembered, and for no other call."""
+"""Calls that repeat: answers of backends are cached, and for no other call."""
 
 import gc
 import weakref
@@ -16,7 +16,7 @@ from regard.errors import ShapeError
 
 
 class Asked(Backend):
-    """Serves nothing, and keeps what it was asked."""
+    """Serves nothing, and records its calls."""
 
     def __init__(self) -> None:
         self.times = 0

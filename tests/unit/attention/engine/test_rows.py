@@ -1,4 +1,4 @@
-"""Compiled rows beside the formulas in float64."""
+"""Compiled rows against the formulas in float64."""
 
 import pytest
 import torch

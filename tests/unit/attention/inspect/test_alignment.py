@@ -103,11 +103,7 @@ def test_a_word_receives_its_largest_token_and_looks_with_the_mean_of_its_tokens
     # Source "ab c": tokens a, b, space, c; words ab, c. Target "xy": tokens x, y; one word.
     weights = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.0, 0.2]])
     words = words_from_tokens(
-        weights,
-        [(0, 1), (1, 2), (2, 3), (3, 4)],
-        [(0, 1), (1, 2)],
-        [(0, 2), (3, 4)],
-        [(0, 2)],
+        weights, [(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1), (1, 2)], [(0, 2), (3, 4)], [(0, 2)]
     )
     torch.testing.assert_close(words, torch.tensor([[(0.1 + 0.5) / 2, (0.4 + 0.2) / 2]]))
 

@@ -24,13 +24,13 @@ CALLS = {
 }
 
 
-def drawn():
+def random_inputs():
     return [torch.randn(1, H, size, D, requires_grad=True) for size in (N, M)]
 
 
 @pytest.mark.parametrize("options", CALLS.values(), ids=list(CALLS))
 def test_no_summary_holds_the_matrix(options):
-    query, key = drawn()
+    query, key = random_inputs()
     # At most two blocks of 2 M scores of four bytes, the gradients' copies of them, and O(N).
     profile = profiled(lambda: rg.summarize(query, key, **options))
     assert profile.largest < MATRIX / 2
@@ -38,7 +38,7 @@ def test_no_summary_holds_the_matrix(options):
 
 
 def test_no_gradient_of_a_summary_holds_the_matrix():
-    query, key = drawn()
+    query, key = random_inputs()
     mask = rg.window(before=100)
 
     def call():

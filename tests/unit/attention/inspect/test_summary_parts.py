@@ -11,7 +11,7 @@ from regard.errors import DataError, ShapeError
 H, D = 3, 11
 
 
-def drawn(N, M, dtype=torch.float64):
+def random_inputs(N, M, dtype=torch.float64):
     return torch.randn(2, H, N, D, dtype=dtype), torch.randn(2, H, M, D, dtype=dtype)
 
 
@@ -31,7 +31,7 @@ def assert_same(summary, expected):
     ids=["one by one", "chunks", "two", "nothing first", "all"],
 )
 def test_steps_of_a_decoder_add_up_to_the_whole(sizes):
-    query, key = drawn(23, 23)
+    query, key = random_inputs(23, 23)
     expected = summarize(query, key, mask=causal(), map=4, bias=alibi())
     parts, start = [], 0
     for size in sizes:
@@ -55,7 +55,7 @@ def test_steps_of_a_decoder_add_up_to_the_whole(sizes):
 
 
 def test_keys_that_a_window_dropped_keep_their_positions():
-    query, key = drawn(12, 12)
+    query, key = random_inputs(12, 12)
     whole = summarize(query, key, mask=causal(), map=64)
     late = summarize(query[:, :, 8:], key[:, :, 5:], mask=causal(), start=(8, 5))
     assert set(late.top_keys.unique().tolist()) == {-1, *range(5, 12)}
@@ -67,7 +67,7 @@ def test_keys_that_a_window_dropped_keep_their_positions():
 
 
 def test_parts_that_do_not_fit_are_refused():
-    query, key = drawn(23, 23)
+    query, key = random_inputs(23, 23)
     part = summarize(query, key, map=4)
     with pytest.raises(ShapeError, match=r"must begin where a bucket does; got place 23\. Make it"):
         part.joined(part)
@@ -81,7 +81,7 @@ def test_parts_that_do_not_fit_are_refused():
 
 
 def test_an_index_gives_a_batch_row_or_a_head():
-    query, key = drawn(5, 7)
+    query, key = random_inputs(5, 7)
     whole = summarize(query, key)
     row = whole[1]
     assert row.shape == (H, 5, 7)
@@ -95,7 +95,7 @@ def test_an_index_gives_a_batch_row_or_a_head():
 
 
 def test_columns_have_a_row_for_each_query():
-    query, key = drawn(5, 7)
+    query, key = random_inputs(5, 7)
     whole = summarize(query, key, top=2)
     table = whole.columns()
     assert {len(column) for column in table.values()} == {2 * H * 5}
@@ -107,7 +107,7 @@ def test_columns_have_a_row_for_each_query():
 
 
 def test_what_was_saved_is_read_again(tmp_path):
-    whole = summarize(*drawn(5, 7), start=(4, 2), map=3)
+    whole = summarize(*random_inputs(5, 7), start=(4, 2), map=3)
     whole.save(tmp_path / "a.safetensors")
     assert_same(Summary.load(tmp_path / "a.safetensors"), whole)
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
@@ -117,7 +117,7 @@ def test_files_that_are_no_summaries_are_refused(tmp_path):
     path = tmp_path / "a.safetensors"
     with pytest.raises(DataError, match=r"a\.safetensors must be a file; there is none"):
         Summary.load(path)
-    whole = summarize(*drawn(5, 7))
+    whole = summarize(*random_inputs(5, 7))
     whole.save(path)
     good = path.read_bytes()
     for damaged in (good[:-9], good[: len(good) // 2], b"", b"x" * 99):
@@ -141,7 +141,7 @@ def test_files_that_are_no_summaries_are_refused(tmp_path):
 
 
 def test_a_call_that_was_seen_can_be_summarized():
-    query, key = drawn(5, 7)
+    query, key = random_inputs(5, 7)
     calls = []
     with observe(calls.append):
         attend(query, key, mask=causal())
@@ -149,7 +149,7 @@ def test_a_call_that_was_seen_can_be_summarized():
 
 
 def test_the_text_says_what_it_is_of():
-    text = repr(summarize(*drawn(5, 7), top=2))
+    text = repr(summarize(*random_inputs(5, 7), top=2))
     assert re.fullmatch(
         r"Summary\(2 × 3 of 5 queries × 7 keys, top 2, map 5 × 7, mean entropy \d\.\d{3} nats\)",
         text,

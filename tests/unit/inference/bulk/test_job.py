@@ -1,4 +1,4 @@
-"""The contract of shards, without Ray: whole or absent, once, of one model, with errors beside."""
+"""The contract of shards, without Ray: complete or absent, once, of one model, with errors."""
 
 import json
 import os

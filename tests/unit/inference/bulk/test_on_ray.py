@@ -1,4 +1,4 @@
-"""Workers of Ray give the same bytes as one process, tell nobody, and end as they are told."""
+"""Workers of Ray give the same bytes as one process, send no statistics, and stop on a signal."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_not_there(translator, patterns, tmp_path):
 
 
 def outside(process):
-    """Where this process and those below it listen, the loopback apart."""
+    """Addresses that this process and its children listen on, except loopback."""
     inodes = {}
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:

@@ -45,9 +45,7 @@ def test_probabilities_multiply_to_that_of_the_output(predictor: Predictor) -> N
     assert forced.probabilities[: len(chances)] == pytest.approx(chances, rel=0.01)
 
 
-def test_an_extension_that_is_kept_is_a_hypothesis_of_the_next_step(
-    predictor: Predictor,
-) -> None:
+def test_an_extension_that_is_kept_is_a_hypothesis_of_the_next_step(predictor: Predictor) -> None:
     _, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
     for step, after in zip(search.steps, search.steps[1:], strict=False):
         if not after[0].extensions:

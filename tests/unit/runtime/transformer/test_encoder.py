@@ -20,7 +20,7 @@ PRECISIONS = ["float32", "int8"]
 WAYS = [encoder.MOST_BYTES, 0]
 
 
-def drawn(lengths, *, longer=0):
+def random_ids(lengths, *, longer=0):
     lengths = torch.tensor(lengths)
     return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()) + longer)), lengths
 
@@ -42,7 +42,7 @@ def test_it_is_one_loop_unless_observed(monkeypatch):
     monkeypatch.setattr(
         encoder_kernels, "encode_sources", lambda *all: calls.append(all) or loop(*all)
     )
-    runtime, inputs, observed = PreparedTransformer(translator()), drawn([3, 2]), []
+    runtime, inputs, observed = PreparedTransformer(translator()), random_ids([3, 2]), []
     runtime.start(*inputs)
     assert len(calls) == 1
     with observe(observed.append):
@@ -56,7 +56,7 @@ def test_it_is_one_loop_unless_observed(monkeypatch):
 def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatch):
     monkeypatch.setattr(encoder, "MOST_BYTES", most)
     runtime = PreparedTransformer(translator(**options))
-    source, lengths = drawn([0, 4, 0, 2])
+    source, lengths = random_ids([0, 4, 0, 2])
     states = read(runtime, (source, lengths))
     for row in (1, 3):
         single = read(runtime, (source[row : row + 1, : lengths[row]], lengths[row : row + 1]))
@@ -66,7 +66,7 @@ def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatc
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
 def test_sources_may_be_longer_than_the_table_of_positions(positions):
     model = translator(positions=positions, num_decoder_layers=1)
-    runtime, inputs = PreparedTransformer(model), drawn([67, 150])
+    runtime, inputs = PreparedTransformer(model), random_ids([67, 150])
     with torch.no_grad():
         check_real(read(runtime, inputs), runtime._read(*inputs), inputs[1], atol=1e-4)
 

@@ -46,7 +46,7 @@ def encoder(*, num_features=0, parts_vocab=0, **options):
     return shaken(Encoder(config, vocab_size=VOCAB, **tables))
 
 
-def drawn(lengths):
+def random_ids(lengths):
     lengths = torch.tensor(lengths)
     return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()))), lengths
 
@@ -78,7 +78,7 @@ def test_it_reads_as_the_encoder_does_in_one_loop_or_layer_by_layer(
     reader = encoder(**options)
     runtime = PreparedReader(reader)
     for lengths in LENGTHS:
-        check_reads(runtime, reader, *drawn(lengths))
+        check_reads(runtime, reader, *random_ids(lengths))
     assert bool(calls) == (most > 0)
 
 
@@ -90,7 +90,7 @@ def test_segments_parts_and_features_are_read(name, calls):
         "features": {"num_features": 3},
     }[name]
     reader = encoder(**options)
-    ids, lengths = drawn([7, 3, 0, 12])
+    ids, lengths = random_ids([7, 3, 0, 12])
     inputs = {
         "segments": torch.randint(0, 2, ids.shape),
         "parts": torch.randint(0, 11, (*ids.shape, 4)),
@@ -102,7 +102,7 @@ def test_segments_parts_and_features_are_read(name, calls):
 
 def test_without_lengths_all_is_read():
     reader = encoder()
-    ids, _ = drawn([9, 9])
+    ids, _ = random_ids([9, 9])
     with torch.no_grad():
         torch.testing.assert_close(PreparedReader(reader)(ids), reader(ids), atol=3e-5, rtol=0)
 
@@ -114,7 +114,7 @@ def test_what_a_text_gets_depends_neither_on_the_others_nor_on_the_threads(
 ):
     monkeypatch.setattr(encoders, "MOST_BYTES", most)
     runtime = PreparedReader(in_precision(encoder(), precision))
-    ids, lengths = drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
+    ids, lengths = random_ids([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
     states = runtime(ids, lengths)
     for count in (1, 2, 3):
         torch.set_num_threads(count)
@@ -128,18 +128,18 @@ def test_texts_too_long_for_learned_positions_are_refused_as_by_the_encoder():
     reader = encoder()
     for each in (reader, PreparedReader(reader)):
         with pytest.raises(ShapeError, match="250"):
-            each(*drawn([251, 3]))
+            each(*random_ids([251, 3]))
 
 
 def test_long_texts_are_read_by_the_encoder(calls):
     reader = encoder(positions="rotary")
-    check_reads(PreparedReader(reader), reader, *drawn([1025, 1025]))
+    check_reads(PreparedReader(reader), reader, *random_ids([1025, 1025]))
     assert not calls
 
 
 def test_observers_and_edits_reach_the_encoder(calls):
     reader = encoder()
-    runtime, inputs, observed = PreparedReader(reader), drawn([5, 3]), []
+    runtime, inputs, observed = PreparedReader(reader), random_ids([5, 3]), []
     with torch.no_grad():
         with observe(observed.append):
             runtime(*inputs)
@@ -164,7 +164,7 @@ HEADS = {
 @pytest.mark.parametrize("head", list(HEADS))
 def test_models_whose_encoder_reads_for_a_head_are_prepared(head, calls):
     model = HEADS[head](encoder()).eval()
-    runtime, inputs = prepared(model), drawn([5, 12, 3])
+    runtime, inputs = prepared(model), random_ids([5, 12, 3])
     assert type(runtime) is type(model)
     assert isinstance(runtime.reader, PreparedReader)
     assert isinstance(model.reader, Encoder)  # the model itself is left alone
@@ -193,7 +193,7 @@ def test_choices_are_read_by_what_is_prepared(calls):
 @pytest.mark.parametrize("options", [{"activation": "swiglu"}, {"model_dim": 384, "ffn_dim": 1536}])
 def test_what_one_loop_cannot_take_is_read_layer_by_layer(options, calls):
     model = HEADS["tagger"](encoder(num_heads=4, num_layers=6, **options)).eval()
-    runtime, (ids, lengths) = prepared(model), drawn([9, 4, 20])
+    runtime, (ids, lengths) = prepared(model), random_ids([9, 4, 20])
     states, expected = runtime.reader(ids, lengths), model.reader(ids, lengths)
     real = torch.arange(20) < lengths[:, None]
     torch.testing.assert_close(states[real], expected[real], atol=1e-4, rtol=0)

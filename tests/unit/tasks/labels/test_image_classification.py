@@ -1,4 +1,4 @@
-"""Pictures to labels: what is read, what is moved, what stands beside it."""
+"""Pictures to labels: reading, shifting in training, baselines."""
 
 import json
 from pathlib import Path

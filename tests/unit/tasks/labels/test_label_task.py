@@ -1,4 +1,4 @@
-"""Label tasks: what is declared is read, asked, saved and checked; samples are padded."""
+"""Label tasks: what is declared is read, requested, saved and checked; samples are padded."""
 
 import json
 

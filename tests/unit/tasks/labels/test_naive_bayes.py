@@ -1,4 +1,4 @@
-"""Naive Bayes beside its formula, written out over n-grams."""
+"""Naive Bayes against its formula, written out over n-grams."""
 
 import math
 import random

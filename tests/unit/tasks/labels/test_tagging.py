@@ -96,8 +96,7 @@ def test_names_in_a_list_are_also_read_without_their_marks_in_training():
 
 
 @pytest.mark.parametrize(
-    "tags",
-    ["B-PER I-PER E-PER S-LOC O", "B-PER I-PER L-PER U-LOC O", "B-PER M-PER E-PER W-LOC O"],
+    "tags", ["B-PER I-PER E-PER S-LOC O", "B-PER I-PER L-PER U-LOC O", "B-PER M-PER E-PER W-LOC O"]
 )
 def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags):
     lines = [f"{word}\t{tag}\n" for word, tag in zip("abcde", tags.split(), strict=True)]

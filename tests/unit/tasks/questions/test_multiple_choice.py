@@ -32,7 +32,7 @@ def written(folder, records):
     return recipe(folder=folder, train="q.jsonl")
 
 
-def told(**more):
+def records_of(**more):
     return [
         {"question": q, "context": TALE, "answers": [a], "story": "s"} | more
         for q, a in TOLD.items()
@@ -40,7 +40,7 @@ def told(**more):
 
 
 def test_wrong_answers_are_those_to_other_questions_of_the_story(tmp_path):
-    records = told()
+    records = records_of()
     records[0]["answers"].append("Three!")  # right too, so never drawn as wrong
     examples = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
     assert len(examples) == 5
@@ -62,7 +62,7 @@ def test_wrong_answers_are_those_to_other_questions_of_the_story(tmp_path):
     ],
 )
 def test_a_question_without_choices_is_named_or_left_out(tmp_path, change, message):
-    records = [*told(), {**told()[0], **change}]
+    records = [*records_of(), records_of()[0] | change]
     recipe = written(tmp_path, records)
     with pytest.raises(DataError, match=rf"q\.jsonl:6: {message}"):
         MultipleChoiceAnswering.read(recipe, "train")

@@ -1,4 +1,4 @@
-"""Pair matching: pairs of questions and passages, models apart and in one row, bad input."""
+"""Pair matching: pairs of questions and passages, models of two rows and of one, bad input."""
 
 import json
 

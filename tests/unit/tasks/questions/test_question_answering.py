@@ -58,7 +58,7 @@ def test_the_offsets_of_an_answer_are_those_of_its_tokens(model):
 
 
 def told_as_written(job):
-    """The words of question and text that are said to stand in the other, in their order."""
+    """The words of question and text marked as occurring in the other, in order."""
     pairs = job.collate(job.encode(QUESTIONS[:1]))
     positions = pairs["reading"]["features"][0, :, 0].nonzero().flatten().tolist()
     return [job.tokenizer.decode([pairs["ids"][0, position].item()]) for position in positions]

@@ -1,4 +1,4 @@
-"""Masked language models: what is masked, what is asked, what is answered."""
+"""Masked language models: masking, requests, predictions."""
 
 import random
 from dataclasses import replace
@@ -24,7 +24,7 @@ def lines(count, seed, words=WORDS, between=" "):
 def make(tmp_path):
     """A maker of a job with its examples."""
 
-    def made(text=None, **data):
+    def make_task(text=None, **data):
         (tmp_path / "text.txt").write_text("\n".join(text or lines(250, 1)) + "\n", "utf-8")
         table = {
             "task": "masked_language_modelling",
@@ -37,7 +37,7 @@ def make(tmp_path):
         examples = kind.read(recipe, "train")
         return kind.learn(recipe, examples), examples
 
-    return made
+    return make_task
 
 
 def dice(seed=1):

@@ -7,12 +7,7 @@ from regard.config import parse_settings, write_toml
 from regard.errors import SettingError
 from regard.models import RnnSeq2SeqConfig
 from regard.runs.run import Run
-from regard.tasks import (
-    DecodingConfig,
-    read_recipe,
-    recipe_from_table,
-    saved_recipe,
-)
+from regard.tasks import DecodingConfig, read_recipe, recipe_from_table, saved_recipe
 
 RECIPE = """
 task = "translation"

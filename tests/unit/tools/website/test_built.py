@@ -1,4 +1,4 @@
-"""A site that is not whole is found out."""
+"""Dead links of a built site are found."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Formulas of pages become MathML, with a font beside them."""
+"""Formulas of pages become MathML, with a font."""
 
 import re
 

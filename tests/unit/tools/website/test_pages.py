@@ -1,4 +1,4 @@
-"""The sources of the site: whole, in both languages, and true to the program."""
+"""The sources of the site: complete, in both languages, and true to the program."""
 
 import re
 from pathlib import Path
@@ -33,12 +33,12 @@ def settings() -> dict[str, object]:
     return yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), _Loader)
 
 
-def places(nav: object) -> list[str]:
+def pages_of(nav: object) -> list[str]:
     """Every page that a navigation leads to."""
     if isinstance(nav, str):
         return [nav]
     items = nav.values() if isinstance(nav, dict) else nav
-    return [page for item in items for page in places(item)]
+    return [page for item in items for page in pages_of(item)]
 
 
 def titles(nav: object) -> set[str]:
@@ -51,7 +51,7 @@ def titles(nav: object) -> set[str]:
 
 
 def test_the_navigation_leads_to_every_page_and_to_no_other(sources: Path):
-    assert sorted(places(settings()["nav"])) == sorted(pages.siblings(sources))
+    assert sorted(pages_of(settings()["nav"])) == sorted(pages.siblings(sources))
 
 
 def test_every_page_is_there_in_chinese(sources: Path):

@@ -20,7 +20,7 @@ def shards(tmp_path):
 LINES = [f"line {n}".encode() for n in range(200)]
 
 
-def kept(lines):
+def raw_texts(lines):
     return {line.raw[0] for line in lines}
 
 
@@ -34,8 +34,8 @@ def test_what_is_held_out_by_hash_does_not_depend_on_the_order(shards):
     forward = scan(shards(LINES[:120], LINES[120:]), "hash", share=0.05)
     backward = scan(shards(LINES[::-1]), "hash", share=0.05)
     assert len(forward.held) == 10
-    assert kept(forward.held) == kept(backward.held)
-    assert not kept(forward.held) & kept(forward.sample)
+    assert raw_texts(forward.held) == raw_texts(backward.held)
+    assert not raw_texts(forward.held) & raw_texts(forward.sample)
 
 
 def test_a_line_that_repeats_is_one_of_the_sample(shards):
@@ -48,14 +48,14 @@ def test_of_a_large_text_the_sample_is_bounded(shards, monkeypatch):
     monkeypatch.setattr(scanning, "HELD", 5)
     scanned = scan(shards(LINES), "hash", share=0.5)
     assert (len(scanned.sample), len(scanned.held)) == (20, 5)
-    assert kept(scanned.sample) <= {line + b"\n" for line in LINES}
+    assert raw_texts(scanned.sample) <= {line + b"\n" for line in LINES}
 
 
 def test_the_end_is_held_out_and_not_learned_from(shards):
     scanned = scan(shards(LINES[:150], LINES[150:]), "end", share=0.3)
     assert [line.raw[0] for line in scanned.held] == [line + b"\n" for line in LINES[140:]]
     assert scanned.until == 140
-    assert not kept(scanned.held) & kept(scanned.sample)
+    assert not raw_texts(scanned.held) & raw_texts(scanned.sample)
 
 
 def test_lines_are_read_as_they_were_written(tmp_path, shards):

@@ -33,12 +33,7 @@ def small_windows(monkeypatch):
 @pytest.fixture
 def small(recipe, tmp_path):
     def make(**training):
-        model = {
-            "type": "transformer",
-            **MODEL,
-            "num_encoder_layers": 1,
-            "num_decoder_layers": 1,
-        }
+        model = {"type": "transformer", **MODEL, "num_encoder_layers": 1, "num_decoder_layers": 1}
         settings = {**SETTINGS, "cache": str(tmp_path / "cache"), **training}
         return recipe(model=model, training=settings)
 

@@ -34,7 +34,7 @@ def many(*cells):
     return [[cell.format(n=n, odd="yes" if n % 2 else "no") for cell in cells] for n in range(24)]
 
 
-def taken(path):
+def inferences(path):
     tasks = infer_tasks(path)
     settings = [format_setting(*each) for each in tasks.best.settings.items()]
     return " ".join([tasks.best.recipe or "pairs", *settings, *([] if tasks.is_sure else "?")])
@@ -50,31 +50,31 @@ def taken(path):
     ],
 )
 def test_the_task_of_a_table_is_inferred_from_its_columns(tmp_path, cells, expected):
-    assert taken(table(tmp_path, *many(*cells))) == expected
+    assert inferences(table(tmp_path, *many(*cells))) == expected
 
 
 def test_the_lines_of_a_text_file_say_whether_it_is_a_table(tmp_path):
     path = tmp_path / "deu.txt"
     row = f"{ENGLISH} {{n}}.\t{GERMAN} {{n}}.\tby hand, in house {{n}}\n"
     path.write_text("".join(row.format(n=n) for n in range(24)), encoding="utf-8")
-    assert taken(path) == "pairs data.columns=[1, 2]"
+    assert inferences(path) == "pairs data.columns=[1, 2]"
     assert next(read_pairs(path, layout=PairLayout(columns=(1, 2)))).target == f"{GERMAN} 0."
     path.write_text("".join(f"{n % 2}\t{ENGLISH} {n}\n" for n in range(24)), encoding="utf-8")
-    assert taken(path) == "classification-convolution data.text=2 data.label=1"
+    assert inferences(path) == "classification-convolution data.text=2 data.label=1"
     fields = [Field("text", 2), Field("label", 1)]
     assert next(read_records(path, fields))[0] == {"text": f"{ENGLISH} 0", "label": "0"}
 
 
 def test_a_file_sorted_by_its_labels_is_looked_at_all_over(tmp_path):
     rows = [[f"{LONG} {n}", "good" if n < 4000 else "bad"] for n in range(6000)]
-    assert taken(table(tmp_path, *rows)) == "classification-convolution"
+    assert inferences(table(tmp_path, *rows)) == "classification-convolution"
 
 
 def test_columns_go_by_the_names_of_a_header(tmp_path):
     rows = many("{n}", "{odd}", ENGLISH + " {n}")
     path = table(tmp_path, *rows, ending="csv", header=["id", "verdict", "what they said"])
     settings = "data.text=what they said data.label=verdict"
-    assert taken(path) == f"classification-convolution {settings}"
+    assert inferences(path) == f"classification-convolution {settings}"
     command = "regard train classification-convolution a.csv --set 'data.text=what they said'"
     assert infer_tasks(path).best.command(["a.csv"]).startswith(command)
 
@@ -102,7 +102,7 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
     block = "".join(f"{w}\t{t}\n" for w, t in zip(words.split(), tags.split(), strict=True))
     path = tmp_path / "mine.txt"
     path.write_text("\n".join([block] * 12), encoding="utf-8")
-    assert taken(path) == recipe
+    assert inferences(path) == recipe
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
     ],
 )
 def test_the_task_of_objects_is_inferred_from_their_keys(tmp_path, record, expected):
-    assert taken(objects(tmp_path, *[record] * 12)) == expected
+    assert inferences(objects(tmp_path, *[record] * 12)) == expected
 
 
 def test_the_task_of_unknown_keys_is_inferred_from_their_values(tmp_path):
     record = {"reviewerID": "A3", "asin": "B7", "overall": 5.0, "verified": "true"}
     records = [{**record, "reviewText": f"{LONG} {n}", "overall": n % 5 + 1.0} for n in range(24)]
     path = objects(tmp_path, *records)
-    assert taken(path) == "classification-convolution data.text=reviewText data.label=overall"
+    assert inferences(path) == "classification-convolution data.text=reviewText data.label=overall"
     fields = [Field("text", "reviewText"), Field("label", "overall")]
     assert next(read_records(path, fields))[0]["label"] == "1.0"
 
@@ -145,13 +145,13 @@ def test_the_task_of_unknown_keys_is_inferred_from_their_values(tmp_path):
 def test_an_object_of_languages_is_a_pair(tmp_path):
     sides = [{"en": f"{ENGLISH} {n}", "de": f"{GERMAN} {n}"} for n in range(24)]
     path = objects(tmp_path, *({"id": n, "translation": each} for n, each in enumerate(sides)))
-    assert taken(path) == 'pairs data.columns=["translation.en", "translation.de"]'
+    assert inferences(path) == 'pairs data.columns=["translation.en", "translation.de"]'
 
 
 def test_squads_json_holds_questions(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text('{"data": [{"paragraphs": []}]}', encoding="utf-8")
-    assert taken(path) == "question-answering"
+    assert inferences(path) == "question-answering"
 
 
 @pytest.mark.parametrize("escapes", [True, False])
@@ -166,7 +166,7 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
     data = {"data": [{"paragraphs": [{"context": context, "qas": []}]}]}
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(data, ensure_ascii=escapes), encoding="utf-8")
-    assert taken(path) == recipe
+    assert inferences(path) == recipe
 
 
 @pytest.mark.parametrize(
@@ -246,4 +246,4 @@ def test_a_large_file_in_another_encoding_is_looked_at_from_its_beginning(tmp_pa
     rows = "".join(f"{ENGLISH} {n}\t{'yes' if n % 2 else 'no'}\r\n" for n in range(9000))
     path = tmp_path / "mine.txt"
     path.write_bytes(rows.encode("utf-16"))
-    assert taken(path) == "classification-convolution"
+    assert inferences(path) == "classification-convolution"

@@ -389,7 +389,7 @@ export function createReader(data, source) {
   }
 
   return {
-    data, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
+    data, open, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
     isNamed, kindName, headOption, viewName, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
   };
 }

@@ -11,7 +11,7 @@ const ENDS = /[.!?。！？…\n]["'”’」』)]*$/u;
  * A text inside `host`. `point(place, isFirm)` is told the place of a token, or null.
  *
  * `show` takes tokens with their places in the text (or without any: then the tokens themselves
- * are the text), `shade` a function from a token's place to its share of 0 to 1, and `mark` the
+ * are the text), `shade` a function from a token's place to its share of −1 to 1, and `mark` the
  * places of tokens to bring out.
  */
 export function createProse(host, { point, label }) {
@@ -91,8 +91,9 @@ export function createProse(host, { point, label }) {
 
   function dress(span, at) {
     const share = shareOf(at);
-    span.classList.toggle("shaded", share > 0);
-    if (share > 0) weigh(span, share);
+    span.classList.toggle("shaded", share !== 0);
+    span.classList.toggle("negative", share < 0);
+    if (share !== 0) weigh(span, Math.abs(share));
     span.classList.toggle("marked", marked.has(at));
   }
 
@@ -100,7 +101,7 @@ export function createProse(host, { point, label }) {
     for (const block of blocks) for (const [, span, at] of block.spans ?? []) dress(span, at);
   }
 
-  /** Shades every token by `share(at)`, 0 to 1. */
+  /** Shades every token by `share(at)`, from −1 to 1. */
   function shade(share) {
     shareOf = share;
     dressAll();

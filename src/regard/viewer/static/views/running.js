@@ -7,7 +7,7 @@ import { figure } from "../data/maps.js";
 import { ramp, shareOf } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
-const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows" }; // of each measure
+const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows", surprise: "rows" }; // of each measure
 const MOST = 64; // entries that shade the text
 const LISTED = 8;
 const LARGE = 0.98; // the share of values up to the deepest colour: few tokens may receive nearly all
@@ -51,7 +51,7 @@ function create(host, context) {
     const key = `${state.example} ${state.kind}`;
     const isNew = built !== key;
     if (isNew) build(key);
-    const found = await Promise.all(Object.keys(SIDES).map((name) => reader.line(view, name).catch(() => null)));
+    const found = await Promise.all(Object.keys(SIDES).map((name) => (name === "surprise" ? surprise() : reader.line(view, name).catch(() => null))));
     lines = Object.fromEntries(Object.keys(SIDES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
     const names = Object.keys(lines);
     measure = names.includes(state.shade) ? state.shade : names[0];
@@ -59,6 +59,12 @@ function create(host, context) {
     strip.hidden = names.length < 2;
     hits = context.hits();
     if (isNew && (state.row ?? state.column ?? null) !== null) reveal({ row: state.row ?? null, column: state.column ?? null });
+  }
+
+  // How unexpected each output token was, whatever head is looked at.
+  function surprise() {
+    const values = reader.exampleAt(view.example).surprise ?? [];
+    return values.length && sideOf(axes.looks) === "output" ? { places: 1, values: Float32Array.from(values, (value) => value ?? 0), counted: values.filter((value) => typeof value === "number") } : null;
   }
 
   function reveal({ row, column }) {
@@ -159,14 +165,14 @@ function create(host, context) {
     const by = side === "columns" ? shift() : 0;
     const largest = largeOf(line.values);
     const shaded = sideOf(side === "columns" ? axes.seen : axes.looks);
-    const least = measure === "received" ? 0 : leastOf(line.values); // what is received adds up from nothing
+    const least = measure === "received" || measure === "surprise" ? 0 : leastOf(line.values); // what is received adds up from nothing
     const valueAt = (at) => line.values[Math.floor((at + by) / line.places)] ?? 0;
     for (const [name, prose] of Object.entries(proses)) {
       prose.shade(name === shaded ? (at) => Math.min(1, (valueAt(at) - least) / (largest - least || 1)) : () => 0);
     }
     const groups = line.places > 1 && t("text.groups", { count: line.places });
     const start = by && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
-    says.textContent = sentences(t(`text.${measure}`), groups, start);
+    says.textContent = sentences(t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);
     lowest.textContent = figure(least, 3);
     most.textContent = `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`;
   }
@@ -209,6 +215,13 @@ function create(host, context) {
       host.replaceChildren();
     },
   };
+}
+
+// The loss of a text in words: its sum, and what it is for a token.
+function lossOf(values) {
+  const sum = values.reduce((total, value) => total + value, 0);
+  const mean = sum / values.length;
+  return { count: values.length, sum: figure(sum), mean: figure(mean, 3), bits: figure(mean / Math.LN2, 3), perplexity: figure(Math.exp(mean), 3) };
 }
 
 function maxOf(values) {

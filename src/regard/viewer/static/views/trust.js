@@ -1,11 +1,14 @@
-// How far to trust the picture: other measures of what mattered, and what edits do to the output.
+// Why the model answered so: what each token contributed, by several methods beside the attention,
+// and what changes of the attention do to the output.
 
-import { element, tokenLabel, weigh } from "../page/dom.js";
-import { phrase, t } from "../page/language.js";
+import { element, section, tokenLabel, weigh } from "../page/dom.js";
+import { phrase, sentences, t } from "../page/language.js";
 import { figure, largestOf, nameOf } from "../data/maps.js";
+import { createProse } from "../parts/prose.js";
 
-const MOST = 400; // tokens of a text that is shown whole
-const LISTED = 12; // of a longer one
+const MOST = 128; // tokens of a text that is shown whole, with every number
+const LISTED = 24; // of a longer one
+const SHORT = 2; // digits of a number that stands below a token
 
 export const trust = {
   id: "trust",
@@ -17,40 +20,102 @@ export const trust = {
   create,
 };
 
-function create(host, { reader, languages }) {
+function create(host, { reader, choose, languages }) {
   let example = null;
+  let proses = [];
 
   async function show(state) {
+    letGo();
     example = reader.exampleAt(state.example);
     const tongues = languages(state.example);
     const { importances = [], changes = [] } = example;
+    const held = host.contains(document.activeElement) && document.activeElement.name; // a choice, which is drawn anew
     host.replaceChildren(
-      ...(importances.length ? [importanceSection(importances, tongues)] : []),
+      ...(importances.length ? [importanceSection(importances, tongues, state)] : []),
       ...(changes.length ? [changeSection(changes, tongues)] : []),
     );
+    if (held) host.querySelector(`input[name="${held}"]:checked`)?.focus();
   }
 
-  function importanceSection(importances, tongues) {
+  function importanceSection(importances, tongues, state) {
     const isSource = example.source_tokens.length > 0;
     const [tokens, language] = isSource ? [example.source_tokens, tongues.source] : [example.output_tokens, tongues.output];
-    const explained = example.output_tokens[importances[0].output];
-    const rows = importances.map((importance) => {
-      const { method, correlation, values } = importance;
-      return element(
-        "div",
-        { class: "measure", role: "row" },
-        element("span", { role: "rowheader" }, phrase(method)),
-        element("data", { role: "cell", value: correlation, title: t("trust.correlation.title") }, hasNumber(correlation) ? figure(correlation, 2) : "–"),
-        element("p", { role: "cell", lang: language, dir: "auto" }, ...shaded(tokens, values, language)),
-      );
-    });
-    return element(
-      "section",
-      { "aria-label": t("trust.mattered") },
-      element("h2", {}, explained ? t("trust.mattered.for", { token: nameOf(explained) }) : t("trust.mattered")),
-      element("p", { class: "caption" }, t("trust.depth")),
-      element("div", { class: "evidence", role: "table" }, element("div", { class: "measure name", role: "row" }, ...["measure", "correlation", "tokens"].map((name) => element("span", { role: "columnheader" }, t(`trust.${name}`)))), ...rows),
+    const outputs = [...new Set(importances.map((one) => one.output ?? null))];
+    const output = outputs.find((at) => String(at) === state.why) ?? outputs[0];
+    const offered = importances.filter((one) => (one.output ?? null) === output);
+    const beside = offered.find(({ method }) => method === "attention");
+    const others = offered.filter((one) => one !== beside);
+    const chosen = others.find(({ method }) => method === state.method) ?? others[0] ?? beside;
+    const rows = [...new Set([beside, chosen])].filter(Boolean);
+    const place = element("div", { class: "evidence", role: "table", "aria-label": t("trust.mattered") });
+    const made = section(
+      headingOf(chosen, tokens, isSource), null,
+      ...(outputs.length > 1 ? [choice("why", t("trust.outputs"), outputs.map((at) => [String(at), nameOf(example.output_tokens[at])]), String(output), tongues.output)] : []),
+      ...(others.length > 1 ? [choice("method", t("trust.method"), others.map(({ method }) => [method, phrase(method)]), chosen.method)] : []),
+      place,
+      facts(chosen, beside),
+      element("p", { class: "caption" }, sentences(t("trust.depth"), t("trust.papers"), others.length < 4 && chosen.target && t("trust.more"))),
     );
+    for (const { method, values, start } of rows) {
+      const cell = element("div", { role: "cell", lang: language, dir: "auto" });
+      place.append(element("div", { class: "measure", role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell));
+      contributions(cell, method, tokens, values, language, isSource);
+      if (typeof start === "number") cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start) })));
+    }
+    return made;
+  }
+
+  // Short texts token by token, with their numbers; of long ones the whole text, and the largest.
+  function contributions(cell, method, tokens, values, language, isSource) {
+    const sizes = values.map(Math.abs);
+    const full = sizes.reduce((most, size) => Math.max(most, size), 0);
+    if (tokens.length > MOST) {
+      const prose = createProse(cell, { point: () => {}, label: phrase(method) });
+      prose.show(tokens, isSource ? example.source : example.output, language);
+      prose.shade((at) => (full > 0 ? values[at] / full : 0));
+      proses.push(prose);
+    }
+    const places = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ column }) => column);
+    const line = element("p", { class: "contributions" });
+    for (const at of places) {
+      const label = tokenLabel(tokens[at], language);
+      label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at]) });
+      shade(label, full > 0 ? values[at] / full : 0);
+      const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
+      line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at], SHORT))), element("wbr"));
+    }
+    cell.append(line);
+  }
+
+  function choice(name, title, options, chosen, language) {
+    const input = (key) => element("input", { type: "radio", name: `trust-${name}`, value: key, checked: key === chosen, onchange: () => choose({ [name]: key }) });
+    const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": title });
+    strip.append(...options.map(([key, label]) => element("label", {}, input(key), element("span", { lang: language ?? null }, label))));
+    return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+  }
+
+  function facts(chosen, beside) {
+    const lines = [];
+    const { correlation, total, change } = chosen;
+    if (chosen !== beside) {
+      const isKnown = typeof correlation === "number";
+      lines.push([t("trust.correlation"), isKnown ? signed(correlation, 2) : "–", t(!isKnown ? "trust.correlation.none" : correlation < 0.5 ? "trust.correlation.low" : "trust.correlation.high")]);
+    }
+    if (typeof change === "number" && typeof total === "number") {
+      lines.push([t("trust.completeness"), signed(total, 4), t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) })]);
+    }
+    const items = lines.flatMap(([name, value, says]) => [element("dt", {}, name), element("dd", {}, element("data", {}, value), " ", says)]);
+    return element("dl", { class: "facts" }, ...items);
+  }
+
+  function headingOf({ output, target, against, position }, tokens, isSource) {
+    const written = typeof output === "number" ? example.output_tokens[output] : null;
+    const name = written ? nameOf(written) : target ? nameOf({ text: target }) : "";
+    if (!name) return t("trust.mattered");
+    if (!target) return t("trust.mattered.for", { token: name });
+    const other = against ? t("trust.against", { token: nameOf({ text: against }) }) : "";
+    const where = written || typeof position !== "number" ? "" : isSource ? t("trust.place", { place: position + 1 }) : t("trust.next");
+    return t("trust.why", { token: name, where, other });
   }
 
   function changeSection(changes, tongues) {
@@ -60,7 +125,7 @@ function create(host, { reader, languages }) {
         {},
         element("th", { scope: "row" }, phrase(change.edit)),
         element("td", { lang: tongues.output, dir: "auto" }, ...(at ? differing(change.output, example.output) : [change.output])),
-        element("td", { class: "score" }, hasNumber(change.score) ? figure(change.score).replace("-", "−") : "–"),
+        element("td", { class: "score" }, typeof change.score === "number" ? signed(change.score, 4) : "–"),
       ),
     );
     return element(
@@ -72,40 +137,39 @@ function create(host, { reader, languages }) {
     );
   }
 
+  function letGo() {
+    for (const prose of proses) prose.destroy();
+    proses = [];
+  }
+
   return {
     show,
     table: () => ({
-      columns: ["measure", "correlation", "place", "token", "value"],
-      rows: (example.importances ?? []).flatMap(({ method, correlation, values }) => {
+      columns: ["measure", "output", "target", "against", "correlation", "place", "token", "value"],
+      rows: (example.importances ?? []).flatMap(({ method, output, target, against, correlation, values }) => {
         const tokens = example.source_tokens.length ? example.source_tokens : example.output_tokens;
-        return values.map((value, at) => [method, correlation, at + 1, tokens[at].text, value]);
+        return values.map((value, at) => [method, typeof output === "number" ? output + 1 : "", target ?? "", against ?? "", correlation ?? "", at + 1, tokens[at].text, value]);
       }),
     }),
-    destroy: () => host.replaceChildren(),
+    destroy: () => {
+      letGo();
+      host.replaceChildren();
+    },
   };
 }
 
-// The whole text, or the tokens that mattered most.
-function shaded(tokens, values, language) {
-  const sizes = values.map(Math.abs);
-  const full = sizes.reduce((most, size) => Math.max(most, size), 0);
-  const places = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ column }) => column);
-  return places.flatMap((at) => {
-    const label = tokenLabel(tokens[at], language);
-    label.classList.add("shaded");
-    label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: figure(values[at], 3).replace("-", "−") });
-    weigh(label, full > 0 ? sizes[at] / full : 0);
-    return [label, element("wbr")];
-  });
+// Blue where a token speaks for the output, orange where it speaks against it.
+function shade(label, share) {
+  label.classList.add("shaded");
+  label.classList.toggle("negative", share < 0);
+  weigh(label, Math.abs(share));
 }
+
+const signed = (value, digits = 3) => figure(value, digits).replace("-", "−");
 
 // Words, or characters where a script has no spaces, that the other text does not have.
 function differing(text, other) {
   const parts = (one) => one.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+|\s+/gu) ?? [];
   const known = new Set(parts(other));
   return parts(text).map((part) => (known.has(part) || !part.trim() ? part : element("mark", {}, part)));
-}
-
-function hasNumber(value) {
-  return typeof value === "number";
 }

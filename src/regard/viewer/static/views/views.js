@@ -36,10 +36,11 @@ import { compare } from "./comparing.js";
 import { flow } from "./flow.js";
 import { grid } from "./grid.js";
 import { image } from "./image.js";
+import { lens } from "./lens.js";
 import { links } from "./links.js";
 import { map } from "./map.js";
 import { running } from "./running.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, compare];
+export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, lens, compare];

@@ -1,0 +1,122 @@
+"""Predictions of every layer and the loss of every token: a model's head on its blocks' states."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import SettingError
+from regard.interop.attribute import ExplainedText
+from regard.interop.faithfulness import logits_of
+from regard.interop.patching import BLOCK
+from regard.interop.watch import Watched
+from regard.viewer import Lens, pack, pack_integers
+
+_POSITIONS = 128  # whose predictions by layer are kept at most, the last of a text
+_PRODUCTS = 10**11  # of the output matrix with states, for all layers together
+_ROWS = 128  # states whose logits are computed at once
+_TOP = 5
+
+
+class Readout:
+    """What a model computes after its last block, for any states.
+
+    The model itself is called, its blocks replaced: so norms, scales and caps of the head are its
+    own, whatever the architecture. Tokens are predicted at the positions of the input ``name``.
+    """
+
+    def __init__(self, text: ExplainedText, name: str) -> None:
+        self._text, self._name = text, name
+        states: dict[str, Tensor] = {}
+        sizes: dict[str, int] = {}
+        whole: dict[str, Tensor] = {}
+        seen: list[Watched] = []
+
+        def note(name: str, module: nn.Module, args: object, output: object) -> None:
+            first = output[0] if isinstance(output, tuple) and output else output
+            if isinstance(first, Tensor) and first.dim() == 3 and len(first) == 1:
+                states[name] = first[0, -_POSITIONS:].clone()
+                sizes[name] = len(output) if isinstance(output, tuple) else 0
+                whole.clear()  # but of the last
+                whole[name] = first[0]
+
+        with ExitStack() as hooks:
+            for each, module in text.body.named_modules():
+                if each.rpartition(".")[2].isdecimal():
+                    hooks.enter_context(module.register_forward_hook(partial(note, each)))
+            with suppress(SettingError):  # it attends to nothing
+                seen = list(text.seen)
+        kind = "decoder" if any(each.kind == "decoder" for each in seen) else "encoder"
+        blocks = (BLOCK.match(each.name) for each in seen if each.kind == kind)
+        stacks = [block.group().rpartition(".")[0] for block in blocks if block is not None][:1]
+        named = [each for each in states if each.rpartition(".")[0] in stacks]
+        named.sort(key=lambda each: int(each.rpartition(".")[2]))
+        self._blocks = [(text.body.get_submodule(each), sizes[each]) for each in named]
+        self.layers = [states[each] for each in named]  # (P, C) each, the last positions
+        self.states = whole.get(named[-1]) if named else None  # (N, C) after the last block
+        with suppress(Exception):  # of blocks that do more than hand states on
+            self.logits(self.layers[-1][-1:])
+            return
+        self.states = None
+
+    @torch.no_grad()
+    def logits(self, states: Float[Tensor, "P C"]) -> Float[Tensor, "P V"]:
+        """Return the logits that follow from states after the last block."""
+        ids = self._text.inputs[self._name]
+        assert isinstance(ids, Tensor)
+        with ExitStack() as replaced:
+            for module, size in self._blocks:
+                output = (states[None], *[None] * (size - 1)) if size else states[None]
+                replaced.enter_context(_returning(module, output))
+            inputs = {**self._text.inputs, self._name: ids[:, : len(states)]}
+            return logits_of(self._text.model, self._text.model(**inputs))[0].float()
+
+    def lens(self, name: Callable[[int], str], ahead: int) -> Lens | None:
+        """Return the likeliest tokens of each layer at the last positions; None without layers.
+
+        As many positions as take 10¹¹ multiplications, at most 128.
+        """
+        if self.states is None:
+            return None
+        size = self.logits(self.layers[-1][-1:]).shape[-1]
+        cost = len(self.layers) * size * self.states.shape[-1]
+        count = min(len(self.layers[0]), max(1, _PRODUCTS // cost))
+        top = [
+            self.logits(states[-count:]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
+            for states in self.layers
+        ]
+        indices = torch.stack([each.indices for each in top])
+        known, numbers = torch.unique(indices, return_inverse=True)
+        chances = torch.stack([each.values for each in top])
+        return Lens(
+            words=tuple(map(name, known.tolist())),
+            tokens=pack_integers(numbers.cpu().numpy()),
+            probabilities=pack(chances.cpu().numpy(), bits=16, scale="log"),
+            first=len(self.states) - count,
+            ahead=ahead,
+        )
+
+    def surprise(self, next_ids: Sequence[int]) -> list[float]:
+        """Return −log p of a token after each of the first positions, in nats."""
+        costs: list[float] = []
+        for start in range(0, len(next_ids), _ROWS):
+            ids = list(next_ids[start : start + _ROWS])
+            if self.states is not None:
+                logits = self.logits(self.states[start : start + len(ids)])
+            else:
+                logits = logits_of(self._text.model, self._text.answer)[0, start:].float()
+            costs += (-logits.log_softmax(dim=-1)[range(len(ids)), ids]).tolist()
+        return costs
+
+
+@contextmanager
+def _returning(module: nn.Module, output: object) -> Iterator[None]:
+    """Let a module return this instead of computing it."""
+    module.forward = lambda *args, **options: output
+    try:
+        yield
+    finally:
+        del module.forward

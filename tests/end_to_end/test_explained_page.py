@@ -1,0 +1,147 @@
+"""Why, predictions by layer and surprise on the page, in a real browser."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.end_to_end.browsing import Tab
+
+from regard.viewer import Document, Example, Importance, Lens, Text, pack, pack_integers, show
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+WORDS = ["the", "cat", "sat", "on", "a"]
+
+
+def example() -> Example:
+    """A language model's text: two layers of one head."""
+    text = Text.of(WORDS)
+    weights = torch.ones(2, 1, 5, 5).tril()
+    (made,) = show(weights / weights.sum(-1, keepdim=True), text).document.examples
+    why = {"target": "mat", "against": "rug", "position": 4}
+    values = (0.5, -1.2, 0.25, 0.1, 2.0)
+    complete = {"correlation": -0.3, "total": 1.65, "change": 1.5}
+    chances = torch.tensor([[0.6, 0.3, 0.1], [0.9, 0.06, 0.04]])[:, None].expand(2, 5, 3)
+    ids = torch.tensor([[0, 1, 2], [1, 2, 0]])[:, None].expand(2, 5, 3)
+    return replace(
+        made,
+        source="",
+        source_tokens=(),
+        output=text.text,
+        output_tokens=text.tokens,
+        started=False,
+        summaries=tuple(replace(one, kind="decoder") for one in made.summaries),
+        importances=(
+            Importance(method="attention", values=(0.2,) * 5, **why),
+            Importance(method="gradient × input", values=values, correlation=0.9, **why),
+            Importance(method="integrated gradients", values=values, **complete, **why),
+        ),
+        surprise=(None, 2.0, 1.0, 0.5, 0.5),
+        lens=Lens(
+            words=("mat", "sat", "rug"),
+            tokens=pack_integers(ids.numpy()),
+            probabilities=pack(chances.numpy(), bits=16, scale="log"),
+            ahead=1,
+        ),
+    )
+
+
+def document(*examples: Example) -> Document:
+    return Document(title="Why", task="", model="test", examples=examples or (example(),))
+
+
+def texts(tab: Tab, selector: str) -> list[str]:
+    return [text.strip() for text in tab.page.locator(selector).all_inner_texts()]
+
+
+def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(tab: Tab) -> None:
+    tab.open(document(), "#view=trust")
+    assert texts(tab, "main h2") == ["Why “mat” next, not “rug”?"]
+    assert texts(tab, ".measure:last-child data") == ["0.5", "−1.2", "0.25", "0.1", "2"]
+    assert texts(tab, ".measure:last-child .negative") == ["cat"]
+    assert texts(tab, ".measure [role=rowheader]") == ["attention", "gradient × input"]
+    assert "0.9 with the attention" in tab.text("dl.facts")
+    assert "Jain & Wallace, 2019" in tab.text(".caption")
+    tab.page.locator("input[name=trust-method]:checked").focus()
+    tab.press("ArrowRight")
+    assert texts(tab, ".measure [role=rowheader]") == ["attention", "integrated gradients"]
+    assert tab.ask("document.activeElement.value") == "integrated gradients"
+    assert "1.65 beside 1.5" in tab.text("dl.facts")
+    assert "−0.3 with the attention" in tab.text("dl.facts")
+    assert "method=integrated" in tab.ask("location.hash")
+    assert b"gradient" in tab.saved("CSV")
+
+
+def test_an_output_token_can_be_chosen_and_long_texts_list_the_largest(tab: Tab) -> None:
+    made = example()
+    several = tuple(
+        Importance(method="attention", values=(float(n), 1.0, 0.0, 0.0, 0.0), output=n, target=word)
+        for n, word in enumerate(WORDS)
+    )
+    long = Text.of([f"w{n}" for n in range(300)])
+    value = tuple(float(n % 7 - 3) for n in range(300))
+    other = Example(
+        source=long.text,
+        output="",
+        source_tokens=long.tokens,
+        output_tokens=(),
+        importances=(Importance(method="gradient × input", values=value, target="good"),),
+    )
+    tab.open(document(replace(made, importances=several), other), "#view=trust")
+    tab.page.locator(".strip label", has_text="sat").click()
+    tab.page.locator("main h2", has_text="Why “sat”?").wait_for()
+    assert texts(tab, ".measure:last-child data")[0] == "2"
+    tab.open(document(replace(made, importances=several), other), "#view=trust&example=2")
+    assert texts(tab, "main h2") == ["Why “good”?"]
+    assert len(texts(tab, ".contribution")) == 24
+    assert tab.page.locator(".prose .negative").count() > 50
+
+
+def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab: Tab) -> None:
+    tab.open(document(), "#view=lens")
+    assert tab.ask("document.querySelectorAll('.lens tbody tr').length") == 5
+    assert texts(tab, ".lens tbody tr:nth-child(1) th") == ["the", "cat"]
+    assert texts(tab, ".lens tbody tr:nth-child(5) th") == ["a", "?"]
+    assert texts(tab, ".lens tbody tr:nth-child(2) .hit .token") == ["sat"]
+    assert texts(tab, ".readout h3") == ["Place 5, layer 2"]
+    assert texts(tab, ".readout li .token") == ["sat", "rug", "mat"]
+    assert texts(tab, ".readout data")[0] == "0.9"
+    tab.page.locator(".lens button[aria-current]").focus()
+    tab.press("ArrowLeft", "ArrowUp")
+    assert texts(tab, ".readout h3") == ["Place 4, layer 1"]
+    assert texts(tab, ".readout li .token") == ["mat", "sat", "rug"]
+    tab.click(".lens button >> nth=0")
+    assert texts(tab, ".readout h3") == ["Place 1, layer 1"]
+    assert len(tab.saved("CSV").splitlines()) == 1 + 5 * 2 * 3
+
+
+def test_surprise_colours_the_text_and_says_the_loss(tab: Tab) -> None:
+    tab.open(document(), "#view=text&shade=surprise")
+    shares = (
+        "[...document.querySelectorAll('.prose span')].map(s => s.style.getPropertyValue('--w'))"
+    )
+    assert tab.ask(shares) == ["", "1.0000", "0.5000", "0.2500", "0.2500"]
+    assert "Together 4 nats for 4 tokens: 1 nats (1.44 bits) a token" in tab.text("main .caption")
+
+
+# Names of people, and of what they named.
+NAMES = re.compile(
+    "Jain|Wallace|Wiegreffe|Pinter|nostalgebraist|logit lens|[Ww]hy|test|CSV|English"
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["trust", "lens", "text"])
+def test_the_views_fit_a_telephone_in_both_languages(tab: Tab, view: str, scheme: str) -> None:
+    tab.page.set_viewport_size({"width": 400, "height": 800})
+    tab.page.emulate_media(color_scheme=scheme)
+    for language in ("zh", "en"):
+        tab.open(document(), f"#view={view}&lang={language}")
+        assert tab.ask("document.documentElement.scrollWidth") <= 400
+    tab.open(document(), f"#view={view}&lang=zh")
+    shown = NAMES.sub("", tab.text("main.view section"))
+    left = [
+        word for word in re.findall("[A-Za-z]{2,}", shown) if word not in (*WORDS, "mat", "rug")
+    ]
+    assert left == []
