@@ -208,7 +208,7 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
                 ours=_shown(test["score"]),
                 beside=beside,
                 note=f"`{part['recipe']['name']}`, {summary['updates']:,} updates in "
-                f"{seconds / 60:.0f} min",
+                f"{max(1, seconds / 60):.0f} min",
             )
         )
     return found
