@@ -103,15 +103,15 @@ def cross_maps(
     end = [EOS_ID] if predictor.sequence_task.data.source_end else []
     predictor.model.eval()
     for group in batched(sizes, predictor.decoding.batch_tokens):
-        read = [[*sources[place], *end] for place in group]
-        written = [[BOS_ID, *targets[place]] for place in group]
-        given = moved((padded(read), lengths_of(read), padded(written)), predictor.device)
+        read = [[*sources[pair], *end] for pair in group]
+        written = [[BOS_ID, *targets[pair]] for pair in group]
+        inputs = moved((padded(read), lengths_of(read), padded(written)), predictor.device)
         calls: list[AttentionCall] = []
         with torch.no_grad(), observe(calls.append):
-            predictor.model(*given)
+            predictor.model(*inputs)
             rows = _mean_cross(calls, layer).cpu()
-        for index, place in enumerate(group):
-            yield place, rows[index, : len(written[index]), : len(read[index])]
+        for index, pair in enumerate(group):
+            yield pair, rows[index, : len(written[index]), : len(read[index])]
 
 
 def _mean_cross(calls: Sequence[AttentionCall], layer: int | None) -> Float[Tensor, "B T S"]:

@@ -106,9 +106,9 @@ class Embedder:
         """Records the reader's states, and the lengths that it is given, inside the block."""
         states, lengths = list[Tensor](), list[Tensor]()
 
-        def record(module: nn.Module, given: tuple[Tensor, ...], output: object) -> None:
+        def record(module: nn.Module, inputs: tuple[Tensor, ...], output: object) -> None:
             states.append(output[0] if isinstance(output, tuple) else cast(Tensor, output))
-            lengths.extend(given[1:2])
+            lengths.extend(inputs[1:2])
 
         handle = self._reader.register_forward_hook(record)
         try:

@@ -20,7 +20,7 @@ from regard.inference.report import (
     Baseline,
     Bucket,
     Figure,
-    ShownOutput,
+    OutputExample,
     TextReport,
 )
 from regard.metrics import MetricScore, References
@@ -108,7 +108,7 @@ def evaluate(
         ),
         by_length=by_length,
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
-        tables=(taken_over(hypotheses, right, sources),) if rouge and sources else (),
+        tables=(ngram_table(hypotheses, right, sources),) if rouge and sources else (),
     )
 
 
@@ -169,7 +169,7 @@ def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
     return list(read_pairs(source, target, layout=layout))
 
 
-def taken_over(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
+def ngram_table(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
     """Novel and repeated n-grams of outputs and references: figure 6 of See et al. (2017)."""
     known = [right[0] for right in metrics.answers(references)]
     rows: list[tuple[str | int | float, ...]] = []
@@ -306,20 +306,20 @@ def _outputs_to_read(
     references: Sequence[tuple[str, ...]],
     sources: Sequence[str] | None,
     seed: int,
-) -> tuple[ShownOutput, ...]:
+) -> tuple[OutputExample, ...]:
     """Three best, three worst and four at random; of equally good ones, the longer say more."""
     chrf = metrics.sentence_chrf(hypotheses, references)
 
-    places = range(len(hypotheses))
+    all_indices = range(len(hypotheses))
 
     def ranked(sign: int) -> list[int]:
-        return sorted(places, key=lambda i: (sign * chrf[i], -max(map(len, references[i])), i))
+        return sorted(all_indices, key=lambda i: (sign * chrf[i], -max(map(len, references[i])), i))
 
     ranking = {"best": (3, ranked(-1)), "worst": (3, ranked(1))}
-    chosen = _to_read(ranking, places, random.Random(seed))
+    chosen = _to_read(ranking, all_indices, random.Random(seed))
     chosen["random"].sort()
     return tuple(
-        ShownOutput(
+        OutputExample(
             kind=kind,
             index=index,
             source=None if sources is None else sources[index],
@@ -338,13 +338,13 @@ def _to_read(
     """So many of each ranking, from its first, and some of all places at random; none twice."""
     chosen: dict[str, list[int]] = {}
 
-    def left(order: Sequence[int]) -> list[int]:
-        taken = set(chain(*chosen.values()))
-        return [index for index in order if index not in taken]
+    def unchosen(order: Sequence[int]) -> list[int]:
+        earlier = set(chain(*chosen.values()))
+        return [index for index in order if index not in earlier]
 
     for kind, (most, order) in ranked.items():
-        chosen[kind] = left(order)[:most]
-    rest = left(indices)
+        chosen[kind] = unchosen(order)[:most]
+    rest = unchosen(indices)
     chosen["random"] = dice.sample(rest, min(_SHOWN_AT_RANDOM, len(rest)))
     return chosen
 

@@ -130,11 +130,11 @@ def calls_for_output(
     # The begin that stands before an output, and the end of a source where one is read.
     _check_length(model, "source", len(source), int(task.data.source_end))
     _check_length(model, "output", len(output), 1)
-    given = *task.pad_sources([source]), torch.tensor([[BOS_ID, *output]])
+    inputs = *task.pad_sources([source]), torch.tensor([[BOS_ID, *output]])
     calls: list[AttentionCall] = []
     model.eval()
     with observe(calls.append):
-        model(*moved(given, device_of(model)))
+        model(*moved(inputs, device_of(model)))
     by_layer = joined(calls)
     if model.begins_source:
         # What an encoder reads besides, no token of the source stands for.

@@ -70,12 +70,12 @@ def look_into(
         DataError: There is no text, one is too long to be read at once, or a target is for several.
         SettingError: The model has no such layer or head.
     """
-    given = [texts] if isinstance(texts, str) else list(texts)
-    if target is not None and len(given) > 1:
-        raise DataError(f"target must be of one text; got {len(given)} texts.")
+    sources = [texts] if isinstance(texts, str) else list(texts)
+    if target is not None and len(sources) > 1:
+        raise DataError(f"target must be of one text; got {len(sources)} texts.")
     chosen = ChosenHeads(layers, heads)
     examples: list[Example] = []
-    for number, text in enumerate(given, 1):
+    for number, text in enumerate(sources, 1):
         if not isinstance(predictor.task, SequenceTask):
             examples += _answered(predictor, text, f"text {number}", chosen)
             continue

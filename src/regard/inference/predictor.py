@@ -297,8 +297,8 @@ class Predictor(Generic[AnswerT]):
             SettingError: A setting is out of range or contradicts another; a word cannot be
                 spelled; or the model has no attention, or not in these layers.
         """
-        given = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
-        changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
+        options = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
+        changes: dict[str, object] = {k: v for k, v in options.items() if v is not None}
         if beam_size is not None:
             changes["method"] = "beam"
         search = decoding or self.sequence_task.recipe.settings(DecodingConfig)

@@ -41,7 +41,7 @@ class Report(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ShownOutput:
+class OutputExample:
     """One output to read."""
 
     kind: str
@@ -84,7 +84,7 @@ class TextReport(Report):
     scores: tuple[MetricScore, ...]
     baselines: tuple[Baseline, ...]
     by_length: tuple[Bucket, ...]
-    outputs: tuple[ShownOutput, ...]
+    outputs: tuple[OutputExample, ...]
     tables: tuple[Table, ...] = ()
 
     def score(self, name: str) -> float:
@@ -142,8 +142,8 @@ class AnswerReport(Report):
         yield f"{self.count:,} {self.unit}"
         yield from (f"  {line}" for line in (*self.figures, *self.learned))
         for name, figures in self.baselines.items():
-            shown = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
-            yield f"  beside it, {name}: {shown}"
+            scores = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
+            yield f"  beside it, {name}: {scores}"
         for table in self.tables:
             yield from ("", *table.lines())
         yield from ("", *(f"{kind}: {text}" for kind, text in self.examples))

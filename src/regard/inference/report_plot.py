@@ -102,8 +102,8 @@ def _translate(figure: "Figure") -> None:
             *(legend.get_texts() if legend else ()),
         ):
             for english, chinese in _CHINESE.items():
-                if found := re.fullmatch(english, text.get_text()):
-                    text.set_text(found.expand(chinese))
+                if match := re.fullmatch(english, text.get_text()):
+                    text.set_text(match.expand(chinese))
                     break
 
 
@@ -250,6 +250,6 @@ def _weights(model: KernelRegression, task: Regression, batch: Batch) -> Float[n
     return weights[:, _spread(range(len(order)), _MOST)].numpy()
 
 
-def _spread(things: Sequence[T], most: int) -> list[T]:
+def _spread(items: Sequence[T], most: int) -> list[T]:
     """At most so many, evenly."""
-    return [things[index] for index in range(0, len(things), -(-len(things) // most))]
+    return [items[index] for index in range(0, len(items), -(-len(items) // most))]

@@ -68,9 +68,9 @@ def switched(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> Iter
 def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
     """Switch a model's Hugging Face parts to the engine; ``but`` compute their own attention."""
     _register()
-    left = {id(part) for part in but}
+    excluded = {id(part) for part in but}
     for part in own_parts(model):
-        if id(part) not in left:
+        if id(part) not in excluded:
             raise SettingError(
                 "model must take its attention from transformers' AttentionInterface; got "
                 f"{type(part).__name__}, which computes its own. It can be watched, and neither "

@@ -196,7 +196,7 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
     locate_modules(model)
     parts, trace = pretrained(model), ForwardTrace(model)
     own = own_parts(model) if reads else []
-    left = {id(module) for part in own for module in part.modules()}
+    excluded = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
     with ExitStack() as hooks:
         for module in model.modules():
@@ -206,7 +206,7 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
         for part in {id(each): each for each in (model, *parts)}.values():
             hooks.enter_context(part.register_forward_pre_hook(trace.begin))
         for module in model.modules():
-            if id(module) not in left and _is_attention(module):
+            if id(module) not in excluded and _is_attention(module):
                 hooks.enter_context(module.register_forward_pre_hook(trace.enter))
                 hooks.enter_context(module.register_forward_hook(trace.leave, always_call=True))
         if parts:

@@ -74,16 +74,16 @@ class LazyMask:
 
     def mask(self, device: torch.device, keys: int | None = None) -> Mask | None:
         """Return the mask of the first ``keys`` keys; None if everything is visible."""
-        wanted = (device, keys)
-        if wanted not in self._made:
+        key = (device, keys)
+        if key not in self._made:
             M = self.frame.keys if keys is None else keys
             frame = replace(self.frame, device=device, keys=M)
             if torch.compiler.is_compiling():
                 rule = _rule_in_graph(self.function, frame, self.batch)
             else:
                 rule = _rule(self.function, frame)
-            self._made[wanted] = _joined([rule, _of_padding(self.padding, frame)], and_)
-        return self._made[wanted]
+            self._made[key] = _joined([rule, _of_padding(self.padding, frame)], and_)
+        return self._made[key]
 
     def counted(self, device: torch.device) -> Bool[Tensor, "B N"] | None:
         """Mask of queries that are no padding, where keys and queries are of one sequence."""
@@ -138,9 +138,9 @@ class LazyMask:
         _refuse(f"torch.{getattr(function, '__name__', function)}")
 
 
-def _refuse(what: str) -> NoReturn:
+def _refuse(use: str) -> NoReturn:
     raise SettingError(
-        f"model must hand its mask to its attention as it is; got {what} on it. "
+        f"model must hand its mask to its attention as it is; got {use} on it. "
         "Its attention cannot be served; leave the model as it was."
     )
 

@@ -51,13 +51,13 @@ class FunctionAttention(TorchFunctionMode):
             return func(*args, **kwargs)
         call = _read(*args, **kwargs)
         if self._serves or current_editor() is not None:
-            asked = call.options
+            options = call.options
             return attend(
                 *call.tensors,
-                score=asked.score,
-                mask=asked.mask,
-                bias=asked.bias,
-                dropout=asked.dropout,
+                score=options.score,
+                mask=options.mask,
+                bias=options.bias,
+                dropout=options.dropout,
             )
         announce(*call.tensors[:2], call.options)
         return func(*args, **kwargs)
@@ -192,10 +192,10 @@ def _without(weights: Tensor, mask: Mask) -> Tensor:
     whole = weights if weights.dim() > 3 else weights.unsqueeze(-3)
     *batch, H, N, M = whole.shape
     bound = mask.bind(tuple(batch), H, N, M, weights.device)
-    left = whole.masked_fill(~bound.dense(), 0.0)
-    sums = left.sum(dim=-1, keepdim=True)
+    rest = whole.masked_fill(~bound.dense(), 0.0)
+    sums = rest.sum(dim=-1, keepdim=True)
     total = whole.sum(dim=-1, keepdim=True)
-    return (left * (total / sums.masked_fill(sums == 0, 1.0))).reshape(weights.shape)
+    return (rest * (total / sums.masked_fill(sums == 0, 1.0))).reshape(weights.shape)
 
 
 def _is_own(module: nn.Module) -> bool:

@@ -129,7 +129,7 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _begin(token, before, rows, weights, options, carried, embedded, states):  # type: ignore[no-untyped-def]
+def _begin(token, before, indices, weights, options, carried, embedded, states):  # type: ignore[no-untyped-def]
     """Recurrent states of rows, their tokens' embeddings, and each layer's states."""
     L, rows, h = states.shape
     width = _width(options.cell, h)
@@ -137,7 +137,7 @@ def _begin(token, before, rows, weights, options, carried, embedded, states):  #
         row = weights.embedding[token[r]]
         for x in range(row.size):
             embedded[r, x] = row[x] * weights.embedding_scale
-        copy(before[rows[r]], carried[r])
+        copy(before[indices[r]], carried[r])
         for layer in range(L):
             copy(carried[r, layer * width : layer * width + h], states[layer, r])
 
@@ -182,7 +182,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
 
 
 @compiled
-def step(first, stop, token, before, places, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
+def step(first, stop, token, before, indices, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
     """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
     L, _, h, _ = weights.hidden.shape
@@ -191,7 +191,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
     carried, outputs = after[first:stop], answers[first:stop]
-    own = places[first:stop]
+    own = indices[first:stop]
     _begin(token[first:stop], before, own, weights, options, carried, embedded, states)
     if options.attends_before:
         _attend(first, states[L - 1], weights, memory, context)

@@ -226,17 +226,17 @@ def _received(layer: LayerSummary, names: Sequence[str]) -> list[str]:
     """The tokens that receive most; the first of several where one number stands for them."""
     if layer.received is None:
         return []
-    places = layer.received.places
+    width = layer.received.places
     sums = layer.received.values.values().sum(axis=0)
     total = sums.sum()
     if not total > 0:
         return []
     best = np.argsort(-sums, kind="stable")[:_MOST_NAMED]
-    more = "…" if places > 1 else ""
+    more = "…" if width > 1 else ""
     return [
-        f"{_short(names[int(place) * places])}{more} {_percentage(sums[place] / total)}"
-        for place in best
-        if sums[place] > 0
+        f"{_short(names[int(index) * width])}{more} {_percentage(sums[index] / total)}"
+        for index in best
+        if sums[index] > 0
     ]
 
 

@@ -179,27 +179,27 @@ def show(
         if names is not None:
             raise SettingError("names must be None for a document; got some. It has its own.")
         return NotebookPage(what, height=height, rows=rows)
-    seen: Iterable[Attention]
+    calls: Iterable[Attention]
     sides: Sides = "queries and keys"
     if _is_summary(what):
-        seen, tokens, output = _one(what, tokens, output)
+        calls, tokens, output = _one(what, tokens, output)
     elif _are_weights(what):
-        seen = PlainWeights(what, is_cross=True if output is not None else None)
-        _check_sizes(seen, tokens, output)
-        tokens, output = _sides(seen.kind == "cross", *seen.sizes, tokens, output)
+        calls = PlainWeights(what, is_cross=True if output is not None else None)
+        _check_sizes(calls, tokens, output)
+        tokens, output = _sides(calls.kind == "cross", *calls.sizes, tokens, output)
     elif isinstance(what, Iterable) and not isinstance(what, str | bytes):
-        seen, sides = what, "texts"  # type: ignore[assignment]
+        calls, sides = what, "texts"  # type: ignore[assignment]
     else:
         raise SettingError(
             f"what must be a document, a summary, what watch saw or weights; got "
             f"{type(what).__name__}."
         )
-    example = example_of(seen, tokens, output=output, **options)
+    example = example_of(calls, tokens, output=output, **options)
     example = replace(example, sides=sides, head_names=tuple(names or ()))
     document = Document(title=title, task="", model=model, examples=(example,))
     longest = max(len(example.source_tokens), len(example.output_tokens))
     if rows is None and longest > LONGEST_WITH_ROWS:
-        rows = watched_rows(seen, example, options.get("row", 0), options.get("padding", "right"))
+        rows = watched_rows(calls, example, options.get("row", 0), options.get("padding", "right"))
     return NotebookPage(document, height=height, rows=rows)
 
 
@@ -209,15 +209,15 @@ def _side(name: str, one: Tokens | None, other_name: str, other: Tokens | None) 
     return other if one is None else one
 
 
-def _is_summary(what: object) -> "TypeGuard[Summary]":
-    return hasattr(what, "top_keys")
+def _is_summary(value: object) -> "TypeGuard[Summary]":
+    return hasattr(value, "top_keys")
 
 
-def _are_weights(what: object) -> "TypeGuard[Weights]":
+def _are_weights(value: object) -> "TypeGuard[Weights]":
     """Whether it is an array, or lists of numbers or of arrays."""
-    if isinstance(what, list | tuple):
-        return bool(what) and not hasattr(what[0], "kind") and isinstance(what[0], Iterable)
-    return hasattr(what, "shape")
+    if isinstance(value, list | tuple):
+        return bool(value) and not hasattr(value[0], "kind") and isinstance(value[0], Iterable)
+    return hasattr(value, "shape")
 
 
 def _check_sizes(weights: PlainWeights, keys: Tokens | None, queries: Tokens | None) -> None:
@@ -322,7 +322,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def parse_query(query: str) -> tuple[int, str, Layer, Head, list[int]]:
     """Parse a request of ``static/live.js``; ValueError if it is none."""
-    values = {name: given[-1] for name, given in parse_qs(query).items()}
+    values = {name: texts[-1] for name, texts in parse_qs(query).items()}
     try:
         kind = values["kind"]
         queries = [int(one) for one in values["queries"].split(",")]

@@ -112,18 +112,18 @@ class PackedArray:
         return np.asarray(values.reshape(self.shape), dtype=np.float64)
 
     def _bytes(self) -> bytes:
-        wanted = math.prod(self.shape) * self.bits // 8
-        if wanted > _MOST:
+        size = math.prod(self.shape) * self.bits // 8
+        if size > _MOST:
             raise DataError(f"shape must be of at most {_MOST} bytes; got {list(self.shape)}.")
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
         try:
-            data = inflate.decompress(base64.b64decode(self.data, validate=True), wanted + 1)
+            data = inflate.decompress(base64.b64decode(self.data, validate=True), size + 1)
         except (binascii.Error, ValueError, zlib.error) as error:
             raise DataError(f"data must be deflated bytes in base 64; got {error}.") from None
-        if len(data) != wanted or not (inflate.eof or wanted == 0):
+        if len(data) != size or not (inflate.eof or size == 0):
             raise DataError(
-                f"data must hold {wanted} bytes, as shape {list(self.shape)} of {self.bits} bits "
-                f"says; got {'more' if len(data) > wanted else len(data)}."
+                f"data must hold {size} bytes, as shape {list(self.shape)} of {self.bits} bits "
+                f"says; got {'more' if len(data) > size else len(data)}."
             )
         return data
 
@@ -160,8 +160,8 @@ def pack(
         numbers = (array - low) / unit
     else:
         high = high or 1.0
-        seen = array[array >= high * _FAINTEST]
-        low = float(seen.min()) if seen.size else high
+        drawn = array[array >= high * _FAINTEST]
+        low = float(drawn.min()) if drawn.size else high
         ratio = math.log(high / low) / (2**bits - 2) or 1.0
         powers = np.log(np.maximum(array, low) / low) / ratio
         numbers = np.where(array < high * _FAINTEST, 0.0, 1 + powers)

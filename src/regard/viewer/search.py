@@ -91,17 +91,17 @@ class SearchTree:
             if probability is not None:
                 _check_probability(probability)
         before = 0
-        for number, (step, place) in enumerate(zip(self.steps, self.path, strict=True)):
+        for number, (step, index) in enumerate(zip(self.steps, self.path, strict=True)):
             parents = {beginning.parent for beginning in step}
             if not parents <= (set(range(before)) if number else {-1}):
                 raise DataError(
                     f"parent must be a place among the {before} beginnings of the step before; "
                     f"got {sorted(parents)} at step {number}."
                 )
-            if not 0 <= place < len(step):
+            if not 0 <= index < len(step):
                 raise DataError(
                     f"path must be of places among the {len(step)} beginnings of step {number}; "
-                    f"got {place}."
+                    f"got {index}."
                 )
             before = len(step)
 

@@ -84,9 +84,9 @@ def in_one_line(text: str, longest: int = 60) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def text_of(given: "Text | Sequence[str]") -> Text:
+def text_of(tokens: "Text | Sequence[str]") -> Text:
     """Return a text as it is, or from pieces alone."""
-    return given if isinstance(given, Text) else Text.of(given)
+    return tokens if isinstance(tokens, Text) else Text.of(tokens)
 
 
 def _token(piece: str, span: tuple[int, int], suffix: str, text: str) -> Token:

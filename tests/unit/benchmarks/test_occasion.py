@@ -77,13 +77,17 @@ def test_code_that_python_reads_otherwise_has_changed(clone, text, has_changed):
 
 def test_a_file_that_moves_and_names_of_local_variables_do_not_count(clone):
     root, write, _ = clone
-    write("from a import b\n\n\ndef f(x):\n    found = b(x)\n    return found * 2\n")
-    commit = write("from a import b\n\n\ndef f(x):\n    product = b(x)\n    return product * 2\n")
+
+    def text(module: str, local: str) -> str:
+        values = "".join(f"VALUE_{number} = {number}\n" for number in range(20))
+        return (
+            f"from {module} import b\n{values}\ndef f(x):\n    {local} = b(x)\n    return {local}\n"
+        )
+
+    commit = write(text("a", "product"))
     (root / "moved").mkdir()
     (root / "script.py").rename(root / "moved" / "script.py")
-    (root / "moved" / "script.py").write_text(
-        "from c import b\n\n\ndef f(x):\n    total = b(x)\n    return total * 2\n", "utf-8"
-    )
+    (root / "moved" / "script.py").write_text(text("c", "total"), "utf-8")
     subprocess.run(["git", "add", "."], cwd=root, check=True)
     assert ages.has_changed(commit, ["moved"], root=root) is False
 

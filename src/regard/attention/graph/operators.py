@@ -167,8 +167,8 @@ def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
 
 
 def _save_again(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    d_out, d_lse, _, _, inputs, *ctx.rest = inputs
-    ctx.save_for_backward(d_out, d_lse, *inputs)
+    d_out, d_lse, _, _, tensors, *ctx.rest = inputs
+    ctx.save_for_backward(d_out, d_lse, *tensors)
 
 
 def _backward_again(ctx: Any, d_grads: list[Tensor]) -> Any:

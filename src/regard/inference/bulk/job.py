@@ -176,8 +176,8 @@ def _settle(
     # What is to be removed is noted before it is, so that a kill in between leaves a folder that
     # the next run settles.
     before = _Manifest.read(folder)
-    for left in filter(Path.is_file, folder.rglob(f"{WRITING}*")):  # by a worker that was killed
-        left.unlink(missing_ok=True)
+    for partial in filter(Path.is_file, folder.rglob(f"{WRITING}*")):  # by a worker that was killed
+        partial.unlink(missing_ok=True)
     if before is None:
         _Manifest(made_with, {shard.name: _known(shard) for shard in shards}).write(folder)
         return
@@ -276,19 +276,19 @@ def _check_same(
         if before.get(name) == value:
             continue
         if name in ("weights", "tokenizer"):
-            what = f"the {name} of the run are others"
+            difference = f"the {name} of the run are others"
         elif isinstance(value, Mapping) and isinstance(was := before.get(name), Mapping):
             was = as_saved(DecodingConfig, was)
             changed = [key for key in {**value, **was} if value.get(key) != was.get(key)]
             if not changed:
                 continue
             key = changed[0]
-            what = f"{name}.{key} was {was.get(key)!r}, now {value.get(key)!r}"
+            difference = f"{name}.{key} was {was.get(key)!r}, now {value.get(key)!r}"
         else:
-            what = f"{name} was {before.get(name)!r}, now {value!r}"
+            difference = f"{name} was {before.get(name)!r}, now {value!r}"
         raise RunError(
-            f"{folder} must go on as it was begun; {what}. Choose another folder, or make all "
-            "answers in it anew: --remake."
+            f"{folder} must go on as it was begun; {difference}. Choose another folder, or make "
+            "all answers in it anew: --remake."
         )
 
 

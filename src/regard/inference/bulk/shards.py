@@ -76,9 +76,9 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
         ['answers/de/a.tsv.jsonl', 'answers/fr/a.tsv.jsonl']
     """
     files: dict[str, Path] = {}
-    for given in inputs:
-        for file in shards(Path(given)):
-            name = _name(Path(given), file)
+    for source in inputs:
+        for file in shards(Path(source)):
+            name = _name(Path(source), file)
             path = Path(os.path.abspath(file))  # noqa: PTH100  (links keep their names)
             if files.setdefault(name, path) != path:
                 raise SettingError(
@@ -97,11 +97,11 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
     return [_shard(name, path, folder, ending) for name, path in sorted(files.items())]
 
 
-def _name(given: Path, file: Path) -> str:
+def _name(source: Path, file: Path) -> str:
     """Name of the output for a file of a name, folder or pattern."""
-    if file == given:
+    if file == source:
         return file.name
-    parts = given.parts
+    parts = source.parts
     fixed = next((index for index, part in enumerate(parts) if has_magic(part)), len(parts))
     return file.relative_to(Path(*parts[:fixed])).as_posix()
 

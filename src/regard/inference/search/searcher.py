@@ -69,13 +69,13 @@ class Searcher:
         limits: Int[Tensor, " B"],
         seeds: Sequence[str] = (),
         sources: Int[Tensor, " B"] | None = None,
-        is_asked: Sequence[bool] | None = None,
+        is_constrained: Sequence[bool] | None = None,
         longest: int | None = None,
         end: int = EOS_ID,
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
         decoding, count = self.decoding, len(limits)
-        constrained = [True] * count if is_asked is None else list(is_asked)
+        constrained = [True] * count if is_constrained is None else list(is_constrained)
         spelled = len(self._prefix) + sum(map(len, self._required))
         needed = [max(spelled * one, decoding.min_length) + 1 for one in constrained]
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
@@ -91,13 +91,13 @@ class Searcher:
             "forbidden": [token for token in FORBIDDEN if token != end],
             "rules": self._rules(constrained),
         }
-        wanted = decoding.n_best
+        n_best = decoding.n_best
         if decoding.method == "sample":
             numbers = [_number(text, decoding.seed) for text in seeds]
             return sample(
                 step,
                 state,
-                num_samples=wanted,
+                num_samples=n_best,
                 temperature=decoding.temperature,
                 top_k=decoding.top_k,
                 top_p=decoding.top_p,
@@ -108,13 +108,13 @@ class Searcher:
             return [[best] for best in greedy(step, state, **options)]
         ranking, width = self._ranking(constrained), decoding.beam_size
         if not decoding.coverage_penalty or sources is None:
-            return beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
+            return beam(step, state, beam_size=width, n_best=n_best, ranking=ranking, **options)
         cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
         return beam(
             cover.step,
             cover.start(state, sources),
             beam_size=width,
-            n_best=wanted,
+            n_best=n_best,
             ranking=ranking,
             bonus=cover.bonus,
             **options,
@@ -140,14 +140,14 @@ class Searcher:
                 top_k=decoding.top_k,
                 top_p=decoding.top_p,
             )
-        given = max(len(self._prefix), decoding.min_length) + 1
+        fewest = max(len(self._prefix), decoding.min_length) + 1
         for chosen in stream(
             step,
             state,
             batch_size=1,
             bos_id=BOS_ID,
             eos_id=end,
-            max_lengths=max(limit, given),
+            max_lengths=max(limit, fewest),
             draw=draw,
             min_length=decoding.min_length,
             forbidden=[token for token in FORBIDDEN if token != end],
@@ -236,7 +236,7 @@ class _Word:
 
     def __init__(self, word: str, surfaces: Sequence[str]) -> None:
         self.word = word
-        self.is_apart = opens_with_word(word)  # such words have an end and a beginning
+        self.opens_word = opens_with_word(word)  # such words have an end and a beginning
         self._inside = torch.tensor([self.is_in(surface, 1) for surface in surfaces])
         self._rest = [
             torch.tensor([self._begins_with(surface, word[known:]) for surface in surfaces])
@@ -261,7 +261,7 @@ class _Word:
 
     def _begins_with(self, surface: str, rest: str) -> bool:
         after = surface[len(rest) : len(rest) + 1]
-        return surface.startswith(rest) and not (self.is_apart and after.isalnum())
+        return surface.startswith(rest) and not (self.opens_word and after.isalnum())
 
     def _may_begin(self, before: str) -> bool:
-        return not (self.is_apart and before[-1:].isalnum())
+        return not (self.opens_word and before[-1:].isalnum())

@@ -43,14 +43,14 @@ class SequenceSearch:
     ) -> list[Translations]:
         """The outputs for each part of a text; none for one without tokens."""
         outputs = [Translations.of_nothing(part.text) for part in parts]
-        filled = [place for place, part in enumerate(parts) if len(part.source)]
-        sizes = [(len(parts[place].source) + 1) * self._searcher.width for place in filled]
+        filled = [number for number, part in enumerate(parts) if len(part.source)]
+        sizes = [(len(parts[number].source) + 1) * self._searcher.width for number in filled]
 
         def write(indices: Sequence[int]) -> None:
-            batch = moved(self._task.collate([parts[place] for place in indices]), self._device)
+            batch = moved(self._task.collate([parts[number] for number in indices]), self._device)
             hypotheses, weights = self._search(batch)
-            for place, best_first, rows in zip(indices, hypotheses, weights, strict=True):
-                outputs[place] = self._task.decoded(parts[place], best_first, rows)
+            for number, best_first, rows in zip(indices, hypotheses, weights, strict=True):
+                outputs[number] = self._task.decoded(parts[number], best_first, rows)
 
         for group in batched(sizes, self._batch_tokens):
             in_halves(write, [filled[index] for index in group], self._device)
@@ -97,7 +97,7 @@ class SequenceSearch:
             # One less, for the begin token that a look puts before the output.
             longest=None if most is None else most - 1,
             seeds=[each.text for each in batch.encoded],
-            is_asked=[each.is_first for each in batch.encoded],
+            is_constrained=[each.is_first for each in batch.encoded],
         )
 
 

@@ -149,8 +149,8 @@ class Trail(Generic[StateT]):
         for number, step in enumerate(self._steps[1:longest], 1):
             # Beginnings differ, so that a row and the token after it name the next row.
             order = (step.parents * _IDS + step.token).sort()
-            wanted = rows * _IDS + tokens[:, number - 1]
-            following = torch.searchsorted(order.values, wanted).clamp_max(len(step.token) - 1)
+            keys = rows * _IDS + tokens[:, number - 1]
+            following = torch.searchsorted(order.values, keys).clamp_max(len(step.token) - 1)
             rows = order.indices[following]
             paths.append(rows)
         return paths

@@ -70,9 +70,9 @@ def followed(model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[i
     for last, token in pairwise((BOS_ID, *output, EOS_ID)):
         log_probs, state = recorded.step(torch.tensor([last], device=device), state)
         total += float(log_probs[0, token])
-    given = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
+    hypothesis = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
     decode = cache(task.tokenizer.target.decode)
-    return _tree(recorded.recorder.steps, given, decode, beam_size=None)
+    return _tree(recorded.recorder.steps, hypothesis, decode, beam_size=None)
 
 
 @dataclass(frozen=True, slots=True)

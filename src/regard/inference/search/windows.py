@@ -76,7 +76,7 @@ class WindowedSearch:
         continuations: list[Continuations] = []
         for first in range(0, len(prompts), _AT_ONCE):
             some = prompts[first : first + _AT_ONCE]
-            texts = [[self._begun(one, seed) for seed in range(self._samples)] for one in some]
+            texts = [[self._start(one, seed) for seed in range(self._samples)] for one in some]
             self._write([text for each in texts for text in each], progress)
             continuations += [
                 Continuations(prompt, tuple(map(self._hypothesis, each)))
@@ -94,7 +94,7 @@ class WindowedSearch:
                 "method must be greedy or sample, and n_best 1, to write an answer as it comes; "
                 f"got method={decoding.method}, n_best={self._samples}."
             )
-        return self._streamed(self._begun(prompt, 0))
+        return self._streamed(self._start(prompt, 0))
 
     def _streamed(self, text: _Text) -> Iterator[str]:
         so_far = ""
@@ -105,7 +105,7 @@ class WindowedSearch:
                 yield written[len(so_far) :]
                 so_far = written
 
-    def _begun(self, prompt: str, seed: int) -> _Text:
+    def _start(self, prompt: str, seed: int) -> _Text:
         read = [EOS_ID, *self._tokenizer.encode(normalize(prompt))]
         return _Text(prompt, seed, read, self._decoding.max_tokens)
 
@@ -135,9 +135,9 @@ class WindowedSearch:
         while text.left:
             room = self._room(text)
             search = self._searcher(room, text.window)
-            given = torch.tensor([text.read]), torch.tensor([len(text.read)])
+            prompt = torch.tensor([text.read]), torch.tensor([len(text.read)])
             with torch.no_grad():
-                state = self._model.start(*moved(given, self._device))
+                state = self._model.start(*moved(prompt, self._device))
             chosen = search.tokens(
                 self._model.steps,
                 state,
@@ -157,10 +157,10 @@ class WindowedSearch:
     @torch.no_grad()
     def _write(self, texts: Sequence[_Text], progress: Callable[[int], None] | None) -> None:
         """Write texts to their ends; those in the same window with the same room together."""
-        left = [text for text in texts if text.left]
-        while left:
+        unfinished = [text for text in texts if text.left]
+        while unfinished:
             alike: dict[tuple[int, int], list[_Text]] = {}
-            for text in left:
+            for text in unfinished:
                 alike.setdefault((self._room(text), text.window), []).append(text)
             for (room, window), group in alike.items():
                 search = self._searcher(room, window)
@@ -169,7 +169,7 @@ class WindowedSearch:
                     self._write_window(search, [group[index] for index in indices], room)
                     if progress is not None:
                         progress(0)
-            left = [text for text in left if text.left]
+            unfinished = [text for text in unfinished if text.left]
 
     def _write_window(self, search: Searcher, texts: Sequence[_Text], room: int) -> None:
         read = [text.read for text in texts]

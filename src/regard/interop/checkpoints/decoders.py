@@ -122,8 +122,8 @@ def _check_rotary(table: Table, *, fraction: float) -> None:
         **{name: table[name] for name in ("rope_theta",) if name in table},
         **(named if isinstance(named, dict) else {}),
     }
-    wanted: Table = {"rope_theta": _BASE, "partial_rotary_factor": 1.0, "rope_type": "default"}
-    for name, value in wanted.items():
+    expected: Table = {"rope_theta": _BASE, "partial_rotary_factor": 1.0, "rope_type": "default"}
+    for name, value in expected.items():
         require(options, name, value)
 
 

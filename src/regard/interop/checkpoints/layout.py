@@ -154,10 +154,10 @@ def require(table: Table, name: str, value: JsonValue) -> None:
         )
 
 
-def expect(model: nn.Module, wanted: type[ModelT]) -> ModelT:
+def expect(model: nn.Module, expected: type[ModelT]) -> ModelT:
     """Return the model, which must be of the class that a layout is for."""
-    if not isinstance(model, wanted):
+    if not isinstance(model, expected):
         raise SettingError(
-            f"model must be a {wanted.__name__} for this layout; got {type(model).__name__}."
+            f"model must be a {expected.__name__} for this layout; got {type(model).__name__}."
         )
     return model

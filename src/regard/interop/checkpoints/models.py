@@ -193,10 +193,10 @@ def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: 
             raise DataError(
                 f"{names} must fit together; they do not. Is it a whole checkpoint?"
             ) from error
-        wanted = parameters[each.ours].shape
-        if tensor.shape != wanted:
+        shape = parameters[each.ours].shape
+        if tensor.shape != shape:
             raise DataError(
-                f"{names} must make {tuple(wanted)}, as config.json says; "
+                f"{names} must make {tuple(shape)}, as config.json says; "
                 f"got {tuple(tensor.shape)}. Are both files of one model?"
             )
         parameters[each.ours].copy_(tensor)

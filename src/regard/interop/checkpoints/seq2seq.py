@@ -106,9 +106,9 @@ class Family:
 
 def marian_sinusoids(length: int, width: int) -> Tensor:
     """Marian's positions: all sines, then all cosines; ours alternate."""
-    places = torch.arange(length, dtype=torch.float64)[:, None]
+    positions = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, width, 2, dtype=torch.float64)
-    angles = places / 10000 ** (even / width)
+    angles = positions / 10000 ** (even / width)
     return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
 
 

@@ -123,7 +123,7 @@ class RecurrentState:
     """Decoder state between two tokens."""
 
     carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
-    places: Int64[np.ndarray, " R"]  # each row's place in ``carried``
+    indices: Int64[np.ndarray, " R"]  # of each row in ``carried``
     view: RowMemory
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
@@ -143,14 +143,14 @@ class RecurrentState:
         chosen = rows.numpy()
         return replace(
             self,
-            places=self.places[chosen],
+            indices=self.indices[chosen],
             view=RowMemory(self.view.sources, self.view.sentences[chosen]),
             pending=None if self.pending is None else self.pending[rows],
         )
 
     def rows(self) -> Float[Tensor, "R W"]:
         """State of each row."""
-        return torch.from_numpy(self.carried[self.places])
+        return torch.from_numpy(self.carried[self.indices])
 
 
 # Announces to an observer the attention of a step, given the states before it and after it.
@@ -188,15 +188,22 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         answers = np.empty((rows, self._width), np.float32)
         logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
         memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.view.sentences)
-        given = (token.numpy(), state.carried, state.places, self._weights, memory, self._options)
+        arguments = (
+            token.numpy(),
+            state.carried,
+            state.indices,
+            self._weights,
+            memory,
+            self._options,
+        )
 
         def advance(first: int, stop: int) -> None:
-            kernels.step(first, stop, *given, after, answers, logits)
+            kernels.step(first, stop, *arguments, after, answers, logits)
             if ranking is not None and self._has_logits:
                 best_tokens(first, stop, logits, *ranking)
 
         parallel_blocks(rows, advance)
-        successor = replace(state, carried=after, places=np.arange(rows), pending=None)
+        successor = replace(state, carried=after, indices=np.arange(rows), pending=None)
         if self._announce is not None:
             self._announce(state, successor)
         if not self._has_logits:

@@ -119,15 +119,15 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     def _announce(self, before: RecurrentState, after: RecurrentState) -> None:
         """Announce the attention of a step to an observer, as ``attend`` would."""
-        look = self.model.look
-        if look is None or current_observer() is None:
+        attention = self.model.look
+        if attention is None or current_observer() is None:
             return
         carried = (before if self._attends_before else after).rows()
         begin = (len(self.model.cells) - 1) * self._state_dim
         top = carried[:, begin : begin + self.model.config.hidden_dim]
-        query, view = look.ask(top)[:, None], before.view
+        query, view = attention.ask(top)[:, None], before.view
         with at("cross", 0):
-            announce(query, view.keys, CallOptions(_score_of(look), view.mask))
+            announce(query, view.keys, CallOptions(_score_of(attention), view.mask))
 
 
 class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
@@ -179,16 +179,16 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 _SCORES = (Additive, Bilinear, Dot)
 
 
-def _score_of(look: ScoredAttention) -> Score:
-    return look.score(torch.float32)
+def _score_of(attention: ScoredAttention) -> Score:
+    return attention.score(torch.float32)
 
 
-def _query_map(look: ScoredAttention | None) -> Tensor | None:
+def _query_map(attention: ScoredAttention | None) -> Tensor | None:
     """Projection of queries before the score, (A, h); None without one."""
-    if isinstance(look, AdditiveAttention):
-        return look.query.weight
-    return look.w.T if isinstance(look, BilinearAttention) else None
+    if isinstance(attention, AdditiveAttention):
+        return attention.query.weight
+    return attention.w.T if isinstance(attention, BilinearAttention) else None
 
 
-def _units(look: ScoredAttention | None) -> Tensor | None:
-    return look.w if isinstance(look, AdditiveAttention) else None
+def _units(attention: ScoredAttention | None) -> Tensor | None:
+    return attention.w if isinstance(attention, AdditiveAttention) else None

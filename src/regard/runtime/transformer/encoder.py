@@ -164,7 +164,7 @@ class TransformerEncoder:
         )
         attend = blocks[0].attend
         assert attend is not None
-        self._places = PositionTable(model.positions, config.model_dim)
+        self._positions = PositionTable(model.positions, config.model_dim)
         self._rotary = RotaryTable(attend.rotary)
         self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
         self._begin_id = model.begin_id if config.source_begin else None
@@ -185,7 +185,7 @@ class TransformerEncoder:
             tokens=np.array([token for row in rows for token in row], np.int64),
             begins=begins,
             skipped=len(begin),
-            places=self._places.until(longest),
+            places=self._positions.until(longest),
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
@@ -268,7 +268,7 @@ class PreparedReader(TextReader):
             if fit_one_loop(blocks)
             else LayerwiseEncoder(blocks, encoder.norm, self._options)
         )
-        self._places = PositionTable(encoder.positions, encoder.output_dim)
+        self._positions = PositionTable(encoder.positions, encoder.output_dim)
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
 
@@ -299,7 +299,7 @@ class PreparedReader(TextReader):
         packing, inputs = Packing(lengths, N), np.zeros((0, 0), np.float32)
         if any(each is not None for each in reading.values()):
             inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
-        places = self._places.until(N)[:N]
+        places = self._positions.until(N)[:N]
         texts = kernels.Sources(
             tokens=packing.pack(ids).numpy(),
             begins=np.array([0, *accumulate(lengths.tolist())]),

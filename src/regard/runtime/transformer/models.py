@@ -98,8 +98,8 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         """The state before a continuation of each prompt, whose last token comes first."""
         layers, width = self._steps.layers, self._steps.width
         nothing = np.zeros((0, 0, 0, width), np.float32)
-        seen = max(0, prompt.shape[1] - 1)
-        state = begin(len(prompt), layers, width, memory=nothing, length=seen)
+        past_length = max(0, prompt.shape[1] - 1)
+        state = begin(len(prompt), layers, width, memory=nothing, length=past_length)
         if not prompt.shape[1]:
             return state
         state = replace(
@@ -111,7 +111,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         for row, length in enumerate(prompt_lengths.tolist()):
             read = self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
             for layer, cache in zip(state.store.cache, read.past, strict=True):
-                layer[seen + 1 - length : seen, row] = _side_by_side(cache)[0]
+                layer[past_length + 1 - length : past_length, row] = _side_by_side(cache)[0]
         return state
 
 
