@@ -1,5 +1,6 @@
 """``regard look``."""
 
+import re
 import sys
 import threading
 import webbrowser
@@ -40,6 +41,8 @@ def look(
     open_page: Annotated[bool, Parameter(name="--open")] = False,
     serve: bool = False,
     live: bool = False,
+    pair: bool = False,
+    neurons: str | None = None,
 ) -> None:
     """Show what a model looks at: a run or a Hugging Face folder, and texts.
 
@@ -77,6 +80,9 @@ def look(
             texts too long for a page to hold them; takes memory for their queries and keys.
         live: Put the model itself into the page, which then translates, continues or classifies
             what is typed into it, without a server; TEXTS are offered there.
+        pair: Let --model read two texts as one, as BERT reads a pair of sentences.
+        neurons: Heads of --model whose queries and keys the page has, counted from 0: 3.5 or
+            0.1,3.5 (layer.head); by default all, where they take at most 1.5 MB.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
@@ -105,9 +111,11 @@ def look(
         require({"--beam-size": beam_size}, "a run")
         all_texts = _texts([text for text in (run, *texts) if text is not None], file)
         loaded = _load_model(model, device, allow_download=allow_download)
+        wanted |= {"pair": pair, "neurons": _heads_of(neurons)}
         page = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted)
     else:
-        require({"--truncate": truncate, "--allow-download": allow_download}, "--model")
+        options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
+        require({**options, "--neurons": neurons}, "--model")
         if run is None:
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
@@ -131,6 +139,16 @@ def look(
             note(f"serving it at {address} (Ctrl-C to stop)")
             threading.Event().wait()
         page.close()
+
+
+def _heads_of(text: str | None) -> list[tuple[int, int]] | None:
+    """The heads that a text such as ``0.1,3.5`` names."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,6}\.\d{1,6}(,\d{1,6}\.\d{1,6})*", text):
+        raise SettingError(f"--neurons must be heads LAYER.HEAD, such as 0.1,3.5; got {text!r}.")
+    layers_and_heads = [one.split(".") for one in text.split(",")]
+    return [(int(layer), int(head)) for layer, head in layers_and_heads]
 
 
 def _write_live(

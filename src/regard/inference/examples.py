@@ -31,7 +31,7 @@ from regard.tasks.drawing import (
 )
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
-from regard.text.tokenizers.pieces import END
+from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import (
     Example,
     GoldLinks,
@@ -103,7 +103,8 @@ def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) ->
     if drawing.cross_attentions:
         pairs = [_cross_example(calls, each, answer, chosen) for each in drawing.cross_attentions]
         if examples := [each for each in pairs if each is not None]:
-            return examples
+            both = _pair_example(calls, drawing, answer, chosen) if drawing.is_pair else None
+            return examples if both is None else [*examples, both]
         calls = {}
     source, output = drawing.text or NOTHING, drawing.output
     is_long = max(len(source.tokens), len(output.tokens)) > MOST_WITHOUT_SUMMARIES
@@ -250,6 +251,44 @@ def _cross_example(
         started=False,
         label=f"{queries.name} looks at {keys.name}",
         answer=None if answer is None else replace(answer, side=side),
+    )
+
+
+def _pair_example(
+    calls: Calls, drawing: Drawing, answer: Prediction | None, chosen: ChosenHeads
+) -> Example | None:
+    """Attention within the row in which both texts stand; None where they stand apart."""
+    attention = drawing.cross_attentions[0]
+    first, second = sorted((attention.queries, attention.keys), key=lambda part: part.first)
+    length = second.in_row.stop + 1  # an end follows
+    if attention.kind != "encoder" or length > MOST_WITHOUT_SUMMARIES:
+        return None
+    shift = len(first.text.text) + 1
+    tokens = [Token(text=BEGIN, start=0, end=0)]
+    for part, start in ((first, 0), (second, shift)):
+        read = part.text.tokens[part.tokens]
+        tokens += [replace(t, start=t.start + start, end=t.end + start) for t in read]
+        tokens.append(Token(text=END, start=tokens[-1].end, end=tokens[-1].end))
+    weights = {
+        layer: weights_of_row(call, attention.row)[:, :length, :length]
+        for (kind, layer), call in calls.items()
+        if kind == "encoder" and chosen.has_layer(layer) and call.query.shape[-2] >= length
+    }
+    if not weights:
+        return None
+    return Example(
+        source=f"{first.text.text}\n{second.text.text}",
+        output="",
+        source_tokens=tuple(tokens),
+        output_tokens=(),
+        maps=tuple(
+            each
+            for layer, rows in weights.items()
+            for each in _head_maps("encoder", layer, rows, chosen.heads_of(len(rows)))
+        ),
+        label="both texts",
+        segments=tuple(int(at >= second.first) for at in range(length)),
+        answer=answer and Prediction(labels=answer.labels),
     )
 
 

@@ -23,7 +23,7 @@ from regard.interop.inside import (
     reached,
 )
 from regard.interop.own_attention import AsGiven
-from regard.interop.watch import KINDS
+from regard.interop.record import KINDS
 
 AnswerT = TypeVar("AnswerT")
 # Positions, layers or heads: one, some, a span, or None for all.

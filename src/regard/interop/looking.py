@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +15,9 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
+from regard.interop.neurons import fitting, vectors_of
 from regard.interop.readings import reading_of_checkpoint
+from regard.interop.record import KINDS
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
@@ -43,6 +47,8 @@ def look(
     max_new_tokens: int = 128,
     title: str | None = None,
     live: bool = False,
+    pair: bool = False,
+    neurons: Sequence[tuple[int, int]] | None = None,
 ) -> NotebookPage:
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
 
@@ -70,13 +76,18 @@ def look(
         title: Heading of the page; None is the beginning of the first text.
         live: Whether queries and keys of long texts are kept, so that this process answers the
             page with exact weights; of a short text the page has them all.
+        pair: Whether two texts are read as one, as BERT reads a pair of sentences: the page can
+            then show the attention of one to the other.
+        neurons: Heads, as (layer, head), whose queries and keys the page has, to show the
+            dimensions that make a score. None is all where they take at most 1.5 MB, else none.
 
     Returns:
         What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
 
     Raises:
         DataError: A text is empty or too long, or there is a target that cannot be.
-        SettingError: The model's attention cannot be seen, or it has no such layer or head.
+        SettingError: The model's attention cannot be seen, it has no such layer or head, or the
+            queries and keys of ``neurons`` are too many for a page.
 
     Example:
         >>> from regard.interop.checkpoints.folder import load_folder
@@ -99,18 +110,30 @@ def look(
     is_writer = bool(getattr(model.config, "is_encoder_decoder", False))
     if is_writer and len(texts) > 1 and (target, against) != (None, None):
         raise DataError(f"target must be of one text; got {len(texts)} texts.")
+    if pair and (len(texts) != 2 or is_writer):
+        raise DataError(
+            f"pair must be two texts for a model that reads only; got {len(texts)} for "
+            f"{type(model).__name__}."
+        )
     with _at_rest(model):
         examples, answers = [], list[RowSource | None]()
-        for one in texts:
-            ids, source = read(model, tokenizer, one, truncate=truncate)
-            inputs, output, written_ids = {"input_ids": ids}, None, None
+        for one in texts[:1] if pair else texts:
+            output, written_ids, segments = None, None, tuple[int, ...]()
+            if pair:
+                inputs, source, segments = _read_pair(model, tokenizer, *texts, truncate=truncate)
+            else:
+                ids, source = read(model, tokenizer, one, truncate=truncate)
+                inputs = {"input_ids": ids}
+            tokens = dict.fromkeys(KINDS, _pieces(tokenizer, inputs["input_ids"]))
             if is_writer:
                 outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
                 inputs["decoder_input_ids"] = outputs[:, :-1]
+                tokens["decoder"] = _pieces(tokenizer, outputs[:, :-1])
                 written_ids = outputs[0, 1:].tolist()
             inputs = {name: each.to(model.device) for name, each in inputs.items()}
             is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
-            seen = _pass(model, inputs, layers, heads, keep=live or not is_long)
+            keep = live or not is_long or neurons is not None
+            seen = _pass(model, inputs, layers, heads, keep=keep, tokens=tokens)
             example = example_of(seen, source, output=output, started=is_writer or None)
             reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
             example = reading.explain(
@@ -120,7 +143,8 @@ def look(
                 against=against,
                 methods=attribute,
             )
-            examples.append(example)
+            vectors = vectors_of(seen, neurons)
+            examples.append(replace(example, segments=segments, vectors=vectors))
             answers.append(watched_rows(seen, example) if live and is_long else None)
 
     def rows(
@@ -131,11 +155,11 @@ def look(
 
     return show(
         Document(
-            title=in_one_line(texts[0]) if title is None else title,
+            title=in_one_line(" / ".join(texts) if pair else texts[0]) if title is None else title,
             task="",
             model=f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} "
             "parameters",
-            examples=tuple(examples),
+            examples=fitting(examples, neurons),
         ),
         rows=rows if any(answers) else None,
     )
@@ -148,10 +172,11 @@ def _pass(
     heads: _Numbers,
     *,
     keep: bool,
+    tokens: dict[str, list[str]],
 ) -> Watch:
     """Watch one pass, without the head after the last layer."""
     body = getattr(model, "base_model", model)
-    with watch(body, layers, heads, keep=keep) as seen:
+    with watch(body, layers, heads, keep=keep, tokens=tokens) as seen:
         body(**inputs)
     return seen
 
@@ -237,6 +262,49 @@ def read(
     if is_cut and spans is not None:  # what was cut off is not shown either
         text = text[: max(last for _, last in spans)]
     return torch.tensor([ids]), Text.of(pieces, text, spans)
+
+
+def _read_pair(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    first: str,
+    second: str,
+    *,
+    truncate: bool,
+) -> tuple[dict[str, Tensor], Text, tuple[int, ...]]:
+    """Return inputs of two texts that are read as one, their tokens, and the text of each."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise SettingError(
+            f"tokenizer must be a fast one to read a pair of texts; got {type(tokenizer).__name__}."
+        )
+    if not first.strip() or not second.strip():
+        raise DataError("text must hold something to look at; got an empty one of the pair.")
+    longest = longest_input(model, tokenizer)
+    cut = {"truncation": True, "max_length": longest} if truncate and longest else {}
+    encoded = tokenizer(first, second, return_offsets_mapping=True, verbose=False, **cut)
+    ids = encoded["input_ids"]
+    if longest is not None and len(ids) > longest:
+        raise DataError(
+            f"text must be at most {longest:,} tokens long, both texts of a pair together; got "
+            f"{len(ids):,}. Cut them there with --truncate, or truncate=True."
+        )
+    segments: list[int] = []
+    spans = []
+    for owner, span in zip(encoded.sequence_ids(), encoded["offset_mapping"], strict=True):
+        shift = len(first) + 1 if owner else 0
+        spans.append((span[0] + shift, span[1] + shift) if owner is not None else (0, 0))
+        # A sign between the texts ends the one before it.
+        segments.append(owner if owner is not None else segments[-1] if segments else 0)
+    text = Text.of(tokenizer.convert_ids_to_tokens(ids), f"{first}\n{second}", spans)
+    inputs = {"input_ids": torch.tensor([ids])}
+    body = getattr(model, "base_model", model)
+    if "token_type_ids" in encoded and "token_type_ids" in signature(body.forward).parameters:
+        inputs["token_type_ids"] = torch.tensor([encoded["token_type_ids"]])
+    return inputs, text, tuple(segments)
+
+
+def _pieces(tokenizer: "PreTrainedTokenizerBase", ids: Int[Tensor, "1 N"]) -> list[str]:
+    return [str(piece) for piece in tokenizer.convert_ids_to_tokens(ids[0].tolist())]
 
 
 def written(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> Text:

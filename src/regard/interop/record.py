@@ -11,10 +11,12 @@ from torch.nn import functional as F
 from regard.attention import AttentionCall, Softmax, summarize
 from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
+from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.inside import Key
 from regard.interop.own_attention import AsGiven
 
+KINDS = ("encoder", "decoder", "cross")
 Queries = Bool[Tensor, "..."] | slice
 
 _JOINED_AT_ONCE = 32  # steps: each holds what all keys received of it
@@ -32,6 +34,7 @@ class Options:
     queries: Queries | Mapping[str, Queries] | None
     keep: bool
     gradients: bool = False
+    tokens: Mapping[str, Sequence[str]] | None = None
 
     def counted(self, kind: str, start: int, N: int, device: torch.device) -> Tensor | None:
         """Mask of the counted ones of N queries from position ``start``; None if all count."""
@@ -65,6 +68,7 @@ class Record:
     def __init__(self, key: Key, call: int, options: Options) -> None:
         self.key, self.call, self.heads = key, call, options.heads or ()  # the number of the pass
         self.matrix_bytes = 0  # of weights that the model returned whole
+        self.scores: HeadScores | None = None
         self._options = options
         self._parts: list[Summary] = []
         self._starts: list[tuple[int, int]] = []
@@ -97,6 +101,9 @@ class Record:
                 call = replace(call, query=call.query.detach(), key=call.key.detach())
             narrow = None if len(self.heads) == H else _narrowed(call, self.heads)
             summary = self._summarized(call if narrow is None else narrow, start, counted)
+            self.scores = (
+                None if self._parts else self._scored(call, summary if narrow is None else None)
+            )
             if narrow is None and len(self.heads) < H:
                 summary = _of_heads(summary, self.heads)
         self._parts.append(summary)
@@ -127,6 +134,18 @@ class Record:
         if not self._options.keep:
             raise SettingError("keep must be True; got False. Use watch(..., keep=True).")
         return self._calls
+
+    def attention(self) -> AttentionCall | None:
+        """Return the call of a pass that was made at once, if it was kept."""
+        return self._calls[0] if len(self._calls) == 1 else None
+
+    def _scored(self, call: AttentionCall, summary: Summary | None) -> HeadScores | None:
+        """Score the heads by the tokens of ``watch``; None where these are not its keys."""
+        tokens = (self._options.tokens or {}).get(self.key[0])
+        is_one = call.query.dim() < 4 or len(call.query) == 1
+        if tokens is None or not is_one or len(tokens) != call.key.shape[-2]:
+            return None
+        return _scores_of(call.head_scores(tokens, summary=summary), self.heads)
 
     def _summarized(
         self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None
@@ -173,8 +192,7 @@ class Record:
         H = calls[0].query.shape[-3] if calls[0].query.dim() > 2 else 1
         summary = self.summary() if len(self.heads) == H else None
         found = calls[0].head_scores(tokens, links=links, tree=tree, summary=summary)
-        chosen = {name: each[list(self.heads)] for name, each in found.weight.items()}
-        return replace(found, weight=chosen)
+        return _scores_of(found, self.heads)
 
     def output(self) -> Tensor:
         """Return the output of the attention; SettingError without gradients, or of steps."""
@@ -226,6 +244,31 @@ def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | No
     )
 
 
+def _scores_of(scores: HeadScores, heads: tuple[int, ...]) -> HeadScores:
+    chosen = {name: each[list(heads)] for name, each in scores.weight.items()}
+    return replace(scores, weight=chosen)
+
+
 def _of_heads(summary: Summary, heads: tuple[int, ...]) -> Summary:
     tensors = {name: tensor[:, list(heads)] for name, tensor in summary.tensors().items()}
     return replace(summary, **tensors)  # type: ignore[arg-type]
+
+
+def numbers_of(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:
+    """Check numbers of layers or heads; None is all."""
+    if given is None:
+        return None
+    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not numbers or not all(type(n) is int and n >= 0 for n in numbers):
+        raise SettingError(f"{name} must be whole numbers from 0; got {given!r}.")
+    return numbers
+
+
+def kinds_of(given: Iterable[str] | str | None) -> tuple[str, ...] | None:
+    """Check kinds of attention; None is all."""
+    if given is None:
+        return None
+    return tuple(
+        choose("kind", kind, {kind: kind for kind in KINDS})
+        for kind in ([given] if isinstance(given, str) else given)
+    )

@@ -17,7 +17,6 @@ from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rollout
 from regard.attention.observing import Edit, current_editor, current_observer, editing
-from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.inside import (
     Attending,
@@ -31,9 +30,15 @@ from regard.interop.inside import (
     module_of,
     reached,
 )
-from regard.interop.record import Mixed, Options, Queries, Record
-
-KINDS = ("encoder", "decoder", "cross")
+from regard.interop.record import (
+    KINDS,
+    Mixed,
+    Options,
+    Queries,
+    Record,
+    kinds_of,
+    numbers_of,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +54,8 @@ class Watched:
         summary: (B, heads, N, …), the steps of a cached generation joined.
         call: Which pass, from 0: a forward of the model, or a whole generation.
         notes: What seeing it costs besides, such as the memory of weights that the model makes.
+        scores: Those of the heads, where ``tokens`` were given.
+        attention: What was attended, where ``keep=True`` and it was made at once.
 
     Example:
         >>> import torch
@@ -67,6 +74,8 @@ class Watched:
     summary: Summary
     call: int
     notes: tuple[str, ...] = ()
+    scores: HeadScores | None = None
+    attention: AttentionCall | None = None
 
 
 class Watch(Sequence[Watched]):
@@ -349,6 +358,7 @@ def watch(
     queries: Queries | Mapping[str, Queries] | None = None,
     keep: bool = False,
     gradients: bool = False,
+    tokens: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[Watch]:
     """Summarise every attention of a model inside the block, by ``summarize``, at any length.
 
@@ -378,6 +388,8 @@ def watch(
         keep: Whether queries and keys are kept, for ``rows``.
         gradients: Whether summaries and rows are parts of the graph of gradients, and gradients
             by weights can be asked for: ``weight_gradients``.
+        tokens: Tokens of the keys of one text, by kind: heads are scored by them as they are seen,
+            as ``head_scores`` does, and a page has that among its measures.
 
     Raises:
         SettingError: The attention of the model cannot be seen, or it has no such layer or head.
@@ -393,8 +405,8 @@ def watch(
     """
     model = module_of(model)
     options = Options(
-        *(_numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries),
-        *(keep, gradients),
+        *(numbers_of("layers", layers), numbers_of("heads", heads), kinds_of(kinds)),
+        *(top, map, queries, keep, gradients, tokens),
     )
     watched, outer = Watch(model, options), current_observer()
     outer_editor = current_editor()
@@ -428,24 +440,10 @@ def watch(
 
 def _watched(record: Record) -> Watched:
     kind, layer, name = record.key
-    return Watched(kind, layer, name, record.heads, record.summary(), record.call, record.notes())
-
-
-def _numbers(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:
-    if given is None:
-        return None
-    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not numbers or not all(type(n) is int and n >= 0 for n in numbers):
-        raise SettingError(f"{name} must be whole numbers from 0; got {given!r}.")
-    return numbers
-
-
-def _kinds(given: Iterable[str] | str | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    return tuple(
-        choose("kind", kind, {kind: kind for kind in KINDS})
-        for kind in ([given] if isinstance(given, str) else given)
+    return Watched(
+        *(kind, layer, name, record.heads, record.summary(), record.call, record.notes()),
+        scores=record.scores,
+        attention=record.attention(),
     )
 
 

@@ -65,6 +65,7 @@ class Drawing:
     text: Text | None = None
     output: Text = NOTHING
     cross_attentions: tuple[CrossAttention, ...] = ()  # if any, no other attention is shown
+    is_pair: bool = False  # the whole row is shown too, where both texts stand in one
     prediction: Prediction | None = None
     shade: Shade | None = None  # in place of the prediction's values, if the model has it
     importances: tuple[Importance, ...] = ()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from regard.viewer.search import SearchTree
     from regard.viewer.summaries import example_of, watched_rows
     from regard.viewer.texts import Text, in_one_line
+    from regard.viewer.vectors import HeadVectors
 
 __getattr__ = _names(__name__, __file__)
 
@@ -38,6 +39,7 @@ __all__ = [
     "GoldLinks",
     "HeadLines",
     "HeadMap",
+    "HeadVectors",
     "Image",
     "Importance",
     "LayerSummary",

@@ -12,6 +12,7 @@ from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, Kind, LayerSummary, Side
 from regard.viewer.lens import Lens
 from regard.viewer.search import SearchTree
+from regard.viewer.vectors import HeadVectors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -225,6 +226,9 @@ class Example:
         lens: What each layer would predict, or None.
         answer: What was said of the text, where nothing was written.
         image: The picture whose parts the source tokens are, or None.
+        segments: Of two texts that are read as one, which each token is of, 0 or 1: one per token
+            of the source, or of the output where there is no source.
+        vectors: Queries and keys of some heads.
 
     Raises:
         DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
@@ -251,6 +255,8 @@ class Example:
     lens: Lens | None = None
     answer: Prediction | None = None
     image: Image | None = None
+    segments: tuple[int, ...] = ()
+    vectors: tuple[HeadVectors, ...] = ()
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
@@ -261,8 +267,9 @@ class Example:
         sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
         for head_map in self.maps:
             _check_shape(head_map, *(sizes[side] for side in AXES[head_map.kind]))
-        for summary in self.summaries:
-            summary.check(*(sizes[side] for side in AXES[summary.kind]))
+        for each in (*self.summaries, *self.vectors):
+            each.check(*(sizes[side] for side in AXES[each.kind]))
+        _check_segments(self.segments, sizes["source"] or sizes["output"])
         if self.search is not None and len(self.search.steps) not in (0, sizes["output"]):
             raise DataError(
                 f"search must have a step for each of {sizes['output']} output tokens; got "
@@ -349,6 +356,14 @@ def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:
                 f"{side}_tokens must lie within the {len(text)} characters of {side}; got "
                 f"{token.text!r} at {token.start}:{token.end}."
             )
+
+
+def _check_segments(segments: Sequence[int], wanted: int) -> None:
+    if segments and (len(segments) != wanted or set(segments) - {0, 1}):
+        raise DataError(
+            f"segments must be 0 or 1 for each of {wanted} tokens; got {list(segments[:8])} of "
+            f"{len(segments)}."
+        )
 
 
 def _check_names(

@@ -81,6 +81,7 @@ class Part:
     start: tuple[int, int]  # positions before the first token in its bucket
     top_keys: Array  # (H, N, K), counted from the first token
     top_weights: Array
+    scores: Mapping[str, Sequence[float | None]]  # of heads, by the kind of key: see head_scores
 
     @property
     def name(self) -> tuple[str, int]:
@@ -126,7 +127,21 @@ class Part:
             start=start,
             top_keys=np.where(top < 0, -1, np.maximum(top - keys.start, -1)),
             top_weights=arrays["top_weights"][:, queries],
+            scores=_scores(one),
         )
+
+
+def _scores(one: Attention) -> dict[str, Sequence[float | None]]:
+    """Scores of the heads, where they were made; the share of the first key is in the summary."""
+    scores = getattr(one, "scores", None)
+    names = () if scores is None else tuple(scores.weight)
+    # Positions in two texts are not comparable, even where there are as many in both.
+    shown = ("diagonal", "punctuation") if one.kind == "cross" else names
+    return {
+        name: scores.weight[name].tolist() if scores.queries[name] else [None] * len(one.heads)
+        for name in names
+        if name in shown and name != "first"
+    }
 
 
 def array_of(tensor: "Tensor | ArrayLike") -> Array:

@@ -243,6 +243,8 @@ def _measures(part: Part, gold: GoldLinks | None) -> dict[str, tuple[float | Non
         del measures["distance"]  # positions in two texts are not comparable
         if gold is not None and (gold.sure or gold.possible) and part.top_keys.shape[-1]:
             measures["alignment_error"] = tuple(_error(keys, gold) for keys in part.top_keys)
+    for name, scores in part.scores.items():
+        measures[name] = tuple(None if score is None else _short(score) for score in scores)
     return measures
 
 

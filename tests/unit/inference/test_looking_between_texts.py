@@ -124,6 +124,22 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
         assert texts_of(example.output_tokens) == f"何时？⟨end⟩{answer.answer}"
 
 
+def test_a_pair_in_one_row_is_shown_as_a_whole_too():
+    labeller = a_labeller("pair_matching", TRANSFORMER)
+    first, second, both = look_into(labeller, ASKED["pair_matching"]).examples
+    seen = calls_of(labeller, ASKED["pair_matching"])
+    texts = [first.output, second.output]
+    assert both.source == "\n".join(texts) == "何时？\n成立于"
+    names = "".join(token.text for token in both.source_tokens)
+    assert names == "⟨begin⟩何时？⟨end⟩成立于⟨end⟩"
+    assert both.segments == (0,) * 5 + (1,) * 4
+    assert both.answer.labels == first.answer.labels
+    for (layer, head), rows in projections_of(both, "encoder").items():
+        near = {"atol": 1e-4, "rtol": 1e-3}
+        torch.testing.assert_close(rows, seen["encoder", layer][0, head], **near)
+    assert len(projections_of(both, "encoder")) == 6
+
+
 def test_esim_looks_once_each_way():
     labeller = a_labeller("pair_matching", ESIM)
     first, second = look_into(labeller, ASKED["pair_matching"]).examples

@@ -16,6 +16,7 @@ from regard.viewer import (
     GoldLinks,
     HeadLines,
     HeadMap,
+    HeadVectors,
     Importance,
     LayerSummary,
     SearchTree,
@@ -92,6 +93,19 @@ FULL = replace(
     search=SEARCH,
     changes=(Change(edit="head 1 muted", output="I", score=-3.0),),
     importances=(Importance(method="leave one out", values=(0.1, 0.5, 0.0), output=1),),
+    segments=(0, 1, 1),
+    vectors=(
+        HeadVectors(
+            kind="encoder",
+            layer=1,
+            head=3,
+            query=pack([[0.5, 1.0]] * N, bits=32),
+            key=pack([[0.5, 1.0]] * N),
+            scale=0.7,
+            softcap=30.0,
+            bias=pack([[0.0, 1.0, 2.0]] * N),
+        ),
+    ),
 )
 
 
@@ -188,6 +202,16 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("summaries.0.rows.shape", [2, 9], r"rows must .* \[2, 3, 3\]; got \[2, 9\]"),
     ("summaries.0.entropy.values.shape", [2, 3, 1], r"shape \[2, 3\]; got \[2, 3, 1\]"),
     ("summaries.0.entropy", {"places": 1}, r"entropy must have a member 'values'; got places"),
+    ("segments", [0, 1], r"segments must be 0 or 1 for each of 3 tokens; got \[0, 1\] of 2"),
+    ("segments", [0, 1, 2], r"segments must be 0 or 1 for each of 3 tokens; got \[0, 1, 2\]"),
+    ("vectors.0.kind", "self", r"vectors\[0\]: kind must be one of .*; got 'self'"),
+    ("vectors.0.head", -1, r"vectors\[0\]: head must be at least 0; got -1"),
+    (
+        "vectors.0.key.shape",
+        [2, 3],
+        r"key must be of shape \[3, 2\]; got \[2, 3\] in encoder layer 1",
+    ),
+    ("vectors.0.bias.shape", [9, 1], r"bias must be of shape \[3, 3\]; got \[9, 1\]"),
     ("search.beam_size", "2", r"search\.beam_size must be a whole number; got '2'"),
     ("search.steps.0.0", {"text": ""}, r"must have a member 'parent'"),
     ("search.steps.0.0.text", 1, r"search\.steps\[0\]\.beginnings\[0\]\.text must be text"),

@@ -20,6 +20,7 @@ from regard.attention.weighting import Softmax
 from regard.errors import ShapeError
 
 _QUERIES, _PAIRS = 128, 2**14  # whose weights are held at once
+_FEW = 12  # places of a token up to which its pairs are cheaper one by one than as a product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +128,7 @@ def scores_of(
         reader = _Products.of(request, summary) or _Rows(request)
         sums = {
             name: _sum(reader, target, counts)
-            for name, target in _targets(_numbered(tokens), N, M, links, tree).items()
+            for name, target in _targets(reader, _numbered(tokens), N, M, links, tree).items()
         }
         received = summary.received.reshape(-1, M).cpu()
         lists = {"first": torch.arange(M) == 0}
@@ -144,65 +145,75 @@ def scores_of(
     )
 
 
-# Queries and keys: pair by pair, or all of some with all of others that come early enough.
+# Queries and keys: pair by pair, or all of some with all of others that come early enough, and
+# which pairs of them count. A query is in one part only.
 _Pairs = tuple[Tensor, Tensor]
-_Blocks = list[tuple[Tensor, Tensor, Tensor]]  # and which pairs of them count
+_Block = tuple[Tensor, Tensor, Tensor]
 
 
 def _targets(
+    reader: "_Products | _Rows",
     ids: Tensor,
     N: int,
     M: int,
     links: Iterable[tuple[int, int]] | None,
     tree: Sequence[int] | None,
-) -> dict[str, _Pairs | _Blocks]:
+) -> dict[str, list[_Pairs | _Block]]:
     """Pairs of a query and a key of each kind."""
     positions = torch.arange(N)
-    targets: dict[str, _Pairs | _Blocks] = {}
+    targets: dict[str, list[_Pairs | _Block]] = {}
     if N == M:
-        targets["previous"] = positions[1:], positions[:-1]
-        targets["same"] = positions, positions
-        targets["next"] = positions[:-1], positions[1:]
-        targets["duplicate"] = list(_equal(ids, 0))
-        targets["induction"] = list(_equal(ids, 1))
+        targets["previous"] = [(positions[1:], positions[:-1])]
+        targets["same"] = [(positions, positions)]
+        targets["next"] = [(positions[:-1], positions[1:])]
+        targets["duplicate"] = list(_equal(ids, 0, reader.few))
+        targets["induction"] = list(_equal(ids, 1, reader.few))
     else:
-        targets["diagonal"] = positions, (positions * (M - 1) / max(1, N - 1)).round().long()
+        targets["diagonal"] = [(positions, (positions * (M - 1) / max(1, N - 1)).round().long())]
     if tree is not None:
         heads = torch.tensor(list(tree))
         if len(heads) != N or N != M or not bool(((heads >= 0) & (heads <= N)).all()):
             raise ShapeError(f"tree must be {N} numbers from 0 to {N}; got {list(tree)[:8]}.")
-        targets["tree"] = positions[heads > 0], heads[heads > 0] - 1
+        targets["tree"] = [(positions[heads > 0], heads[heads > 0] - 1)]
     if links is not None:
         pairs = torch.tensor(sorted(set(links)), dtype=torch.long).reshape(-1, 2)
         if len(pairs) and not bool(((pairs >= 0) & (pairs < torch.tensor([N, M]))).all()):
             raise ShapeError(f"links must be pairs (query, key) below {(N, M)}; got others.")
-        targets["links"] = pairs[:, 0], pairs[:, 1]
+        targets["links"] = [(pairs[:, 0], pairs[:, 1])]
     return targets
 
 
-def _equal(ids: Tensor, shift: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _equal(ids: Tensor, shift: int, few: int) -> Iterator[_Pairs | _Block]:
     """Queries, and the keys ``shift`` after earlier places with the same token."""
     order = ids.argsort(stable=True)
-    sizes = torch.unique(ids, return_counts=True)[1].tolist()
-    for some in torch.split(order, sizes):
-        for start in range(0, len(some) if len(some) > 1 else 0, _QUERIES):
+    sizes = torch.unique(ids, return_counts=True)[1]
+    groups = torch.split(order, sizes.tolist())
+    for size in range(2, few + 1):
+        if alike := [some for some in groups if len(some) == size]:
+            later, earlier = torch.tril_indices(size, size, -1)
+            there = torch.stack(alike)
+            yield there[:, later].flatten(), there[:, earlier].flatten() + shift
+    for some in groups:
+        for start in range(0, len(some) if len(some) > max(1, few) else 0, _QUERIES):
             part = some[start : start + _QUERIES]
             earlier = some[: start + _QUERIES]
             yield part, earlier + shift, earlier < part[:, None]
 
 
 def _sum(
-    reader: "_Products | _Rows", target: _Pairs | _Blocks, counts: Tensor
+    reader: "_Products | _Rows", target: list[_Pairs | _Block], counts: Tensor
 ) -> tuple[Tensor, int]:
     """Sum the weights (H + 1,), even ones last, and count the queries."""
     total, count = torch.zeros(reader.heads + 1), 0
-    if isinstance(target, tuple):
-        queries, keys = (each[counts[target[0]]] for each in target)
-        for start in range(0, len(queries), _PAIRS):
-            some = slice(start, start + _PAIRS)
-            total += reader.pairs(queries[some], keys[some]).sum(dim=-1).cpu()
-        return total, len(set(queries.tolist()))
-    for queries, keys, is_pair in target:
+    for part in target:
+        if len(part) == 2:
+            queries, keys = (each[counts[part[0]]] for each in part)
+            for start in range(0, len(queries), _PAIRS):
+                some = slice(start, start + _PAIRS)
+                total += reader.pairs(queries[some], keys[some]).sum(dim=-1).cpu()
+            count += len(queries.unique())
+            continue
+        queries, keys, is_pair = part
         there = counts[queries] & is_pair.any(dim=1)
         if bool(there.any()):
             is_target = is_pair[there]
@@ -214,6 +225,8 @@ def _sum(
 
 class _Products:
     """Weights of chosen queries on chosen keys, of softmax over dot products."""
+
+    few = _FEW
 
     def __init__(self, query: Tensor, key: Tensor, lse: Tensor, ranges: KeyRanges) -> None:
         self._query, self._key, self._lse = query, key, lse
@@ -269,6 +282,8 @@ class _Products:
 
 class _Rows:
     """Weights of chosen queries on chosen keys, of any score, mask, bias and weighting."""
+
+    few = 1  # a pair costs a row
 
     def __init__(self, request: Request) -> None:
         self._request, self.heads = request, request.query.shape[1]

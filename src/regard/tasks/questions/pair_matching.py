@@ -155,6 +155,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             text=words_text((example.first, example.second), "\n"),
             output=words_text([answer.label]),
             cross_attentions=self.cross_attentions(("second", second), ("first", first)),
+            is_pair=True,
             prediction=self.prediction(answer),
         )
 

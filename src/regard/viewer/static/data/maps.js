@@ -82,10 +82,39 @@ export function entropyOf(row) {
   return row.reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log(weight) : sum), 0);
 }
 
+/**
+ * What a head does, as `regard.head_scores` has it: the mean weight of a query on its keys of a kind,
+ * over the queries that have some; null where none has.
+ */
+export function rolesOf(rows, kind, keys) {
+  const earlier = keys.map(({ text }, at) => keys.flatMap((key, place) => (place < at && key.text === text ? [place] : [])));
+  const marks = keys.flatMap(({ text }, at) => (/^[▁Ġ# ]*\p{P}+$/u.test(text) ? [at] : []));
+  const own = { previous: (at) => [at - 1], next: (at) => [at + 1], same: (at) => [at], duplicate: (at) => earlier[at], induction: (at) => earlier[at].map((place) => place + 1) };
+  const across = { diagonal: (at) => [Math.round((at * (keys.length - 1)) / Math.max(1, rows.length - 1))] };
+  const kinds = { ...(kind === "cross" ? across : rows.length === keys.length ? own : {}), ...(marks.length ? { punctuation: () => marks } : {}) };
+  return Object.fromEntries(Object.entries(kinds).map(([name, keysOf]) => {
+    const sums = rows.flatMap((row, at) => {
+      const chosen = keysOf(at).filter((place) => place in keys);
+      return chosen.length && row.some((weight) => weight > 0) ? [chosen.reduce((sum, place) => sum + row[place], 0)] : [];
+    });
+    return [name, sums.length ? sums.reduce((sum, one) => sum + one, 0) / sums.length : null];
+  }));
+}
+
 /** The mean of rows of the same length. */
 export function meanRow(rows) {
   return Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
 }
+
+/** What is pointed at as lists of rows and columns: one token, a cell, or several tokens of a side. */
+export function chosenOf({ row = null, column = null, rows, columns }) {
+  const one = (place) => (place === null ? [] : [place]);
+  return { rows: rows ?? one(row), columns: columns ?? one(column) };
+}
+
+/** What several rows look at together, on average; and what every row gives to several columns. */
+export const meanOver = (rows) => (rows.length === 1 ? rows[0] : meanRow(rows));
+export const sumOver = (weights, columns) => weights.map((row) => columns.reduce((sum, column) => sum + row[column], 0));
 
 /** The largest entries of a row, as `{column, weight}`, falling; zeros are left out. */
 export function largestOf(row, most) {

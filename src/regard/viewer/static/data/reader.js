@@ -4,13 +4,15 @@
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
 import { phrase, t } from "../page/language.js";
-import { KINDS, bestOf, entropyOf, goldOf, largestOf, layerName, meanRow, numberOf, sidesOf, tokensOf } from "./maps.js";
+import { KINDS, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, meanRow, numberOf, rolesOf, sidesOf, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
 const MOST_ASKED = 64; // rows asked of a source at a time
 const MOST_KEPT = 4096; // rows of a source that are kept
 const MOST_MADE = 64; // lines and maps that are kept
+const PAIRS = ["aa", "ab", "ba", "bb"]; // text A looks at itself, at B, …
+const MOST_SCORED = 128; // tokens of a text whose heads the page itself scores
 const MAP = 64; // buckets along a side, where the page makes the pooled map itself
 
 /** A reader of `data`; `source` is asked for rows that the document does not hold. */
@@ -27,7 +29,7 @@ export function createReader(data, source) {
 
   // Lines and pooled maps of a view are asked for again at every move of the pointer.
   function once(name, view, make) {
-    const key = `${name} ${view.example} ${view.kind} ${view.layer} ${view.head}`;
+    const key = `${name} ${view.example} ${view.kind} ${view.layer} ${view.head} ${view.pair}`;
     if (!made.has(key)) {
       if (made.size >= MOST_MADE) made.delete(made.keys().next().value);
       made.set(key, make());
@@ -116,13 +118,33 @@ export function createReader(data, source) {
     const nearestOf = (choices, wished) => (choices.includes(wished) ? wished : choices[0]);
     const kind = nearestOf(kinds(at), wish.kind);
     const layer = nearestOf(layerChoices(at, kind), wish.layer);
-    return { kind, layer, head: nearestOf(headChoices(at, kind, layer), wish.head) };
+    return { kind, layer, head: nearestOf(headChoices(at, kind, layer), wish.head), pair: pairs(at, kind).includes(wish.pair) ? wish.pair : "" };
   }
 
-  /** What looks (rows) and what is seen (columns): `{rows, columns, gold, looks, seen, says, name}`. */
+  /** Of two texts that are read as one, whose attention to whom may be shown alone: "" is all. */
+  function pairs(at, kind) {
+    if (!exampleAt(at).segments?.length || kind === "cross") return [];
+    const layer = layers(at, kind)[0];
+    return holdsRows({ example: at, kind, layer, head: heads(at, kind, layer)[0] }) ? ["", ...PAIRS] : [];
+  }
+
+  /** The places of the tokens that look and of those that are seen in a part of a pair, or null for all. */
+  function placesOf({ example, pair }) {
+    if (!pair) return null;
+    const of = (text) => exampleAt(example).segments.flatMap((segment, at) => (segment === "ab".indexOf(text) ? [at] : []));
+    return { rows: of(pair[0]), columns: of(pair[1]) };
+  }
+
+  /** What looks (rows) and what is seen (columns): `{rows, columns, places, gold, looks, seen, says, called}`. */
   function axes(view) {
     const example = exampleAt(view.example);
-    return { ...sidesOf(example, view.kind, data.task), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
+    const whole = { ...sidesOf(example, view.kind, data.task), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
+    const places = placesOf(view);
+    if (!places) return whole;
+    const rows = places.rows.map((at) => whole.rows[at]);
+    const columns = view.pair[0] === view.pair[1] ? rows : places.columns.map((at) => whole.columns[at]);
+    const called = { rows: t(`pair.${view.pair[0]}`), columns: t(`pair.${view.pair[1]}`) };
+    return { ...whole, rows, columns, places, called, says: t("pair.says", called) };
   }
 
   /** The single heads that a view is the mean of, as [layer, head]. */
@@ -148,6 +170,11 @@ export function createReader(data, source) {
   /** The exact rows of these queries, or null where nobody has them. */
   async function rows(view, queries) {
     if (!queries.length) return [];
+    const places = placesOf(view);
+    if (places) {
+      const whole = await rows({ ...view, pair: "" }, queries.map((at) => places.rows[at]));
+      return whole && whole.map((row) => places.columns.map((at) => row[at]));
+    }
     if (!holdsRows(view)) return source ? askedRows(view, queries) : null;
     const found = [];
     // Every layer counts alike in their mean, as does every head in a layer's.
@@ -222,7 +249,7 @@ export function createReader(data, source) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
-      if (!summary) return lineOfRows(view, name);
+      if (!summary || view.pair) return lineOfRows(view, name);
       if (!summary[name]) return null;
       const array = await open(summary[name].values);
       const length = array.shape[1];
@@ -258,15 +285,19 @@ export function createReader(data, source) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
-      if (!summary) return pooledOfRows(view);
+      if (!summary || view.pair) return pooledOfRows(view);
       if (!summary.pooled) return summary.rows ? pooledOfRows(view) : null;
       const array = await open(summary.pooled);
       const [, R, C] = array.shape;
       const start = summary.heads.indexOf(head) * R * C;
-      const values = Float32Array.from({ length: R * C }, (_, at) => array.get(start + at));
-      parts.push({ values, errors: values.map(array.error), R, C, bucket: summary.bucket, start: summary.start });
+      const [values, errors] = [new Float32Array(R * C), new Float32Array(R * C)];
+      for (let at = 0; at < R * C; at++) {
+        values[at] = array.get(start + at);
+        errors[at] = array.error(values[at]);
+      }
+      parts.push({ values, errors, R, C, bucket: summary.bucket, start: summary.start });
     }
-    const mean = (name) => meanRow(parts.map((part) => part[name]));
+    const mean = (name) => meanOver(parts.map((part) => part[name]));
     return shared({ ...parts[0], values: mean("values"), errors: mean("errors") });
   }
 
@@ -358,6 +389,27 @@ export function createReader(data, source) {
     return best?.one ?? view;
   }
 
+  /** The heads whose queries and keys the document has, of a kind or of all. */
+  const vectorHeads = (at, kind) => (exampleAt(at).vectors ?? []).filter((one) => !kind || one.kind === kind);
+  const vectorsAt = ({ example, kind, layer, head }) => vectorHeads(example, kind).find((one) => one.layer === layer && one.head === head);
+
+  /** The view itself if its queries and keys are there, else of a head that has them, in its layer if there is one. */
+  function nearestVectors(view) {
+    if (vectorsAt(view)) return view;
+    const [first, ...others] = vectorHeads(view.example, view.kind);
+    const found = [first, ...others].find((one) => one?.layer === view.layer) ?? first;
+    return found ? { ...view, layer: found.layer, head: found.head } : view;
+  }
+
+  /** `{query(at), key(at), bias(row, column), scale, softcap}` of a head; vectors as they are multiplied. Or null. */
+  async function vectors(view) {
+    const found = vectorsAt(view);
+    if (!found) return null;
+    const [query, key, bias] = await Promise.all([found.query, found.key, found.bias].map((packed) => packed && open(packed)));
+    const of = (array) => (at) => Float64Array.from({ length: array.shape[1] }, (_, d) => array.get(at * array.shape[1] + d));
+    return { query: of(query), key: of(key), bias: (row, column) => (bias ? bias.get(row * bias.shape[1] + column) : null), scale: found.scale, softcap: found.softcap };
+  }
+
   /** One number per head: a list of `{layer, head, measures: {name: number or null}}`. */
   async function measures(at, kind) {
     const found = [];
@@ -374,7 +426,7 @@ export function createReader(data, source) {
   }
 
   async function measuresOfRows(view) {
-    const { rows: queries, gold } = axes(view);
+    const { rows: queries, columns, gold } = axes(view);
     const all = await rows(view, queries.map((_, at) => at));
     const seeing = all.filter((row) => row.some((weight) => weight > 0));
     if (!seeing.length) return { entropy: null, first: null, distance: null };
@@ -384,13 +436,15 @@ export function createReader(data, source) {
       entropy: mean(seeing.map(entropyOf)),
       first: mean(seeing.map((row) => row[0])),
       distance: isAlone ? mean((await lineOfRows(view, "distance")).values) : null,
+      ...(columns.length <= MOST_SCORED ? rolesOf(all, view.kind, columns) : {}),
     };
     return gold.size ? { ...found, alignment_error: alignmentError(all, gold) } : found;
   }
 
   return {
     data, open, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
-    isNamed, kindName, headOption, viewName, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
+    isNamed, kindName, headOption, viewName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
+    vectorHeads, nearestVectors, vectors,
   };
 }
 

@@ -6,6 +6,7 @@ import { nameOf, numberOf } from "../data/maps.js";
 
 const MOST_BUTTONS = 14; // beyond, or with more letters, a list to choose from
 const MOST_LETTERS = 60;
+const moved = { row: null, column: null, picked: null }; // to another text
 const SCALES = ["largest", "one", "log"];
 
 /** The controls inside `host`; `choose(changes)` is told what was chosen. */
@@ -13,13 +14,14 @@ export function createControls(host, reader, { choose }) {
   const { examples } = reader.data;
   const select = element("select", {
     id: "example",
-    onchange: () => choose({ example: select.selectedIndex, row: null, column: null }),
+    onchange: () => choose({ example: select.selectedIndex, ...moved }),
   });
   examples.forEach((example, at) => select.append(element("option", {}, titleOf(example, at))));
   const groups = {
     kind: choiceGroup("attention", (value) => choose({ kind: value })),
     layer: choiceGroup("layer", (value) => choose({ layer: value })),
     head: choiceGroup("head", (value) => choose(reader.withHead(state, value))),
+    pair: choiceGroup("pair", (value) => choose({ pair: value })),
     scale: choiceGroup("colour-scale", (value) => choose({ scale: value })),
   };
   const count = element("span", { class: "count" });
@@ -44,6 +46,7 @@ export function createControls(host, reader, { choose }) {
       kind: reader.kinds(example).map((name) => [name, reader.kindName(example, name)]),
       layer: reader.layerChoices(example, kind).map((layer) => [layer, numberOf(layer)]),
       head: reader.headOffers(example, kind, layer).map((head) => [head, reader.headOption(example, head), keptSays(state, head)]),
+      pair: reader.pairs(example, kind).map((name) => [name, t(`pair.${name || "all"}`)]),
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {
@@ -69,7 +72,6 @@ export function changeOf(key, state, reader) {
     return { [name]: values[(at + values.length) % values.length] };
   };
   const examples = reader.data.examples.map((_, at) => at);
-  const moved = { row: null, column: null };
   switch (key) {
     case "[": case "H": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), -1).head);
     case "]": case "h": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), 1).head);
@@ -188,6 +190,7 @@ const KEYS = [
   [["1", "…", "9"], "view"],
   [["g"], "grid"],
   [["←", "↑", "→", "↓"], "move"],
+  [["Shift"], "several"],
   [["Enter"], "open"],
   [["+", "−", "0"], "zoom"],
   [["[", "]"], "head"],

@@ -137,11 +137,14 @@ export function pixels({ rows, columns, share }, scale, full, isClear = false) {
   const canvas = element("canvas", { width: columns, height: rows });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(columns, rows);
+  const colours = steps();
+  let spot = 0;
   for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
+    for (let column = 0; column < columns; column++, spot += 4) {
       const value = share(row, column);
-      const [red, green, blue] = colourOf(shareOf(value, full, scale));
-      image.data.set([red, green, blue, isClear && value === 0 ? 0 : 255], 4 * (row * columns + column));
+      const colour = colours[Math.round(shareOf(value, full, scale) * (STEPS - 1))];
+      for (let at = 0; at < 3; at++) image.data[spot + at] = colour[at];
+      image.data[spot + 3] = isClear && value === 0 ? 0 : 255;
     }
   }
   pen.putImageData(image, 0, 0);

@@ -5,11 +5,12 @@ import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
 import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
+import { chosenOf } from "../data/maps.js";
 import { createReader } from "../data/reader.js";
 import { VIEWS } from "../views/views.js";
 
 const VERSION = 3;
-const NOWHERE = { row: null, column: null };
+const NOWHERE = { row: null, column: null, picked: null }; // picked: several tokens of a side
 const HANDFUL = 6; // heads; more are met on the grid
 
 /**
@@ -45,6 +46,7 @@ function createPage(root, data, source, asked) {
   let drawing = null; // the drawing under way
   let isStale = false;
   let pointed = null; // in passing
+  let gesture = {}; // the key or the press that is under way
   let hits = { rows: [], columns: [], key: "" };
 
   const context = {
@@ -85,12 +87,14 @@ function createPage(root, data, source, asked) {
     if (view?.controls.includes("head")) opened = view.id;
     const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
     const { isEmpty, nearest } = reader;
-    const before = state.kind;
+    const before = state;
+    if (!view?.controls.includes("pair")) wish.pair = "";
     pointed = null;
     state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
-    const isElsewhere = !current || isStep || state.kind !== before;
-    if (view?.reads === "links" && isElsewhere && !("layer" in asked || "head" in asked)) state = reader.nearestKept(state);
-    if (before && state.kind !== before) Object.assign(state, NOWHERE); // other tokens
+    const isElsewhere = !current || isStep || state.kind !== before.kind;
+    const nearestRead = { links: reader.nearestKept, vectors: reader.nearestVectors }[view?.reads];
+    if (nearestRead && isElsewhere && !("layer" in asked || "head" in asked)) state = nearestRead(state);
+    if (before.kind && (state.kind !== before.kind || state.pair !== before.pair)) Object.assign(state, NOWHERE); // other tokens
     if (!isEmpty(state.example)) Object.assign(state, within(reader.axes(state), state));
     writeAddress(state, isStep);
     draw();
@@ -137,27 +141,47 @@ function createPage(root, data, source, asked) {
     }
   }
 
-  function seek({ example, kind, find = "" }) {
-    const key = `${example} ${kind} ${find}`;
+  function seek({ example, kind, pair, find = "" }) {
+    const key = `${example} ${kind} ${pair} ${find}`;
     if (hits.key === key) return;
     if (!find || reader.isEmpty(example)) hits = { rows: [], columns: [], key };
     else {
-      const { rows, columns } = reader.axes({ example, kind });
+      const { rows, columns } = reader.axes({ example, kind, pair });
       hits = { rows: hitsOf(rows, find), columns: rows === columns ? [] : hitsOf(columns, find), key };
     }
   }
 
-  const held = () => ({ row: state.row ?? null, column: state.column ?? null });
+  const held = () => ({ row: state.row ?? null, column: state.column ?? null, ...pickedOf(state.picked) });
 
   function point(place, isFirm, isFar = false) {
+    const canPick = VIEWS.find((view) => view.id === state.view)?.picks && !isFar;
     pointed = place;
-    if (isFirm) {
-      state = { ...state, row: place.row, column: place.column };
+    if (isFirm && canPick && gesture.isPicking) pick(place);
+    else if (isFirm && !(canPick && state.picked && gesture.isMove)) {
+      state = { ...state, ...NOWHERE, row: place.row, column: place.column };
       writeAddress(state, false);
       if (isFar) current?.instance?.reveal?.(place);
     }
-    current?.instance?.mark?.(place ?? held());
+    current?.instance?.mark?.(pointed ?? held());
   }
+
+  // With Shift a token joins those that are chosen, or leaves them; arrows alone then move past others.
+  function pick(place) {
+    const axis = place.row === null ? "column" : "row";
+    const name = `${axis} ${place[axis]}`;
+    pointed = null;
+    if (gesture.picked === name) return; // a press brings focus and a click
+    gesture.picked = name;
+    const before = chosenOf(held())[`${axis}s`];
+    const next = !before.includes(place[axis]) ? [...before, place[axis]] : gesture.isMove ? before : before.filter((at) => at !== place[axis]);
+    const isOne = next.length < 2;
+    state = { ...state, ...NOWHERE, ...(isOne ? { [axis]: next[0] ?? null } : { picked: `${axis}s_${next.map((at) => at + 1).join("_")}` }) };
+    getSelection()?.removeAllRanges();
+    writeAddress(state, false);
+    context.say(isOne ? "" : t("picked", { count: next.length }));
+  }
+
+  const begin = ({ key = "", shiftKey }) => (gesture = { isPicking: shiftKey && key !== "Tab", isMove: /^(?:Arrow|Home|End|Page)/.test(key) });
 
   function tabs(shown) {
     const offered = views(shown.example);
@@ -204,7 +228,7 @@ function createPage(root, data, source, asked) {
     event.preventDefault();
   }
 
-  const restore = () => choose({ row: null, column: null, ...readAddress() });
+  const restore = () => choose({ ...NOWHERE, ...readAddress() });
   const fit = () => {
     current?.instance?.fit?.();
     current?.instance?.mark?.(pointed ?? held());
@@ -217,6 +241,7 @@ function createPage(root, data, source, asked) {
   });
   const unwatch = watchTheme(fit);
   document.addEventListener("keydown", press);
+  for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, begin, true);
   addEventListener("popstate", restore);
   choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...asked }, { ...data.opening, ...asked });
   sized.observe(parts.host);
@@ -225,6 +250,7 @@ function createPage(root, data, source, asked) {
     sized.disconnect();
     unwatch();
     document.removeEventListener("keydown", press);
+    for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, begin, true);
     removeEventListener("popstate", restore);
     current?.instance?.destroy();
     root.replaceChildren();
@@ -272,8 +298,16 @@ function shownOf({ example, kind, layer, head }, named, reader) {
 }
 
 // A place that there is; a link may be of another text.
-function within({ rows, columns }, { row, column }) {
-  return { row: rows[row] ? row : null, column: columns[column] ? column : null };
+function within({ rows, columns }, { row, column, picked }) {
+  const several = Object.entries(pickedOf(picked))[0];
+  const isThere = several?.[1].every((at) => (several[0] === "rows" ? rows : columns)[at]);
+  return { row: rows[row] ? row : null, column: columns[column] ? column : null, picked: isThere ? picked : null };
+}
+
+// Several tokens of a side as the link has them, "rows_2_5", counted from 1.
+function pickedOf(picked) {
+  const [axis, ...numbers] = String(picked ?? "").split("_");
+  return ["rows", "columns"].includes(axis) ? { [axis]: numbers.map((number) => Number(number) - 1) } : {};
 }
 
 function nameOf({ view, kind, layer, head }, data) {

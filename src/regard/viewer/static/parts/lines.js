@@ -2,7 +2,7 @@
 // elements, and links are drawn on a canvas. Looked at above, looking below.
 
 import { element, tokenLabel, weigh } from "../page/dom.js";
-import { nameOf } from "../data/maps.js";
+import { chosenOf, nameOf } from "../data/maps.js";
 import { inks } from "../page/palette.js";
 
 const PADDING = 14; // pixels of a token beside its letters
@@ -218,10 +218,11 @@ export function createLines(host, { point, seen }) {
    * `{rows: Map, columns: Map}` from places to shares.
    */
   function mark(where, shares) {
-    lit = where && (where.row !== null || where.column !== null) ? where : null;
+    const { rows, columns } = chosenOf(where ?? {});
+    lit = rows.length + columns.length ? { rows: new Set(rows), columns: new Set(columns) } : null;
     ends = [];
-    for (const [side, at, map] of [[sides.rows, lit?.row ?? null, shares?.rows], [sides.columns, lit?.column ?? null, shares?.columns]]) {
-      side.marked = new Set(at === null ? [] : [at]);
+    for (const [side, map] of [[sides.rows, shares?.rows], [sides.columns, shares?.columns]]) {
+      side.marked = lit?.[side.name] ?? new Set();
       side.shares = (place) => map?.get(place) ?? 0;
       for (const place of side.buttons.keys()) dress(side, place);
       for (const [place, share] of map ?? []) ends.push({ side, at: place, share });
@@ -238,7 +239,7 @@ export function createLines(host, { point, seen }) {
     pen.strokeStyle = accent;
     pen.lineCap = "round";
     const isLit = (link) =>
-      !lit || ((lit.row === null || link.row === lit.row) && (lit.column === null || link.column === lit.column));
+      !lit || ((!lit.rows.size || lit.rows.has(link.row)) && (!lit.columns.size || lit.columns.has(link.column)));
     for (const isOver of [false, true]) {
       for (const link of links) {
         if (isLit(link) !== isOver) continue;

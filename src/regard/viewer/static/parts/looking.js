@@ -7,6 +7,8 @@ import { entriesOfWord, figure, largestOf, meanRow, nameOf, receivedByWords } fr
 import { shareOf } from "../page/palette.js";
 
 const SAMPLE = 256; // rows asked for how large weights are
+const NAMED = 6; // tokens in a heading
+const SEVERAL = { "looks-at": "looks-at.several", "looked-at-by": "looked-at-by.several" };
 const AT_ONCE = 4096; // rows between which the page may do other things
 
 /**
@@ -15,6 +17,7 @@ const AT_ONCE = 4096; // rows between which the page may do other things
  * - `isKnown()`: whether there is anything at all, a promise.
  * - `rows(places, most)`: for each place its largest entries `[{column, weight}]`, falling, or null.
  * - `lookers(place, most)`: the largest `[{row, weight}]` of a column, or null.
+ * - `rowsOf(places, most)`, `lookersOf(places, most)`: of several together, their mean and their sum.
  * - `largest()`: the weight that the deepest colour stands for.
  * - `depth()`: how many entries of a token are known at most.
  * - `isWhole()`: whether the entries are picked from whole rows, or from those that were kept.
@@ -73,6 +76,12 @@ export function createLooking(reader, view, merged = null) {
     return found === undefined ? (await inverse) && [] : found.slice(0, most);
   }
 
+  const rowsOf = async (places, most) =>
+    places.length === 1 ? (await rows(places, most))[0] : together(await rows(places, Infinity), "column", places.length, most);
+
+  const lookersOf = async (places, most) =>
+    places.length === 1 ? lookers(places[0], most) : together(await Promise.all(places.map((place) => lookers(place, Infinity))), "row", 1, most);
+
   const named = (entries) => entries.map(({ column, weight }) => ({ row: column, weight }));
 
   async function inverted() {
@@ -107,17 +116,32 @@ export function createLooking(reader, view, merged = null) {
 
   const depth = async () => ((await isWhole()) || reader.holdsRows(view) ? Infinity : reader.keptOf(view) || Infinity);
 
-  return { isKnown, isWhole, depth, rows, lookers, largest };
+  return { isKnown, isWhole, depth, rows, lookers, rowsOf, lookersOf, largest };
+}
+
+// The sums of entries at one end, over a number, falling.
+function together(lists, end, by, most) {
+  if (!lists.every(Boolean)) return null;
+  const sums = new Map();
+  for (const entry of lists.flat()) sums.set(entry[end], (sums.get(entry[end]) ?? 0) + entry.weight / by);
+  return [...sums].map(([at, weight]) => ({ [end]: at, weight })).sort((a, b) => b.weight - a.weight).slice(0, most);
+}
+
+/** The heading of a list: tokens, and what they do, "looks-at" or "looked-at-by". */
+export function headingOf(tokens, language, verb) {
+  const names = tokens.slice(0, NAMED).flatMap((token, at) => [at ? t("list.comma") : "", tokenLabel(token, language)]);
+  const more = tokens.length > NAMED ? [t("list.comma"), t("and-more", { count: tokens.length - NAMED })] : [];
+  return element("h3", {}, ...names, ...more, element("small", {}, ` ${t(tokens.length > 1 ? SEVERAL[verb] : verb)}`));
 }
 
 /**
  * The nodes of one list: a heading and the entries `[{at, weight}]`, or why there are none.
  *
- * `token` and its `language` stand in the heading before `verb`; `tokens` and `other` are those of
+ * `of` are the tokens of the heading, in `language`, before `verb`; `tokens` and `other` are those of
  * the entries; `go(at)` is called when one is chosen; `note` stands below.
  */
-export function listOf({ token, language, verb, entries, tokens, other, full, scale, go, note }) {
-  const head = element("h3", {}, tokenLabel(token, language), element("small", {}, ` ${verb}`));
+export function listOf({ of, language, verb, entries, tokens, other, full, scale, go, note }) {
+  const head = headingOf(of, language, verb);
   if (!entries) return [head, element("p", { class: "hint" }, note ?? t("list.missing"))];
   if (!entries.length) return [head, element("p", { class: "hint" }, t("list.nothing"))];
   const isLong = tokens.length > 60; // words occur again: say which one

@@ -3,7 +3,7 @@
 import { element, shape, tokenLabel, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { t } from "../page/language.js";
-import { figure, nameOf } from "../data/maps.js";
+import { chosenOf, figure, meanOver, nameOf, sumOver } from "../data/maps.js";
 import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 
 const FAINTEST = 0.01; // weights below are no link
@@ -108,16 +108,20 @@ export function createArcs(host, { point }) {
   }
 
   /** Brings out the links of a row, a column or one cell, and the tokens at their other ends. */
-  function mark({ row, column }) {
-    drawing.classList.toggle("dimmed", row !== null || column !== null);
+  function mark(place) {
+    const { rows, columns } = chosenOf(place);
+    const isAny = rows.length + columns.length > 0;
+    drawing.classList.toggle("dimmed", isAny);
     for (const path of drawing.querySelectorAll(".lit")) path.classList.remove("lit");
-    if (row === null && column === null) return unshade();
+    if (!isAny) return unshade();
     for (const link of links) {
-      const isLit = (row === null || link.row === row) && (column === null || link.column === column);
+      const isLit = (!rows.length || rows.includes(link.row)) && (!columns.length || columns.includes(link.column));
       if (isLit) link.path.classList.add("lit");
     }
-    [...upper.children].forEach((token, at) => shade(token, at === column, weightAt(row, at)));
-    [...lower.children].forEach((token, at) => shade(token, at === row, row === null ? weightAt(at, column) : 0));
+    const above = rows.length ? meanOver(rows.map((row) => map.weights[row])) : [];
+    const below = rows.length ? [] : sumOver(map.weights, columns);
+    [...upper.children].forEach((token, at) => shade(token, columns.includes(at), above[at] ?? 0));
+    [...lower.children].forEach((token, at) => shade(token, rows.includes(at), below[at] ?? 0));
   }
 
   function unshade() {
@@ -131,10 +135,6 @@ export function createArcs(host, { point }) {
     const middle = middleOf(token);
     const isSeen = middle > frame.scrollLeft && middle < frame.scrollLeft + frame.clientWidth;
     if (!isSeen) frame.scrollLeft = middle - frame.clientWidth / 2;
-  }
-
-  function weightAt(row, column) {
-    return row === null || column === null || row === undefined ? 0 : map.weights[row][column];
   }
 
   function shade(token, isMarked, weight) {
@@ -185,8 +185,7 @@ const WITH_FIGURES = 34;
  */
 export function createMatrix(host, { point }) {
   const table = element("table", { role: "grid", class: "matrix" });
-  const bands = { row: band("row"), column: band("column"), cell: band("ring") };
-  const plot = element("div", { class: "plot" }, table, ...Object.values(bands));
+  const plot = element("div", { class: "plot" }, table);
   const frame = element("div", { class: "frame" }, plot);
   host.append(frame);
   let cells = [];
@@ -195,6 +194,7 @@ export function createMatrix(host, { point }) {
   let map = null;
   let at = { row: 0, column: 0 };
   let shares = [];
+  let strips = []; // the bands of what is pointed at
 
   table.addEventListener("pointerover", (event) => {
     const place = placeOf(event.target);
@@ -204,6 +204,7 @@ export function createMatrix(host, { point }) {
   table.addEventListener("focusin", (event) => settle(placeOf(event.target)));
   table.addEventListener("click", (event) => settle(placeOf(event.target)));
   table.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") settle(at);
     const step = stepOf(event, map, at);
     if (!step) return;
     event.preventDefault();
@@ -299,14 +300,18 @@ export function createMatrix(host, { point }) {
     );
   }
 
-  /** Draws the cross-hairs; a null row or column has none. */
-  function mark({ row, column }) {
+  /** Draws the cross-hairs of what is pointed at. */
+  function mark(place) {
+    const { rows, columns } = chosenOf(place);
     for (const head of table.querySelectorAll("th.marked")) head.classList.remove("marked");
-    heads.rows[row]?.classList.add("marked");
-    heads.columns[column]?.classList.add("marked");
-    cover(bands.row, cells[row]?.[0], cells[row]?.at(-1));
-    cover(bands.column, cells[0]?.[column], cells.at(-1)?.[column]);
-    cover(bands.cell, cells[row]?.[column], cells[row]?.[column]);
+    for (const head of [...rows.map((row) => heads.rows[row]), ...columns.map((column) => heads.columns[column])]) head?.classList.add("marked");
+    for (const strip of strips) strip.remove();
+    strips = [
+      ...rows.map((row) => bandOver("row", cells[row]?.[0], cells[row]?.at(-1))),
+      ...columns.map((column) => bandOver("column", cells[0]?.[column], cells.at(-1)?.[column])),
+      ...(rows.length && columns.length ? [bandOver("ring", cells[rows[0]]?.[columns[0]], cells[rows[0]]?.[columns[0]])] : []),
+    ];
+    plot.append(...strips);
   }
 
   /** Chooses a size of cell at which all columns fit, if there is one that can be read. */
@@ -371,19 +376,16 @@ export function goldMark(rect, strength, stroke) {
   return { rect, stroke, line: 2, dash: strength === "possible" ? "4 3" : null };
 }
 
-function band(name) {
-  return element("i", { class: `band ${name}`, hidden: true });
-}
-
-/** Lays a band over the cells from one corner to the other. */
-function cover(strip, from, to) {
-  strip.hidden = !from;
-  if (strip.hidden) return;
+/** A band over the cells from one corner to the other. */
+function bandOver(name, from, to) {
+  const strip = element("i", { class: `band ${name}`, hidden: !from });
+  if (!from) return strip;
   const { style } = strip;
   style.left = `${from.offsetLeft}px`;
   style.top = `${from.offsetTop}px`;
   style.width = `${to.offsetLeft + to.offsetWidth - from.offsetLeft}px`;
   style.height = `${to.offsetTop + to.offsetHeight - from.offsetTop}px`;
+  return strip;
 }
 
 function placeOf(target) {

@@ -39,6 +39,7 @@ export function createProse(host, { point, label }) {
   text.addEventListener("pointerleave", () => point(null, false));
   text.addEventListener("click", (event) => tell(event, true));
   text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && cursor >= 0) point(cursor, true);
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -10, ArrowDown: 10 }[event.key];
     const to = event.key === "Home" ? 0 : event.key === "End" ? tokens.length - 1 : null;
     if ((by === undefined && to === null) || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -46,6 +47,7 @@ export function createProse(host, { point, label }) {
     const forward = getComputedStyle(text).direction === "rtl" && event.key.match(/Left|Right/) ? -by : by;
     const next = Math.max(0, Math.min(tokens.length - 1, to ?? (cursor < 0 ? 0 : cursor + forward)));
     reveal(next);
+    cursor = next;
     point(next, true);
   });
 

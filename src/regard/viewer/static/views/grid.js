@@ -6,7 +6,8 @@ import { named, t } from "../page/language.js";
 import { figure } from "../data/maps.js";
 import { cssOf, inkOn, inks, largestShare, pixels, ramp, smaller, thumbnail } from "../page/palette.js";
 
-const MEASURES = ["entropy", "first", "distance", "alignment_error"];
+const SHARES = ["first", "previous", "next", "same", "duplicate", "induction", "diagonal", "punctuation", "alignment_error"];
+const MEASURES = ["entropy", "distance", ...SHARES];
 const MAP = "map"; // in place of a measure: the heads' maps themselves
 const LAYERS = "layers"; // the order of maps that is no measure
 const WITH_FIGURES = 34; // pixels of a cell that has room for its number
@@ -21,7 +22,8 @@ export const grid = {
 
 function create(host, { reader, choose, say }) {
   const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.measure") });
-  const orders = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.order") });
+  const sorting = element("select", { id: "order", onchange: () => choose({ order: sorting.value }) });
+  const orders = element("label", { class: "switch", for: "order" }, t("grid.order"), sorting);
   const says = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
   const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
@@ -47,7 +49,7 @@ function create(host, { reader, choose, say }) {
     const wanted = measure === MAP && names.includes(state.order) ? state.order : LAYERS;
     host.classList.toggle("maps", measure === MAP);
     if (wanted !== order || laid !== measure) lay(wanted);
-    paint();
+    await paint();
     if (!aside.querySelector("h3")) await previewSharpest();
   }
 
@@ -69,7 +71,7 @@ function create(host, { reader, choose, say }) {
     const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
     names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
     strip.replaceChildren(...[...names, MAP].map(option));
-    orders.replaceChildren(...[LAYERS, ...names].map((name) => option(name, "order")));
+    sorting.replaceChildren(...[LAYERS, ...names].map((name) => element("option", { value: name }, titleOf(name))));
     laid = "";
     aside.replaceChildren();
   }
@@ -81,8 +83,8 @@ function create(host, { reader, choose, say }) {
     tables.replaceChildren(...kinds.map(tableOf));
   }
 
-  function option(name, group = "measure") {
-    const input = element("input", { type: "radio", name: group, value: name, onchange: () => choose({ [group]: name }) });
+  function option(name) {
+    const input = element("input", { type: "radio", name: "measure", value: name, onchange: () => choose({ measure: name }) });
     return element("label", {}, input, element("span", {}, titleOf(name)));
   }
 
@@ -138,7 +140,7 @@ function create(host, { reader, choose, say }) {
   // The colours say how the heads of all kinds compare, from the least value to the largest.
   function paint() {
     for (const label of strip.children) label.firstChild.checked = label.firstChild.value === measure;
-    for (const label of orders.children) label.firstChild.checked = label.firstChild.value === order;
+    sorting.value = order;
     const isMap = measure === MAP;
     legend.hidden = isMap;
     painting += 1;
@@ -280,9 +282,8 @@ function describe(measures) {
 // shares of less than a hundredth are all small.
 function rangeOf(values, measure) {
   if (!values.length) return [0, 1];
-  const isShare = measure === "first" || measure === "alignment_error";
   const low = values.reduce((least, value) => Math.min(least, value), Infinity);
-  const high = values.reduce((most, value) => Math.max(most, value), isShare ? 0.01 : 0);
+  const high = values.reduce((most, value) => Math.max(most, value), SHARES.includes(measure) ? 0.01 : 0);
   return [low > high / 2 ? low : 0, high];
 }
 

@@ -5,7 +5,7 @@ import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createLooking, listOf } from "../parts/looking.js";
-import { figure, wordsOf } from "../data/maps.js";
+import { chosenOf, figure, wordsOf } from "../data/maps.js";
 import { ramp, shareOf } from "../page/palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
@@ -15,8 +15,9 @@ const OFFERED = 24; // heads that are named where a view has no links
 
 export const links = {
   id: "arcs",
+  picks: true,
   reads: "links",
-  controls: ["example", "kind", "layer", "head", "scale"],
+  controls: ["example", "kind", "layer", "head", "pair", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
   create,
 };
@@ -45,11 +46,11 @@ function create(host, context) {
   let sights = 0;
 
   async function show(state) {
-    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head, pair: state.pair };
     axes = reader.axes(view);
     scale = state.scale;
     merge.checked = state.words === "merged";
-    const key = `${state.example} ${state.kind} ${merge.checked}`;
+    const key = `${state.example} ${state.kind} ${state.pair} ${merge.checked}`;
     const languages = context.languages(state.example);
     const isNew = built !== key;
     if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), state.kind, axes, languages) : null;
@@ -139,10 +140,11 @@ function create(host, context) {
 
   let lit = []; // links of the place pointed at, which need not be in sight
 
-  async function mark({ row, column }) {
+  async function mark(where) {
     const mine = ++turn;
-    const [at, to] = [wordAt("rows", row), wordAt("columns", column)];
-    if (at === null && to === null) {
+    const places = chosenOf(where);
+    const [from, to] = ["rows", "columns"].map((side) => [...new Set(places[side].map((at) => wordAt(side, at)))]);
+    if (!from.length && !to.length) {
       lit = [];
       lines.mark(null);
       const parts = await overviewOf(reader, view, context.languages(view.example));
@@ -152,42 +154,45 @@ function create(host, context) {
       return drawLinks();
     }
     const asked = looking;
-    const isSelf = axes.looks === axes.seen; // one text: a token both looks and is looked at
-    const looks = at !== null || isSelf ? asked.rows([at ?? to], MOST).then(([entries]) => entries) : null;
-    const lookers = to !== null || isSelf ? asked.lookers(to ?? at, MOST) : null;
+    const isSelf = axes.rows === axes.columns; // one text: a token both looks and is looked at
+    const isRow = from.length > 0;
+    const looks = isRow || isSelf ? asked.rowsOf(isRow ? from : to, MOST) : null;
+    const lookers = to.length || isSelf ? asked.lookersOf(to.length ? to : from, MOST) : null;
     const share = ({ weight }) => shareOf(weight, full, scale);
-    const first = await (at !== null ? looks : lookers);
+    const each = isRow ? await asked.rows(from, MOST) : await Promise.all(to.map((at) => asked.lookers(at, MOST)));
+    const first = await (isRow ? looks : lookers);
     if (mine !== turn || asked !== looking) return null;
-    const end = ({ row: from, column: where }) => (at !== null ? where : from);
-    const shares = new Map((first ?? []).map((entry) => [end(entry), share(entry)]));
-    lit = (first ?? []).map((entry) => ({ row: at ?? entry.row, column: at === null ? to : entry.column, share: strength(entry.weight) }));
-    lines.mark({ row: at, column: at === null ? to : null }, at !== null ? { columns: shares } : { rows: shares });
-    tell(at, to, at !== null ? first : undefined, at === null ? first : undefined);
+    const shares = new Map((first ?? []).map((entry) => [isRow ? entry.column : entry.row, share(entry)]));
+    lit = each.flatMap((entries, at) => (entries ?? []).map((entry) => ({ row: from[at], column: to[at], ...entry, share: strength(entry.weight) })));
+    lines.mark(isRow ? { rows: from } : { columns: to }, isRow ? { columns: shares } : { rows: shares });
+    const isWhole = from.length + to.length < 3 || (await asked.isWhole());
+    tell(from, to, isRow ? first : undefined, isRow ? undefined : first, isWhole);
     await drawLinks();
-    const second = await (at !== null ? lookers : looks);
-    if (mine === turn && second !== null) tell(at, to, at !== null ? first : second, at === null ? first : second);
+    const second = await (isRow ? lookers : looks);
+    if (mine === turn && second !== null) tell(from, to, isRow ? first : second, isRow ? second : first, isWhole);
     return null;
   }
 
   // Both lists where a text looks at itself; one that is not there yet is undefined.
-  function tell(at, to, looks, lookers) {
+  function tell(from, to, looks, lookers, isWhole) {
     const languages = context.languages(view.example);
-    const common = { full, scale };
-    const isSelf = axes.looks === axes.seen;
+    const common = { full, scale, note: isWhole ? null : t("picked.kept") };
+    const isSelf = axes.rows === axes.columns;
     const parts = [];
-    if (looks !== undefined && (at !== null || isSelf)) {
+    const named = (side, chosen) => chosen.map((at) => tokensOf(side)[at]);
+    if (looks !== undefined && (from.length || isSelf)) {
       parts.push(listOf({
-        ...common, token: tokensOf("rows")[at ?? to], language: languages[axes.looks], verb: t("looks-at"),
+        ...common, of: named("rows", from.length ? from : to), language: languages[axes.looks], verb: "looks-at",
         entries: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })), tokens: tokensOf("columns"), other: languages[axes.seen],
         go: (column) => go({ row: null, column }),
       }));
     }
-    if (lookers !== undefined && (to !== null || isSelf)) {
+    if (lookers !== undefined && (to.length || isSelf)) {
       parts.push(listOf({
-        ...common, token: tokensOf("columns")[to ?? at], language: languages[axes.seen], verb: t("looked-at-by"),
+        ...common, of: named("columns", to.length ? to : from), language: languages[axes.seen], verb: "looked-at-by",
         entries: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })), tokens: tokensOf("rows"), other: languages[axes.looks],
         go: (row) => go({ row, column: null }),
-        note: lookers ? null : t("arcs.unknown"),
+        note: lookers ? common.note : t("arcs.unknown"),
       }));
     }
     aside.replaceChildren(...parts.map((nodes) => element("div", {}, ...nodes)));

@@ -92,7 +92,7 @@ const NARROW = 520; // pixels of a page with less room for labels
 
 export const map = {
   id: "map",
-  controls: ["example", "kind", "layer", "head", "scale"],
+  controls: ["example", "kind", "layer", "head", "pair", "scale"],
   applies: ({ reader }, example) => !reader.isEmpty(example),
   create,
 };
@@ -147,8 +147,8 @@ function create(host, context) {
     const [pooled, received, entropy] = await Promise.all([
       whole ? null : reader.pooled(state), reader.line(state, "received"), reader.line(state, "entropy"),
     ]);
-    if (shape !== `${state.example} ${state.kind}`) {
-      shape = `${state.example} ${state.kind}`;
+    if (shape !== `${state.example} ${state.kind} ${state.pair}`) {
+      shape = `${state.example} ${state.kind} ${state.pair}`;
       viewport = createViewport(N, M);
       surface.forget();
     }

@@ -3,7 +3,7 @@
 import { element, section } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
 import { createLooking, listOf } from "../parts/looking.js";
-import { figure } from "../data/maps.js";
+import { chosenOf, figure } from "../data/maps.js";
 import { ramp, shareOf } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
@@ -14,6 +14,7 @@ const LARGE = 0.98; // the share of values up to the deepest colour: few tokens 
 
 export const running = {
   id: "text",
+  picks: true,
   reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0 && isProse(reader.exampleAt(example)),
@@ -103,34 +104,38 @@ function create(host, context) {
   }
 
   /** Shades by the measure where nothing is pointed at, else by the links of the token. */
-  async function mark({ row, column }) {
+  async function mark(where) {
     const mine = ++turn;
     const asked = looking;
-    const here = (side, at) => (at === null ? [] : [[side, at]]);
-    const marked = [...here(sideOf(axes.looks), row), ...here(sideOf(axes.seen), column === null ? null : column - shift())];
+    const { rows, columns } = chosenOf(where);
+    const marked = [...rows.map((at) => [sideOf(axes.looks), at]), ...columns.map((at) => [sideOf(axes.seen), at - shift()])];
     for (const [side, prose] of Object.entries(proses)) {
       prose.mark([...marked.filter(([name]) => name === side).map(([, at]) => at), ...(marked.length ? [] : hitsIn(side))]);
     }
-    if (row === null && column === null) return shadeByMeasure();
+    if (!marked.length) return shadeByMeasure();
+    const isRow = rows.length > 0;
+    const by = (amount) => (at) => at + amount;
     const isSelf = sideOf(axes.looks) === sideOf(axes.seen); // one text: a token looks, and is looked at
-    const looks = row === null && !isSelf ? null : asked.rows([row ?? column - shift()], MOST).then(([found]) => found?.map((entry) => ({ at: entry.column, weight: entry.weight })));
-    const lookers = column === null && !isSelf ? null : asked.lookers(column ?? row + shift(), MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight })));
-    const entries = await (row !== null ? looks : lookers);
+    const [from, to] = [isRow ? rows : columns.map(by(-shift())), columns.length ? columns : rows.map(by(shift()))];
+    const looks = isRow || isSelf ? asked.rowsOf(from, MOST).then((found) => found?.map((entry) => ({ at: entry.column, weight: entry.weight }))) : null;
+    const lookers = columns.length || isSelf ? asked.lookersOf(to, MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight }))) : null;
+    const isWhole = marked.length < 2 || (await asked.isWhole());
+    const entries = await (isRow ? looks : lookers);
     if (mine !== turn) return null;
     if (!entries) return tellMissing();
     const largest = scale === "one" ? 1 : entries.reduce((top, entry) => Math.max(top, entry.weight), 0);
-    const by = row !== null ? shift() : 0;
-    const shares = new Map(entries.map(({ at, weight }) => [at - by, shareOf(weight, largest, scale)]));
-    const shaded = sideOf(row !== null ? axes.seen : axes.looks);
+    const shares = new Map(entries.map(({ at, weight }) => [at - (isRow ? shift() : 0), shareOf(weight, largest, scale)]));
+    const shaded = sideOf(isRow ? axes.seen : axes.looks);
     for (const [side, prose] of Object.entries(proses)) prose.shade(side === shaded ? (at) => shares.get(at) ?? 0 : () => 0);
     [lowest.textContent, most.textContent] = ["0", figure(largest, 3)];
-    const lists = row !== null ? [listed(row, null, entries, largest)] : [listed(null, column, entries, largest)];
-    aside.replaceChildren(...lists.flat());
+    const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.kept"))];
+    const lists = [isRow ? listed(from, null, entries, largest) : listed(null, to, entries, largest)];
+    aside.replaceChildren(...lists.flat(), ...note);
     if (!isSelf) return null;
-    const others = await (row !== null ? lookers : looks);
+    const others = await (isRow ? lookers : looks);
     if (mine !== turn) return null;
-    lists.push(row !== null ? listed(null, row + shift(), others, largest) : listed(column - shift(), null, others, largest));
-    aside.replaceChildren(...lists.flat());
+    lists.push(isRow ? listed(null, to, others, largest) : listed(from, null, others, largest));
+    aside.replaceChildren(...lists.flat(), ...note);
     return null;
   }
 
@@ -177,19 +182,20 @@ function create(host, context) {
     most.textContent = `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`;
   }
 
-  function listed(row, column, entries, full) {
-    if (!(row === null ? axes.columns[column] : axes.rows[row])) return [];
+  function listed(from, to, entries, full) {
     const languages = context.languages(view.example);
-    const isRow = row !== null;
-    const [own, others] = isRow ? [axes.rows[row], axes.columns] : [axes.columns[column], axes.rows];
+    const isRow = from !== null;
+    const [own, others] = isRow ? [from.map((at) => axes.rows[at]), axes.columns] : [to.map((at) => axes.columns[at]), axes.rows];
+    if (!own.every(Boolean)) return [];
     const [looks, seen] = isRow ? [axes.looks, axes.seen] : [axes.seen, axes.looks];
     const list = listOf({
-      token: own, language: languages[looks], verb: t(isRow ? "looks-at" : "looked-at-by"), entries: entries?.slice(0, LISTED), tokens: others,
+      of: own, language: languages[looks], verb: isRow ? "looks-at" : "looked-at-by", entries: entries?.slice(0, LISTED), tokens: others,
       other: languages[seen], full, scale, go: (at) => proses[sideOf(seen)].reveal(isRow ? at - shift() : at),
     });
+    if (own.length > 1) return list;
     const values = Object.entries(lines)
       .filter(([name]) => (SIDES[name] === "rows") === isRow)
-      .map(([name, line]) => [t(`measure.${name}`), line.values[Math.floor((isRow ? row : column) / line.places)]])
+      .map(([name, line]) => [t(`measure.${name}`), line.values[Math.floor((isRow ? from : to)[0] / line.places)]])
       .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, figure(value, 3))));
     return [...list, element("dl", { class: "measures" }, ...values)];
   }

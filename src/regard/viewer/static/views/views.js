@@ -3,14 +3,17 @@
 // A view is `{id, controls, applies(context, example), create(host, context)}`:
 //
 // - `id` stands in links; strings.js has its name on the tab by `id`, and by `id.says` the tooltip.
-// - `controls` names which of "kind", "layer", "head", "scale" (and "example") choose what it shows.
-// - `reads` is "links" where single weights are drawn: a long text then opens at a head that has some.
+// - `controls` names which of "kind", "layer", "head", "pair", "scale" (and "example") choose what it shows.
+// - `picks` is set where several tokens can be taken together, with Shift.
+// - `reads` is "links" where single weights are drawn, "vectors" where queries and keys are: it then opens
+//   at a head that has some.
 // - `applies` says whether there is anything to show of the example at that place.
 // - `create` fills `host` and returns an object with
 //     async show(state)   draws a state; never called again before it is done
 //     destroy()           lets go of what is outside `host`
 //   and, where it makes sense,
-//     mark(place)         shows what is pointed at: {row, column}, either of them null
+//     mark(place)         shows what is pointed at: {row, column}, either of them null; and, of several
+//                         tokens of a side, {rows} or {columns}: chosenOf in maps.js reads both
 //     reveal(place)       brings a place into sight
 //     fit()               the size, the theme or the font changed
 //     press(event)        a key; true if it was used
@@ -39,8 +42,9 @@ import { image } from "./image.js";
 import { lens } from "./lens.js";
 import { links } from "./links.js";
 import { map } from "./map.js";
+import { neurons } from "./neurons.js";
 import { running } from "./running.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, lens, compare];
+export const VIEWS = [answer, image, grid, words, map, links, running, neurons, flow, trust, lens, compare];

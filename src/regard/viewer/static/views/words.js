@@ -2,7 +2,8 @@
 
 import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { figure, sideName } from "../data/maps.js";
+import { headingOf } from "../parts/looking.js";
+import { chosenOf, figure, meanOver, sideName, sumOver } from "../data/maps.js";
 import { bestMark, createArcs, createMatrix, goldMark } from "../parts/matrix.js";
 import { DECADES, inks, ramp, sample } from "../page/palette.js";
 
@@ -21,15 +22,17 @@ export function createReadout(host) {
     host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
   }
 
-  function mark({ row, column }) {
+  function mark(place) {
+    const { rows, columns } = chosenOf(place);
     const parts = [];
-    if (row !== null && column !== null) parts.push(...cellParts(row, column));
-    if (row !== null) {
-      const others = map.weights[row].map((weight, at) => [map.columns[at], weight, at === column]);
-      parts.push(...listParts(map.rows[row], sides.looks, t("looks-at"), others, sides.seen));
-    } else if (column !== null) {
-      const others = map.weights.map((weights, at) => [map.rows[at], weights[column], false]);
-      parts.push(...listParts(map.columns[column], sides.seen, t("looked-at-by"), others, sides.looks));
+    if (rows.length && columns.length) parts.push(...cellParts(rows[0], columns[0]));
+    if (rows.length) {
+      const weights = Array.from(meanOver(rows.map((row) => map.weights[row])));
+      const others = weights.map((weight, at) => [map.columns[at], weight, columns.includes(at)]);
+      parts.push(...listParts(rows.map((at) => map.rows[at]), sides.looks, "looks-at", others, sides.seen));
+    } else if (columns.length) {
+      const others = sumOver(map.weights, columns).map((weight, at) => [map.rows[at], weight, false]);
+      parts.push(...listParts(columns.map((at) => map.columns[at]), sides.seen, "looked-at-by", others, sides.looks));
     } else {
       parts.push(...largestParts(), element("p", { class: "hint" }, t("words.point")));
     }
@@ -68,14 +71,14 @@ export function createReadout(host) {
     return parts;
   }
 
-  function listParts(token, side, verb, others, otherSide) {
+  function listParts(tokens, side, verb, others, otherSide) {
     const listed = others
       .filter(([, weight]) => weight > 0)
       .sort((a, b) => b[1] - a[1])
       .slice(0, MOST_ENTRIES);
     const items = listed.map(([other, weight, isChosen]) => itemOf([tokenLabel(other, languages[otherSide])], weight, isChosen));
     const rest = others.filter(([, weight]) => weight > 0).length - listed.length;
-    const head = element("h3", {}, tokenLabel(token, languages[side]), element("small", {}, ` ${verb}`));
+    const head = headingOf(tokens, languages[side], verb);
     const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing"));
     return rest > 0 ? [head, list, element("p", { class: "hint" }, t("and-more", { count: rest }))] : [head, list];
   }
@@ -107,10 +110,11 @@ export function createTexts(host, { point }) {
   }
 
   function tell(event, side, isFirm = false) {
-    const at = event.target.dataset.at;
-    if (at === undefined) return;
-    const axis = side === sides.looks ? "row" : "column";
-    point({ row: null, column: null, [axis]: Number(at) }, isFirm);
+    const at = Number(event.target.dataset.at ?? -1);
+    const { places } = sides; // of a part of a pair
+    const axis = places ? (places.rows.includes(at) ? "row" : "column") : side === sides.looks ? "row" : "column";
+    const place = places ? places[`${axis}s`].indexOf(at) : at;
+    if (place >= 0) point({ row: null, column: null, [axis]: place }, isFirm);
   }
 
   /** Sets another example. */
@@ -132,21 +136,19 @@ export function createTexts(host, { point }) {
   }
 
   /** Shades the tokens at the other end of a row or column. */
-  function mark({ row, column }) {
+  function mark(place) {
+    const { rows, columns } = chosenOf(place);
     const shift = map.kind === "decoder" ? 1 : 0; // its columns begin with the start sign
-    const seen = sides.seen === "source" ? spans.source : spans.output;
-    const looks = sides.looks === "source" ? spans.source : spans.output;
+    const part = (all, places) => (places ? places.map((at) => all[at]) : all);
+    const seen = part(sides.seen === "source" ? spans.source : spans.output, sides.places?.columns);
+    const looks = part(sides.looks === "source" ? spans.source : spans.output, sides.places?.rows);
     for (const span of [...spans.source, ...spans.output]) {
       span?.classList.remove("marked", "shaded");
     }
-    if (row !== null) {
-      map.weights[row].forEach((weight, at) => shade(seen[at - shift], weight));
-      looks[row]?.classList.add("marked");
-    }
-    if (column !== null) {
-      if (row === null) map.weights.forEach((weights, at) => shade(looks[at], weights[column]));
-      seen[column - shift]?.classList.add("marked");
-    }
+    if (rows.length) meanOver(rows.map((row) => map.weights[row])).forEach((weight, at) => shade(seen[at - shift], weight));
+    else if (columns.length) sumOver(map.weights, columns).forEach((weight, at) => shade(looks[at], weight));
+    for (const row of rows) looks[row]?.classList.add("marked");
+    for (const column of columns) seen[column - shift]?.classList.add("marked");
   }
 
   function shade(span, weight) {
@@ -182,7 +184,8 @@ const MOST = 64; // tokens on a side
 
 export const words = {
   id: "words",
-    controls: ["example", "kind", "layer", "head", "scale"],
+  picks: true,
+  controls: ["example", "kind", "layer", "head", "pair", "scale"],
   applies: ({ reader }, example) =>
     reader.kinds(example).length > 0 &&
     reader.kinds(example).every((kind) => {
@@ -211,8 +214,9 @@ function create(host, context) {
     map = await reader.map(state);
     scale = state.scale;
     full = scale === "one" ? 1 : map.largest;
-    if (built !== `${state.example} ${state.kind}`) {
-      built = `${state.example} ${state.kind}`;
+    const key = `${state.example} ${state.kind} ${state.pair}`;
+    if (built !== key) {
+      built = key;
       texts.show(reader.exampleAt(state.example), languages, reader.data.task);
       arcs.build(map, languages, sides);
       matrix.build(map, languages, sides);

@@ -1,0 +1,106 @@
+"""Queries and keys of heads for a page, which shows the dimensions that make a score."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from regard.attention import Dot, ScaledDot, Softmax
+from regard.attention.engine.blocks import whole_scores
+from regard.attention.engine.gradients import inputs_of
+from regard.attention.engine.options import CallOptions
+from regard.attention.engine.request import make_weights_request
+from regard.errors import SettingError
+from regard.interop.watch import Watched
+from regard.viewer import Example, pack
+from regard.viewer.vectors import HeadVectors
+
+MOST_BYTES = 1_500_000  # of a page
+
+Head = tuple[int, int]  # layer and head
+
+
+def vectors_of(seen: Sequence[Watched], wanted: Sequence[Head] | None) -> tuple[HeadVectors, ...]:
+    """Queries and keys of the wanted heads of one text; None is all, where these are few enough.
+
+    Raises:
+        SettingError: A wanted head is not there, or its scores are no products.
+    """
+    if wanted is None and sum(map(_least_bytes, seen)) > MOST_BYTES:
+        return ()
+    made = tuple(each for one in seen for each in _of_layer(one, wanted))
+    there = {(each.layer, each.head) for each in made}
+    if missing := [f"{layer}.{head}" for layer, head in wanted or () if (layer, head) not in there]:
+        raise SettingError(
+            "neurons must name heads LAYER.HEAD, from 0, whose scores are products of a query and "
+            f"a key; got {', '.join(missing)}."
+        )
+    return made
+
+
+def fitting(examples: Sequence[Example], wanted: Sequence[Head] | None) -> tuple[Example, ...]:
+    """Examples whose vectors fit a page, in 32 bits or 16; without any where they do not.
+
+    Raises:
+        SettingError: The wanted heads do not fit.
+    """
+    for bits in (32, 16):
+        examples = [
+            replace(each, vectors=tuple(_in_bits(one, bits) for one in each.vectors))
+            for each in examples
+        ]
+        vectors = [one for each in examples for one in each.vectors]
+        size = sum(len(array.data) for one in vectors for array in one.arrays().values())
+        if size <= MOST_BYTES:
+            return tuple(examples)
+    if wanted is not None:
+        raise SettingError(
+            f"neurons must name heads whose queries and keys take at most {MOST_BYTES / 1e6} MB in "
+            f"a page; got {len(vectors)}, which take {size / 1e6:.1f} MB. Name fewer of them."
+        )
+    return tuple(replace(each, vectors=()) for each in examples)
+
+
+def _in_bits(vectors: HeadVectors, bits: int) -> HeadVectors:
+    arrays = vectors.arrays().items()
+    packed = {name: pack(each.values(), bits=bits) for name, each in arrays if each.bits != bits}
+    return replace(vectors, **packed)  # type: ignore[arg-type]
+
+
+def _least_bytes(one: Watched) -> float:
+    """Bytes of all heads in 16 bits, written in base 64, but for a bias."""
+    if one.attention is None:
+        return 0
+    query, key = one.attention.query, one.attention.key
+    return len(one.heads) * (query.shape[-2] + key.shape[-2]) * query.shape[-1] * 2 * 4 / 3
+
+
+@torch.no_grad()
+def _of_layer(one: Watched, wanted: Sequence[Head] | None) -> Iterator[HeadVectors]:
+    heads = [head for head in one.heads if wanted is None or (one.layer, head) in wanted]
+    call = one.attention
+    if call is None or not heads or not isinstance(call.weighting, Softmax):
+        return
+    if not isinstance(call.score, ScaledDot | Dot):
+        return
+    options = CallOptions(call.score, call.mask, call.bias, call.weighting)
+    request = make_weights_request(call.query, call.key, options)
+    query, key = request.query[0], request.key[0]
+    key = key.repeat_interleave(len(query) // len(key), dim=0)
+    arrays = {"query": query, "key": key}
+    if request.bias is not None or request.position is not None:
+        bias = whole_scores(request, inputs_of(request))[0] - call.score.tile(query, key)
+        arrays["bias"] = bias.nan_to_num(0.0, 0.0, 0.0)  # infinite where it hides a key
+    scale, softcap = 1.0, None
+    if isinstance(call.score, ScaledDot):
+        softcap = call.score.softcap
+        scale = query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
+    for head in heads:
+        yield HeadVectors(
+            kind=one.kind,  # type: ignore[arg-type]
+            layer=one.layer,
+            head=head,
+            **{name: pack(each[head].double().cpu(), bits=32) for name, each in arrays.items()},
+            scale=scale,
+            softcap=softcap,
+        )

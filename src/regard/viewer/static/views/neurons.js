@@ -1,0 +1,183 @@
+// One pair of tokens in one head: the query, the key and their products, dimension by dimension.
+
+import { figure, nameOf } from "../data/maps.js";
+import { element, section, shape, tokenLabel } from "../page/dom.js";
+import { t } from "../page/language.js";
+import { inks } from "../page/palette.js";
+import { createLines } from "../parts/lines.js";
+
+const LISTED = 12; // dimensions, of the largest products
+const OFFERED = 24; // heads that are named
+const HIGH = 44; // pixels of a strip in a file
+
+export const neurons = {
+  id: "neurons",
+  reads: "vectors",
+  controls: ["example", "kind", "layer", "head"],
+  applies: ({ reader }, example) => reader.vectorHeads(example).length > 0,
+  create,
+};
+
+function create(host, context) {
+  const { reader, point, choose } = context;
+  const place = element("div", {});
+  const hint = element("p", { class: "hint", hidden: true });
+  const sums = element("dl", { class: "sums" });
+  const strips = element("div", { class: "strips", onpointermove: over, onpointerleave: () => light(null) });
+  const list = element("tbody", {});
+  const more = element("button", { type: "button", class: "plain", onclick: unfold });
+  const columns = ["dimension", "query", "key", "product"].map((name) => t(`neurons.${name}`));
+  const table = element("table", { class: "dimensions" }, element("thead", {}, element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)))), list);
+  const figures = element("div", { class: "neurons" }, sums, strips, table, more);
+  host.append(section(t("neurons"), null, element("p", { class: "caption" }, t("neurons.caption")), place, hint, figures));
+  const lines = createLines(place, { point: (where, isFirm) => point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm), seen: () => {} });
+  let built = "";
+  let view = null;
+  let axes = null;
+  let vectors = null;
+  let pair = { row: 0, column: 0 };
+  let made = null; // of the pair: {query, key, product, order}
+  let isWhole = false; // whether all dimensions are listed
+  let turn = 0;
+
+  async function show(state) {
+    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    axes = reader.axes(view);
+    vectors = await reader.vectors(view);
+    const key = `${state.example} ${state.kind}`;
+    const languages = context.languages(state.example);
+    if (built !== key) {
+      built = key;
+      lines.build(
+        { tokens: axes.columns, language: languages[axes.seen], name: t("neurons.keys", { side: axes.called.columns }) },
+        { tokens: axes.rows, language: languages[axes.looks], name: t("neurons.queries", { side: axes.called.rows }) },
+      );
+    }
+    const { rows, columns: seen } = context.hits();
+    lines.find({ rows, columns: axes.rows === axes.columns ? rows : seen });
+    hint.hidden = Boolean(vectors);
+    figures.hidden = !vectors;
+    if (!vectors) tellMissing();
+  }
+
+  // Queries and keys were kept of some heads, or of all but their mean.
+  function tellMissing() {
+    const heads = reader.vectorHeads(view.example, view.kind);
+    const buttons = heads.slice(0, OFFERED).map(({ layer, head }) =>
+      element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)),
+    );
+    hint.replaceChildren(t("neurons.missing"), ...buttons.flatMap((button) => [" ", button]), heads.length > OFFERED ? " …" : "");
+  }
+
+  /** Shows the pair that is pointed at; of a token alone with the one it looks at most. */
+  async function mark({ row = null, column = null }) {
+    if (!vectors) return lines.draw([]);
+    const mine = ++turn;
+    const at = row ?? axes.rows.length - 1;
+    const [found] = (await reader.rows(view, [at])) ?? [];
+    if (mine !== turn) return null;
+    const most = found ? Array.from(found).reduce((best, weight, key) => (weight > found[best] ? key : best), 0) : 0;
+    pair = { row: at, column: column ?? most };
+    lines.draw([{ ...pair, share: 1 }]);
+    lines.mark({ rows: [pair.row], columns: [pair.column] });
+    const [query, key] = [vectors.query(pair.row), vectors.key(pair.column)];
+    const product = query.map((value, dimension) => value * key[dimension]);
+    const order = Array.from(product.keys()).sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
+    made = { query, key, product, order };
+    tellSums(found?.[pair.column]);
+    strips.replaceChildren(...["query", "key", "product"].flatMap((name) => [element("h3", {}, ...titleOf(name)), stripOf(made[name])]));
+    tellList();
+    return null;
+  }
+
+  // What becomes of the products: their sum, the scale, a bound, a bias, the score, the weight.
+  function tellSums(weight) {
+    const total = made.product.reduce((sum, value) => sum + value, 0);
+    const { softcap } = vectors;
+    const bias = vectors.bias(pair.row, pair.column);
+    const scaled = total * vectors.scale;
+    const score = (softcap ? softcap * Math.tanh(scaled / softcap) : scaled) + (bias ?? 0);
+    const terms = [["sum", total], ["scale", vectors.scale], ["softcap", softcap], ["bias", bias], ["score", score], ["weight", weight]];
+    sums.replaceChildren(
+      ...terms.filter(([, value]) => typeof value === "number").map(([name, value]) => element("div", { "data-of": name }, element("dt", {}, t(`neurons.${name}`)), element("dd", {}, signed(value)))),
+    );
+    if (weight === 0 && view.kind === "decoder" && pair.column > pair.row) sums.append(element("p", { class: "hint" }, t("neurons.hidden")));
+  }
+
+  function titleOf(name) {
+    const languages = context.languages(view.example);
+    const labels = { query: tokenLabel(axes.rows[pair.row], languages[axes.looks]), key: tokenLabel(axes.columns[pair.column], languages[axes.seen]) };
+    return [t(`neurons.${name}`), " ", labels[name] ?? "", element("small", {}, ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`)];
+  }
+
+  // Bars above the middle are positive, below negative.
+  function stripOf(values) {
+    const full = largest(values) || 1;
+    const bars = Array.from(values, (value, at) => shape("rect", { x: at + 0.08, y: 1 - Math.max(0, value / full), width: 0.84, height: Math.abs(value / full), class: value < 0 ? "minus" : null }));
+    return shape("svg", { viewBox: `0 0 ${values.length} 2`, preserveAspectRatio: "none", "aria-hidden": "true" }, shape("rect", { class: "here", y: 0, width: 1, height: 2 }), ...bars);
+  }
+
+  function tellList() {
+    const { order } = made;
+    list.replaceChildren(...order.slice(0, isWhole ? order.length : LISTED).map(rowOf));
+    more.hidden = order.length <= LISTED;
+    more.textContent = t(isWhole ? "neurons.less" : "neurons.all", { count: order.length });
+  }
+
+  function rowOf(dimension) {
+    const cells = ["query", "key", "product"].map((name) => element("td", {}, signed(made[name][dimension])));
+    return element("tr", { "data-dimension": dimension, onpointerenter: () => light(dimension), onpointerleave: () => light(null) }, element("th", { scope: "row" }, String(dimension + 1)), ...cells);
+  }
+
+  function unfold() {
+    isWhole = !isWhole;
+    tellList();
+  }
+
+  function over(event) {
+    const strip = event.target.closest("svg");
+    if (strip) light(Math.floor(((event.clientX - strip.getBoundingClientRect().left) / strip.clientWidth) * made.query.length));
+  }
+
+  // Brings a dimension out in all three strips, and in the list if it is there.
+  function light(dimension) {
+    for (const here of strips.querySelectorAll(".here")) {
+      here.setAttribute("x", dimension ?? 0);
+      here.classList.toggle("lit", dimension !== null);
+    }
+    for (const row of list.children) row.classList.toggle("lit", Number(row.dataset.dimension) === dimension);
+  }
+
+  function picture() {
+    const { ink, quiet, accent, gold } = inks();
+    const wide = Math.max(320, 8 * made.query.length);
+    const shapes = ["query", "key", "product"].flatMap((name, at) => {
+      const values = made[name];
+      const [full, top, step] = [largest(values) || 1, at * (HIGH * 2 + 34), wide / values.length];
+      const token = { query: axes.rows[pair.row], key: axes.columns[pair.column] }[name];
+      const bars = Array.from(values, (value, d) => ({ rect: [d * step, top + 24 + HIGH * (1 - Math.max(0, value / full)), step * 0.84, HIGH * Math.abs(value / full)], fill: value < 0 ? gold : accent }));
+      return [{ text: [t(`neurons.${name}`), token ? nameOf(token) : ""].join(" "), at: [0, top + 16], size: 13, fill: ink }, ...bars];
+    });
+    const told = [...sums.querySelectorAll("div")].map((one) => [one.children[0].textContent, one.children[1].textContent].join(" ")).join("   ");
+    const height = 3 * (HIGH * 2 + 34);
+    return { width: wide, height: height + 24, shapes: [...shapes, { text: told, at: [0, height + 14], size: 12, fill: quiet }] };
+  }
+
+  return {
+    show, mark, picture,
+    reveal: (where) => lines.reveal({ row: where.row, column: where.row === null ? where.column : null }),
+    fit: () => lines.fit(),
+    focus: () => lines.focus(),
+    table: () => ({
+      columns: ["dimension", "query", "key", "product"],
+      rows: Array.from(made?.query ?? [], (value, at) => [at + 1, value, made.key[at], made.product[at]]),
+    }),
+    destroy: () => {
+      lines.destroy();
+      host.replaceChildren();
+    },
+  };
+}
+
+const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+const signed = (value) => figure(value).replace("-", "−");

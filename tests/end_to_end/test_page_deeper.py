@@ -1,0 +1,370 @@
+"""Several tokens at once, pairs of texts, queries and keys, and what heads do, in a browser."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab, tokens
+from tests.end_to_end.long_texts import long_document
+from tests.end_to_end.test_page_languages import LATIN, READ
+from tests.end_to_end.test_views import addressed, entries, texts
+
+from regard.attention import causal, head_scores
+from regard.viewer import Document, Example, HeadMap, HeadVectors, Token, pack, page, show
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+FIRST, SECOND = "我爱你", "the cat sat"
+NAMES = ["[CLS]", *FIRST, "[SEP]", *SECOND.split(), "[SEP]"]
+SEGMENTS = (0,) * 5 + (1,) * 4
+N, D, SCALE = len(NAMES), 7, 0.3
+
+
+def products() -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(3)
+    return torch.randn(N, D, generator=draw) * 2, torch.randn(N, D, generator=draw) * 2
+
+
+def weights(head: int = 0) -> torch.Tensor:
+    query, key = products()
+    return (SCALE * query @ key.roll(head, 0).mT).softmax(-1)
+
+
+def document() -> Document:
+    """A pair that an encoder of two heads read; queries and keys are of the first head."""
+    text = f"{FIRST}\n{SECOND}"
+    inner = tokens(text, [*FIRST, *SECOND.split()])
+    signs = [Token(text=name, start=0, end=0) for name in ("[CLS]", "[SEP]")]
+    all_tokens = (signs[0], *inner[:3], signs[1], *inner[3:], signs[1])
+    query, key = products()
+    example = Example(
+        source=text,
+        output="",
+        source_tokens=all_tokens,
+        output_tokens=(),
+        maps=tuple(
+            HeadMap(kind="encoder", layer=0, head=head, rows=weights(head).tolist())
+            for head in (0, 1)
+        ),
+        segments=SEGMENTS,
+        vectors=(
+            HeadVectors(
+                kind="encoder",
+                layer=0,
+                head=0,
+                query=pack(query, bits=32),
+                key=pack(key, bits=32),
+                scale=SCALE,
+            ),
+        ),
+    )
+    return Document(title=FIRST, task="", model="", examples=(example,))
+
+
+def opened(tab: Tab, state: str, shown: Document | None = None) -> Tab:
+    return tab.open(shown or document(), f"#{state}")
+
+
+def near(shown: dict[str, str], expected: torch.Tensor, names: list[str]) -> None:
+    """Asserts that entries are the largest of these weights; of equal names the last counts."""
+    order = expected.argsort(descending=True)[: len(shown)].tolist()
+    assert set(shown) == {names[at] for at in order}
+    for at in order:
+        if names.count(names[at]) == 1:
+            assert float(shown[names[at]]) == pytest.approx(float(expected[at]), rel=6e-3)
+
+
+# Several tokens.
+
+
+def test_rows_that_are_chosen_with_shift_are_shown_by_their_mean(tab: Tab) -> None:
+    opened(tab, "view=words&kind=encoder&layer=1&head=1")
+    tab.click("th[data-row='1']").click("th[data-row='3']", modifiers=["Shift"])
+    assert texts(tab, "th.marked") == ["我", "你"]
+    assert "mean of their weights" in tab.text(".readout h3")
+    near(entries(tab, "我, 你"), weights()[[1, 3]].mean(0), NAMES)
+    addressed(tab, "picked=rows_2_4")
+    assert texts(tab, ".reading .marked") == ["我", "你"]
+    lit = "[...document.querySelectorAll('.arcs path.lit')].map(path => path.dataset.row)"
+    assert set(tab.ask(lit)) == {"1", "3"}
+    assert tab.page.locator(".band.row").count() == 2
+    tab.click("th[data-row='1']", modifiers=["Shift"])
+    assert texts(tab, "th.marked") == ["你"]
+    addressed(tab, "row=4")
+    tab.press("Escape")
+    assert texts(tab, "th.marked") == []
+
+
+def test_columns_that_are_chosen_with_shift_are_shown_by_their_sum(tab: Tab) -> None:
+    opened(tab, "view=words&kind=encoder&layer=1&head=1&picked=columns_2_6")
+    assert "sum of their weights" in tab.text(".readout h3")
+    near(entries(tab, "我, the"), weights()[:, [1, 5]].sum(1), NAMES)
+    tab.click("th[data-column='2']")  # alone again
+    assert "picked" not in tab.ask("location.hash")
+    assert "sum" not in tab.text(".readout h3")
+
+
+def test_tokens_are_chosen_by_keyboard(tab: Tab) -> None:
+    opened(tab, "view=words&kind=encoder&layer=1&head=1")
+    tab.page.locator("td.cell").first.focus()
+    tab.press("ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown")
+    assert texts(tab, "th.marked") == ["我", "爱", "你"]
+    tab.press("ArrowDown")  # looks at another without letting these go
+    assert "[SEP]" in texts(tab, "th.marked")
+    tab.press("ArrowDown", "Shift+Enter")
+    assert texts(tab, "th.marked") == ["我", "爱", "你", "the"]
+    addressed(tab, "picked=rows_2_3_4_6")
+    assert tab.text(".said") == "4 tokens chosen"
+    tab.press("Shift+Enter", "Enter")
+    assert texts(tab, "tbody th.marked") == ["the"]
+
+
+@pytest.mark.parametrize("view", ["arcs", "text"])
+def test_arcs_and_text_take_several_tokens_together(tab: Tab, view: str) -> None:
+    opened(tab, f"view={view}&kind=encoder&layer=1&head=2")
+    token = {"arcs": ".line.rows button[data-at='{}']", "text": ".prose span[data-at='{}']"}[view]
+    tab.click(token.format(1)).click(token.format(5), modifiers=["Shift"])
+    tab.page.locator(".readout h3", has_text="mean of their weights").wait_for()
+    near(entries(tab, "mean of their weights"), weights(1)[[1, 5]].mean(0), NAMES)
+    tab.page.locator(".readout h3", has_text="sum of their weights").wait_for()
+    near(entries(tab, "sum of their weights"), weights(1)[:, [1, 5]].sum(1), NAMES)
+    assert texts(tab, {"arcs": ".line.rows .marked", "text": ".prose .marked"}[view]) == [
+        "我",
+        "the",
+    ]
+    tab.page.locator({"arcs": token.format(1), "text": ".prose"}[view]).focus()
+    tab.press("Shift+ArrowRight")
+    addressed(tab, "picked=rows_2_6_")
+
+
+def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab: Tab) -> None:
+    tab.open(long_document(2000, layers=1, heads=2), "#view=arcs&layer=1&head=1&picked=rows_3_9")
+    tab.page.locator(".readout .hint", has_text="what was not kept counts as zero").wait_for()
+
+
+# Pairs of texts.
+
+
+@pytest.mark.parametrize("pair", ["aa", "ab", "ba", "bb"])
+def test_a_part_of_a_pair_is_shown_alone(tab: Tab, pair: str) -> None:
+    opened(tab, "view=words&kind=encoder&layer=1&head=1&row=2")
+    tab.click(f"[data-group=pair] input[value={pair}]")
+    places = {"a": list(range(5)), "b": list(range(5, 9))}
+    rows, columns = (places[side] for side in pair)
+    assert texts(tab, "tbody th") == [NAMES[at] for at in rows]
+    shown = tab.ask("[...document.querySelectorAll('td.cell')].map(cell => +cell.dataset.weight)")
+    expected = weights()[rows][:, columns]
+    assert torch.tensor(shown).view_as(expected) == pytest.approx(expected, abs=1e-4)
+    assert f"text {pair[0].upper()}" in tab.text("section:has(.matrix) .caption")
+    assert "row=" not in tab.ask("location.hash")
+    last = columns[-2]
+    tab.page.locator(f".reading [data-at='{last}']").click()
+    marked = tab.page.locator("thead th.marked" if pair[0] != pair[1] else "tbody th.marked")
+    assert marked.inner_text() == NAMES[last]
+    tab.press("3")  # arcs
+    lines = [texts(tab, f".line.{side} button") for side in ("rows", "columns")]
+    assert [len(line) for line in lines] == [len(rows), len(columns)]
+    tab.click("[role=tab][data-view=map]")
+    assert f"{len(rows)} × {len(columns)} tokens" in tab.text(".caption")
+    tab.click("[role=tab][data-view=text]")
+    assert not tab.page.locator("[data-group=pair]").is_visible()
+    assert "pair" not in tab.ask("location.hash")
+
+
+def test_a_text_alone_has_no_parts(tab: Tab) -> None:
+    alone = replace(document(), examples=(replace(document().examples[0], segments=()),))
+    opened(tab, "view=words&pair=ab", alone)
+    assert not tab.page.locator("[data-group=pair]").is_visible()
+    assert tab.page.locator("td.cell").count() == N * N
+
+
+# Queries and keys.
+
+
+def sums(tab: Tab) -> dict[str, float]:
+    shown = tab.ask(
+        "[...document.querySelectorAll('.sums [data-of]')].map(each => [each.dataset.of, each.lastChild.innerText])"  # noqa: E501
+    )
+    return {name: float(text.replace("−", "-")) for name, text in shown}
+
+
+def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
+    opened(tab, "view=neurons&kind=encoder&layer=1&head=1&row=3&column=7")
+    query, key = products()
+    product = query[2] * key[6]
+    expected = {"sum": product.sum(), "scale": SCALE, "score": SCALE * product.sum()}
+    expected |= {"weight": weights()[2, 6]}
+    assert sums(tab) == pytest.approx({name: float(each) for name, each in expected.items()}, 1e-3)
+    listed = [row.split("\t") for row in texts(tab, ".dimensions tbody tr")]
+    order = product.abs().argsort(descending=True)
+    assert [int(row[0]) for row in listed] == [int(at) + 1 for at in order]
+    for row, at in zip(listed, order, strict=True):
+        numbers = [float(cell.replace("−", "-")) for cell in row[1:]]
+        assert numbers == pytest.approx([query[2, at], key[6, at], product[at]], rel=1e-3, abs=1e-6)
+    assert tab.page.locator(".strips svg").count() == 3
+    assert tab.page.locator(".strips svg rect:not(.here)").count() == 3 * D
+
+
+def test_a_pair_is_chosen_token_by_token(tab: Tab) -> None:
+    opened(tab, "view=neurons&kind=encoder&layer=1&head=1")
+    shown = tab.page.locator(".strips h3")
+    most = int(weights()[-1].argmax())  # the last token, and the one that it looks at most
+    assert NAMES[-1] in shown.nth(0).inner_text()
+    assert NAMES[most] in shown.nth(1).inner_text()
+    tab.click(".line.columns button[data-at='6']").click(".line.rows button[data-at='2']")
+    addressed(tab, "row=3&column=7")
+    assert [shown.nth(at).inner_text().split()[1] for at in (0, 1)] == ["爱", "cat"]
+    tab.press("ArrowRight")
+    addressed(tab, "row=4&column=7")
+    assert shown.nth(0).inner_text().split()[1] == "你"
+    rows = tab.saved("CSV").decode().splitlines()
+    assert len(rows) == D + 1
+    assert "product" in rows[0]
+    assert tab.saved("SVG").count(b"<rect") > 3 * D
+
+
+def test_heads_without_queries_and_keys_name_those_that_have_them(tab: Tab) -> None:
+    opened(tab, "view=neurons&kind=encoder&layer=1&head=2")
+    assert "not in the page" in tab.text("main .hint")
+    tab.click("main .hint button")
+    addressed(tab, "head=1")
+    assert sums(tab)
+    bare = replace(document(), examples=(replace(document().examples[0], vectors=()),))
+    opened(tab, "view=neurons", bare)
+    assert "Neurons" not in texts(tab, "[role=tab]")
+
+
+# What heads do, and their maps.
+
+
+def test_heads_of_a_short_text_are_scored_as_in_python(tab: Tab) -> None:
+    names = ["a", "b", ",", "a", "b", ".", "a"]
+    draw = torch.Generator().manual_seed(1)
+    query, key = (torch.randn(2, 7, 4, generator=draw) for _ in range(2))
+    rows = (query @ key.mT / 2).masked_fill(torch.ones(7, 7).triu(1) > 0, -1e9).softmax(-1)
+    example = Example(
+        source="",
+        output="a b , a b . a",
+        source_tokens=(),
+        output_tokens=tokens("a b , a b . a", names),
+        maps=tuple(
+            HeadMap(kind="decoder", layer=0, head=head, rows=rows[head].tolist())
+            for head in range(2)
+        ),
+        started=False,
+    )
+    tab.open(Document(title="", task="", model="", examples=(example,)), "#view=grid")
+    scores = head_scores(query, key, names, mask=causal())
+    for measure in ("previous", "next", "same", "duplicate", "induction", "punctuation"):
+        tab.click(f".strip input[value={measure}]")
+        shown = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")
+        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in shown]  # type: ignore[index]
+        assert numbers == pytest.approx(scores.weight[measure].tolist(), rel=5e-3, abs=1e-4)
+
+
+def shown_maps(tab: Tab) -> list[str]:
+    """The layer and head of each map, in order."""
+    return list(
+        tab.ask(
+            """[...document.querySelectorAll('.heads button:has(canvas)')].map(
+              button => `${button.dataset.layer} ${button.dataset.head}`)"""
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def many_heads() -> Document:
+    """144 heads of 8,192 tokens, with a score for each."""
+    whole = long_document(8192)
+    summaries = [
+        replace(
+            one,
+            measures={
+                **one.measures,
+                "induction": tuple((7 * head + 5 * one.layer) % 144 / 144 for head in range(12)),
+            },
+        )
+        for one in whole.examples[0].summaries
+    ]
+    return replace(whole, examples=(replace(whole.examples[0], summaries=tuple(summaries)),))
+
+
+def test_all_maps_are_drawn_sorted_and_opened(tab: Tab, many_heads: Document) -> None:
+    assert len(page(many_heads).encode()) <= 3_000_000
+    opened(tab, "view=grid&measure=map", many_heads)
+    assert shown_maps(tab) == [f"{layer} {head}" for layer in range(12) for head in range(12)]
+    sizes = """[...new Set([...document.querySelectorAll('.heads canvas')].map(
+      canvas => `${canvas.width} ${canvas.height}`))]"""
+    assert tab.ask(sizes) == ["32 32"]
+    different = """new Set([...document.querySelectorAll('.heads canvas')].map(
+      canvas => canvas.getContext('2d').getImageData(0, 0, 32, 32).data.join())).size"""
+    assert tab.ask(different) == 144
+    tab.page.locator("#order").select_option("induction")
+    tab.settled()
+    score = {
+        f"{one.layer} {head}": one.measures["induction"][head]
+        for one in many_heads.examples[0].summaries
+        for head in range(12)
+    }
+    order = shown_maps(tab)
+    assert [score[name] for name in order] == sorted(score.values(), reverse=True)
+    assert "Induction" in tab.page.locator(".heads button").first.get_attribute("aria-label")
+    tab.page.locator(".heads button").first.focus()
+    tab.press("ArrowRight", "Enter")
+    layer, head = (int(number) + 1 for number in order[1].split())
+    addressed(tab, f"layer={layer}&head={head}")
+    tab.press("g")
+    assert shown_maps(tab) == order
+
+
+def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
+    shown = show(torch.stack([torch.eye(5), torch.full((5, 5), 0.2)]), ["a"] * 5).document
+    opened(tab, "view=grid&measure=map", shown)
+    alphas = """[...document.querySelectorAll('.heads canvas')].map(canvas => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, 5, 5);
+      return [...data.keys()].filter(at => at % 4 === 0).map(at => data[at]);
+    })"""
+    eye, even = tab.ask(alphas)
+    assert len(set(even)) == 1
+    assert [at for at, red in enumerate(eye) if red == even[0]] == [0, 6, 12, 18, 24]
+
+
+# All of them.
+
+
+@pytest.fixture
+def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+    context = chromium.new_context(viewport={"width": 400, "height": 800}, locale="zh-CN")
+    found = open_tab(context, tmp_path)
+    yield found
+    context.close()
+    assert not found.complaints, found.complaints
+    assert not found.outside(), found.outside()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "view=words&picked=rows_2_4",
+        "view=words&pair=ab",
+        "view=arcs&picked=columns_2_4&pair=bb",
+        "view=text&picked=rows_2_4",
+        "view=neurons&layer=1&head=1&row=3&column=2",
+        "view=neurons&layer=1&head=2",
+        "view=grid&measure=induction",
+        "view=grid&measure=map&order=same",
+    ],
+)
+def test_they_fit_a_telephone_and_speak_chinese(chinese: Tab, state: str, scheme: str) -> None:
+    chinese.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    opened(chinese, state)
+    assert chinese.ask("document.documentElement.scrollWidth") <= 400
+    said = LATIN.sub("", chinese.ask(READ))
+    for known in (*NAMES, "softmax", "CLS", "SEP", "Olsson", "Shift"):
+        said = said.replace(known, "")
+    assert not re.search("[A-Za-z]{2,}", said), re.findall("[^\n]*[A-Za-z]{2,}[^\n]*", said)
