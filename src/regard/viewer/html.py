@@ -29,6 +29,9 @@ _CSS_COMMENT = re.compile(r"^\s*/\*.*?\*/\s*?\n", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(
     r"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)\n", re.MULTILINE
 )  # on lines of its own
+_REMARK = re.compile(
+    r"""(?<=[;,{}()\[\]\w]) +// [^"'`\n]*$""", re.MULTILINE
+)  # at the end of a line
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)  # no text of a module goes over a line
 _LEFTOVER = re.compile(r"^(?:import|export)\b.*|\bimport\(|\bimport\.meta\b", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -117,7 +120,7 @@ def bundle(entry: str) -> str:
 
 def _add_module(path: str, done: dict[str, str]) -> None:
     folder, name = posixpath.split(path.removesuffix(".js"))
-    source = _INDENT.sub("", _COMMENT.sub("", _read(path)))
+    source = _REMARK.sub("", _INDENT.sub("", _COMMENT.sub("", _read(path))))
     for _, place, needed in _IMPORT.findall(source):
         if needed not in done:
             _add_module(posixpath.normpath(f"{folder or '.'}/{place}{needed}.js"), done)

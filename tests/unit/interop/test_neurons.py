@@ -26,7 +26,15 @@ MODELS: dict[str, Any] = {
     "gemma2": lambda V: transformers.Gemma2Config(
         vocab_size=V, **SIZES, **GROUPED, head_dim=6, attn_logit_softcapping=2.0
     ),
-    "mpnet": lambda V: transformers.MPNetConfig(vocab_size=V, **SIZES, num_attention_heads=4),
+    "t5": lambda V: transformers.T5Config(
+        vocab_size=V,
+        d_model=24,
+        d_kv=6,
+        d_ff=17,
+        num_layers=2,
+        num_heads=4,
+        decoder_start_token_id=0,
+    ),
 }
 
 
@@ -47,19 +55,23 @@ def scores_of(head: HeadVectors) -> torch.Tensor:
 @pytest.mark.parametrize("name", MODELS)
 def test_products_of_queries_and_keys_are_the_scores(name: str, tmp_path: Path) -> None:
     model, tokenizer = model_of(name, tmp_path)
-    (example,) = regard.look(model, tokenizer, TEXT).document.examples
+    target = {"target": "a mat"} if name == "t5" else {}
+    document = regard.look(model, tokenizer, TEXT, **target).document
+    (example,) = document.examples
     eager = transformers.AutoModel.from_pretrained(tmp_path, attn_implementation="eager").eval()
     with torch.no_grad():
         ids = tokenizer(TEXT, return_tensors="pt").input_ids
-        weights = eager(input_ids=ids, output_attentions=True).attentions
-    assert len(example.vectors) == 8
-    for head in example.vectors:
+        inputs = {"decoder_input_ids": ids} if target else {}
+        out = eager(input_ids=ids, output_attentions=True, **inputs)
+        weights = out.encoder_attentions if target else out.attentions
+    own = [head for head in example.vectors if head.kind == ("encoder" if target else "decoder")]
+    assert [(head.layer, head.head) for head in own] == [(n // 4, n % 4) for n in range(8)]
+    for head in own:
         expected = weights[head.layer][0, head.head].double()
         scores = scores_of(head).masked_fill(expected == 0, -math.inf)
         torch.testing.assert_close(scores.softmax(-1), expected, atol=2e-5, rtol=2e-4)
-    assert any(head.bias is not None for head in example.vectors) == (name == "mpnet")
+    assert any(head.bias is not None for head in example.vectors) == (name == "t5")
     assert any(head.softcap is not None for head in example.vectors) == (name == "gemma2")
-    document = regard.look(model, tokenizer, TEXT).document
     assert Document.from_json(document.to_json()) == document
 
 
@@ -93,7 +105,7 @@ def test_a_page_has_the_heads_that_are_named_or_all_that_fit(
     assert heads(neurons=[(1, 3)], heads=3) == [(1, 3)]
     with pytest.raises(SettingError, match=r"neurons must name heads LAYER.HEAD.*; got 1\.4, 2\.0"):
         heads(neurons=[(1, 4), (0, 1), (2, 0)])
-    monkeypatch.setattr(neurons, "MOST_BYTES", 9_000)
+    monkeypatch.setattr(neurons, "MOST_BYTES", 2_000)
     assert heads() == []
     assert len(heads(neurons=[(0, 2)])) == 1
     with pytest.raises(SettingError, match=r"neurons must name heads whose queries.*; got 16, "):
@@ -105,7 +117,7 @@ def test_half_as_many_bits_are_kept_where_all_do_not_fit(
 ) -> None:
     model, tokenizer = model_of("llama", tmp_path)
     (example,) = regard.look(model, tokenizer, TEXT).document.examples
-    monkeypatch.setattr(neurons, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(neurons, "MOST_BYTES", 2_000)
     (small,) = fitting([example], None)
     assert {each.query.bits for each in example.vectors} == {32}
     assert {each.query.bits for each in small.vectors} == {16}

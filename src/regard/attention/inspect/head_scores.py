@@ -321,8 +321,9 @@ class _Rows:
         N = self._request.query.shape[2]
         parts = []
         for start in range(0, N, _QUERIES):
-            rows = rows_of(self._even, slice(start, start + _QUERIES))[..., chosen]
-            parts.append(rows.reshape(-1, *rows.shape[-2:]).mean(dim=0).sum(dim=-1))
+            rows = rows_of(self._even, slice(start, start + _QUERIES))
+            mean = rows.reshape(-1, *rows.shape[-2:]).mean(dim=0)
+            parts.append(mean[..., chosen].sum(dim=-1))
         return torch.cat(parts).cpu()
 
 

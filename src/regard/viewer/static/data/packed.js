@@ -19,13 +19,16 @@ export async function unfold(packed) {
   const stored = width === 1 ? bytes : joined(bytes, size, width);
   const numbers = packed.steps ? unrolled(stored, packed) : stored;
   const value = valueOf(packed);
-  if (width === 4) return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
+  // A table of all values is worth its while where there are more numbers than values.
+  if (size < 2 ** packed.bits) return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
   const table = Float64Array.from({ length: 2 ** packed.bits }, (_, number) => value(number));
   return { shape: packed.shape, size, get: (at) => table[numbers[at]], error: errorOf(packed) };
 }
 
 async function inflate(text) {
-  const deflated = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const binary = atob(text);
+  const deflated = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) deflated[at] = binary.charCodeAt(at);
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

@@ -135,7 +135,7 @@ export const DECADES = 4;
 /** A canvas whose pixels are the buckets of a map; those of zero may be left clear. */
 export function pixels({ rows, columns, share }, scale, full, isClear = false) {
   const canvas = element("canvas", { width: columns, height: rows });
-  const pen = canvas.getContext("2d");
+  const pen = canvas.getContext("2d", { willReadFrequently: true }); // small and many: not for the graphics card
   const image = pen.createImageData(columns, rows);
   const colours = steps();
   let spot = 0;

@@ -181,7 +181,7 @@ function createPage(root, data, source, asked) {
     context.say(isOne ? "" : t("picked", { count: next.length }));
   }
 
-  const begin = ({ key = "", shiftKey }) => (gesture = { isPicking: shiftKey && key !== "Tab", isMove: /^(?:Arrow|Home|End|Page)/.test(key) });
+  const begin = ({ key = "", shiftKey }) => (gesture = { isPicking: shiftKey && key !== "Tab", isMove: /^(?:Arrow|Home|End|Page|Tab)/.test(key) });
 
   function tabs(shown) {
     const offered = views(shown.example);

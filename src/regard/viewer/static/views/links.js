@@ -165,7 +165,7 @@ function create(host, context) {
     const shares = new Map((first ?? []).map((entry) => [isRow ? entry.column : entry.row, share(entry)]));
     lit = each.flatMap((entries, at) => (entries ?? []).map((entry) => ({ row: from[at], column: to[at], ...entry, share: strength(entry.weight) })));
     lines.mark(isRow ? { rows: from } : { columns: to }, isRow ? { columns: shares } : { rows: shares });
-    const isWhole = from.length + to.length < 3 || (await asked.isWhole());
+    const isWhole = Math.max(from.length, to.length) < 2 || (await asked.isWhole());
     tell(from, to, isRow ? first : undefined, isRow ? undefined : first, isWhole);
     await drawLinks();
     const second = await (isRow ? lookers : looks);

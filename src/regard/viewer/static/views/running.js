@@ -119,7 +119,7 @@ function create(host, context) {
     const [from, to] = [isRow ? rows : columns.map(by(-shift())), columns.length ? columns : rows.map(by(shift()))];
     const looks = isRow || isSelf ? asked.rowsOf(from, MOST).then((found) => found?.map((entry) => ({ at: entry.column, weight: entry.weight }))) : null;
     const lookers = columns.length || isSelf ? asked.lookersOf(to, MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight }))) : null;
-    const isWhole = marked.length < 2 || (await asked.isWhole());
+    const isWhole = Math.max(rows.length, columns.length) < 2 || (await asked.isWhole());
     const entries = await (isRow ? looks : lookers);
     if (mine !== turn) return null;
     if (!entries) return tellMissing();
@@ -134,7 +134,8 @@ function create(host, context) {
     if (!isSelf) return null;
     const others = await (isRow ? lookers : looks);
     if (mine !== turn) return null;
-    lists.push(isRow ? listed(null, to, others, largest) : listed(from, null, others, largest));
+    const fuller = Math.max(largest, others?.[0]?.weight ?? 0); // a sum may be more than a mean
+    lists.push(isRow ? listed(null, to, others, fuller) : listed(from, null, others, fuller));
     aside.replaceChildren(...lists.flat(), ...note);
     return null;
   }
