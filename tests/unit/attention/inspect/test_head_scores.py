@@ -121,3 +121,11 @@ def test_what_does_not_fit_is_an_error():
             rg.head_scores(query, query, **{"tokens": TOKENS, **options})
     with pytest.raises(ShapeError, match="query must be of one text; got 2"):
         rg.head_scores(query.expand(2, -1, -1, -1), query, TOKENS)
+
+
+@pytest.mark.parametrize("name", ["causal", "rule"])
+def test_a_text_without_punctuation_gives_it_nothing(name):
+    query, key = torch.randn(H, N, D), torch.randn(H, N, D)
+    found = rg.head_scores(query, key, ["a"] * N, **OPTIONS[name])
+    assert found.weight["punctuation"].tolist() == [0.0] * H
+    assert found.even["punctuation"] == 0.0
