@@ -30,15 +30,7 @@ from regard.interop.inside import (
     module_of,
     reached,
 )
-from regard.interop.record import (
-    KINDS,
-    Mixed,
-    Options,
-    Queries,
-    Record,
-    kinds_of,
-    numbers_of,
-)
+from regard.interop.record import KINDS, Mixed, Options, Queries, Record, kinds_of, numbers_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -77,6 +77,15 @@ export function bestOf(row) {
   return best;
 }
 
+/** 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), Och and Ney (2003); A is the arg-max of every row. */
+export function alignmentError(all, gold) {
+  const links = all.map((row, at) => `${at},${bestOf(row)}`).filter((link) => !link.endsWith("-1"));
+  const sure = [...gold.values()].filter((strength) => strength === "sure").length;
+  const hits = links.filter((link) => gold.get(link) === "sure").length;
+  const possible = links.filter((link) => gold.has(link)).length;
+  return links.length + sure ? 1 - (hits + possible) / (links.length + sure) : null;
+}
+
 /** A row's entropy in nats. */
 export function entropyOf(row) {
   return row.reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log(weight) : sum), 0);

@@ -4,7 +4,7 @@
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
 import { phrase, t } from "../page/language.js";
-import { KINDS, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, meanRow, numberOf, rolesOf, sidesOf, tokensOf } from "./maps.js";
+import { KINDS, alignmentError, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, meanRow, numberOf, rolesOf, sidesOf, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
@@ -446,13 +446,4 @@ export function createReader(data, source) {
     isNamed, kindName, headOption, viewName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
     vectorHeads, nearestVectors, vectors,
   };
-}
-
-// 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), Och and Ney (2003); A is the arg-max of every row.
-function alignmentError(all, gold) {
-  const links = all.map((row, at) => `${at},${bestOf(row)}`).filter((link) => !link.endsWith("-1"));
-  const sure = [...gold.values()].filter((strength) => strength === "sure").length;
-  const hits = links.filter((link) => gold.get(link) === "sure").length;
-  const possible = links.filter((link) => gold.has(link)).length;
-  return links.length + sure ? 1 - (hits + possible) / (links.length + sure) : null;
 }
