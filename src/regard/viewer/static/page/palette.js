@@ -137,14 +137,15 @@ export function pixels({ rows, columns, share }, scale, full, isClear = false) {
   const canvas = element("canvas", { width: columns, height: rows });
   const pen = canvas.getContext("2d", { willReadFrequently: true }); // small and many: not for the graphics card
   const image = pen.createImageData(columns, rows);
+  const { data } = image;
   const colours = steps();
   let spot = 0;
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, spot += 4) {
       const value = share(row, column);
       const colour = colours[Math.round(shareOf(value, full, scale) * (STEPS - 1))];
-      for (let at = 0; at < 3; at++) image.data[spot + at] = colour[at];
-      image.data[spot + 3] = isClear && value === 0 ? 0 : 255;
+      for (let at = 0; at < 3; at++) data[spot + at] = colour[at];
+      data[spot + 3] = isClear && value === 0 ? 0 : 255;
     }
   }
   pen.putImageData(image, 0, 0);
