@@ -142,7 +142,7 @@ def test_arcs_and_text_take_several_tokens_together(tab: Tab, view: str) -> None
 
 def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab: Tab) -> None:
     tab.open(long_document(2000, layers=1, heads=2), "#view=arcs&layer=1&head=1&picked=rows_3_9")
-    tab.page.locator(".readout .hint", has_text="what was not kept counts as zero").wait_for()
+    tab.page.locator(".readout .hint", has_text="what was not kept counts as zero").first.wait_for()
 
 
 # Pairs of texts.
@@ -203,7 +203,8 @@ def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
     assert [int(row[0]) for row in listed] == [int(at) + 1 for at in order]
     for row, at in zip(listed, order, strict=True):
         numbers = [float(cell.replace("−", "-")) for cell in row[1:]]
-        assert numbers == pytest.approx([query[2, at], key[6, at], product[at]], rel=1e-3, abs=1e-6)
+        exact = [float(each) for each in (query[2, at], key[6, at], product[at])]
+        assert numbers == pytest.approx(exact, rel=1e-3, abs=1e-6)
     assert tab.page.locator(".strips svg").count() == 3
     assert tab.page.locator(".strips svg rect:not(.here)").count() == 3 * D
 
@@ -257,7 +258,7 @@ def test_heads_of_a_short_text_are_scored_as_in_python(tab: Tab) -> None:
         started=False,
     )
     tab.open(Document(title="", task="", model="", examples=(example,)), "#view=grid")
-    scores = head_scores(query, key, names, mask=causal())
+    scores = head_scores(query[None], key[None], names, mask=causal())
     for measure in ("previous", "next", "same", "duplicate", "induction", "punctuation"):
         tab.click(f".strip input[value={measure}]")
         shown = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")

@@ -398,7 +398,12 @@ def watch(
     model = module_of(model)
     options = Options(
         *(numbers_of("layers", layers), numbers_of("heads", heads), kinds_of(kinds)),
-        *(top, map, queries, keep, gradients, tokens),
+        top=top,
+        map=map,
+        queries=queries,
+        keep=keep,
+        gradients=gradients,
+        tokens=tokens,
     )
     watched, outer = Watch(model, options), current_observer()
     outer_editor = current_editor()

@@ -267,7 +267,8 @@ class Example:
         sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
         for head_map in self.maps:
             _check_shape(head_map, *(sizes[side] for side in AXES[head_map.kind]))
-        for each in (*self.summaries, *self.vectors):
+        packed: tuple[LayerSummary | HeadVectors, ...] = (*self.summaries, *self.vectors)
+        for each in packed:
             each.check(*(sizes[side] for side in AXES[each.kind]))
         _check_segments(self.segments, sizes["source"] or sizes["output"])
         if self.search is not None and len(self.search.steps) not in (0, sizes["output"]):

@@ -134,12 +134,13 @@ class Part:
 def _scores(one: Attention) -> dict[str, Sequence[float | None]]:
     """Scores of the heads, where they were made; the share of the first key is in the summary."""
     scores = getattr(one, "scores", None)
-    names = () if scores is None else tuple(scores.weight)
+    if scores is None:
+        return {}
     # Positions in two texts are not comparable, even where there are as many in both.
-    shown = ("diagonal", "punctuation") if one.kind == "cross" else names
+    shown = ("diagonal", "punctuation") if one.kind == "cross" else tuple(scores.weight)
     return {
-        name: scores.weight[name].tolist() if scores.queries[name] else [None] * len(one.heads)
-        for name in names
+        name: weight.tolist() if scores.queries[name] else [None] * len(one.heads)
+        for name, weight in scores.weight.items()
         if name in shown and name != "first"
     }
 

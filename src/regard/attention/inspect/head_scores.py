@@ -84,7 +84,7 @@ def head_scores(
     2019, https://arxiv.org/abs/1906.04341).
 
     Args:
-        query: Of one text: (1, H, N, D), (H, N, D) or (N, D).
+        query: Of one text: (1, H, N, D) or (N, D).
         key: The keys.
         tokens: One for each key: strings or ids.
         links: Pairs (query, key).
@@ -211,7 +211,7 @@ def _sum(
             for start in range(0, len(queries), _PAIRS):
                 some = slice(start, start + _PAIRS)
                 total += reader.pairs(queries[some], keys[some]).sum(dim=-1).cpu()
-            count += len(queries.unique())
+            count += len(set(queries.tolist()))
             continue
         queries, keys, is_pair = part
         there = counts[queries] & is_pair.any(dim=1)

@@ -47,7 +47,10 @@ export function createLines(host, { point, seen }) {
     const tell = (isFirm) => (event) => at(event) >= 0 && point(placeOf(at(event)), isFirm);
     node.addEventListener("pointerover", tell(false));
     node.addEventListener("pointerleave", () => point(null, false));
-    node.addEventListener("click", tell(true));
+    node.addEventListener("click", (event) => {
+      if (at(event) >= 0) side.current = at(event);
+      tell(true)(event);
+    });
     node.addEventListener("focusin", (event) => {
       if (at(event) < 0 || event.target.matches(":active")) return;
       side.current = at(event);
