@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -30,7 +30,7 @@ class Optimizers:
         self.parts = list(parts)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:
+    def param_groups(self) -> list[dict[str, object]]:
         """The groups of all."""
         return [group for part in self.parts for group in part.param_groups]
 
@@ -52,30 +52,21 @@ class Optimizers:
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Load a state, but for its settings; ValueError if it is of other parameters."""
-        with self.restoring():
-            if len(self.parts) == 1:
-                self.parts[0].load_state_dict(dict(state))
-            else:
-                saved = [
-                    cast(dict[str, dict[object, object]], state[str(n)])
-                    for n in range(len(self.parts))
-                ]
-                if len(saved[0]["state"]) > len(
-                    cast(Sized, self.parts[0].param_groups[0]["params"])
-                ):
-                    raise RunError(
-                        "training.optimizer must be that of the checkpoint; got muon, which leaves "
-                        "tables of embeddings to AdamW, where the checkpoint's Muon stepped them "
-                        "too. Begin another run from its weights: --set training.pretrained=RUN."
-                    )
-                for part, each in zip(self.parts, saved, strict=True):
-                    part.load_state_dict(each)
-
-    @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Keep the settings while the block loads a state, and check what it has loaded."""
         settings = [{k: v for k, v in each.items() if k != "params"} for each in self.param_groups]
-        yield
+        if len(self.parts) == 1:
+            self.parts[0].load_state_dict(dict(state))
+        else:
+            saved = [
+                cast(dict[str, dict[object, object]], state[str(n)]) for n in range(len(self.parts))
+            ]
+            if len(saved[0]["state"]) > len(cast(Sized, self.parts[0].param_groups[0]["params"])):
+                raise RunError(
+                    "training.optimizer must be that of the checkpoint; got muon, which leaves "
+                    "tables of embeddings to AdamW, where the checkpoint's Muon stepped them too. "
+                    "Begin another run from its weights: --set training.pretrained=RUN."
+                )
+            for part, each in zip(self.parts, saved, strict=True):
+                part.load_state_dict(each)
         for group, current in zip(self.param_groups, settings, strict=True):
             group.update(current)  # decays and momentum are those of now
         for part in self.parts:

@@ -8,28 +8,19 @@ they are known: Zhao et al. (2023), https://arxiv.org/abs/2304.11277, by torch's
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_model_state_dict,
-    get_optimizer_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-)
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import get_total_norm
 
 from regard.layers.block import TransformerBlock
 from regard.training.distributed.world import World, lost_process_errors
 from regard.training.optimization import Optimizers
-
-_FULL = StateDictOptions(full_state_dict=True)
 
 
 class FSDP:
@@ -55,48 +46,54 @@ class FSDP:
                 part.set_gradient_divide_factor(1.0)  # sums, not means
                 part.set_force_sum_reduction_for_comms(True)
 
+    @torch.no_grad()
     def load_weights(self) -> None:
         """Copy the weights of the model into the learner."""
-        with lost_process_errors():
-            set_model_state_dict(self.learner, self.model.state_dict(), options=_FULL)
+        whole = self.model.state_dict()
+        for name, parameter in self.learner.named_parameters():
+            parameter.copy_(_split(whole[name], parameter))
+        for name, buffer in self.learner.named_buffers():
+            if name in whole:
+                buffer.copy_(whole[name])
 
     def store_weights(self) -> None:
         """Copy the weights of the learner into the model."""
-        with lost_process_errors():
-            self.model.load_state_dict(get_model_state_dict(self.learner, options=_FULL))
+        self.model.load_state_dict(self._weights())
 
     def state(self, optimizer: Optimizers) -> tuple[dict[str, Tensor], dict[str, object]]:
         """The full weights and the full state of the optimizer."""
-        self.store_weights()
-        with lost_process_errors():
-            state = get_optimizer_state_dict(self.learner, optimizer.parts, options=_FULL)
-        numbers = {name: number for number, name in enumerate(self._names(optimizer))}
-        return self.model.state_dict(), _renamed(state, numbers)
+        return self._weights(), cast("dict[str, object]", _gathered(optimizer.state_dict()))
 
     def restore(self, optimizer: Optimizers, state: Mapping[str, object]) -> None:
         """Load the full state of an optimizer."""
-        named = _renamed(state, dict(enumerate(self._names(optimizer))))
-        with optimizer.restoring(), lost_process_errors():
-            set_optimizer_state_dict(self.learner, optimizer.parts, named, options=_FULL)
+        parameters = [each for each in self.learner.parameters() if each.requires_grad]
+        of_each = cast(Mapping[int, Mapping[str, object]], state["state"])
+        split = {
+            number: {
+                name: _split(value, parameters[number])
+                if isinstance(value, Tensor) and value.shape == parameters[number].shape
+                else value
+                for name, value in values.items()
+            }
+            for number, values in of_each.items()
+        }
+        optimizer.load_state_dict({**state, "state": split})
 
     def norm(self, gradients: Sequence[Tensor]) -> float:
         """The norm of all gradients as one vector."""
-        with lost_process_errors():
-            return float(cast(DTensor, get_total_norm(gradients)).full_tensor())
+        return float(cast(Tensor, _gathered(get_total_norm(gradients))))
 
-    def _names(self, optimizer: Optimizers) -> list[str]:
-        """Names of the parameters in the optimizer's order, by which checkpoints number them."""
-        names = {parameter: name for name, parameter in self.learner.named_parameters()}
-        return [names[each] for group in optimizer.param_groups for each in group["params"]]
-
-
-def _renamed(state: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[str, Any]:
-    """A state of an optimizer with its parameters called otherwise."""
-    groups = [{**g, "params": [names[each] for each in g["params"]]} for g in state["param_groups"]]
-    return {
-        "state": {names[each]: values for each, values in state["state"].items()},
-        "param_groups": groups,
-    }
+    def _weights(self) -> dict[str, Tensor]:
+        """The full weights; tied ones share a tensor."""
+        saved = self.learner.state_dict()
+        named = self.learner.named_parameters(remove_duplicate=False)
+        tied = {name: id(each) for name, each in named}
+        full: dict[int, Tensor] = {}
+        for name, tensor in saved.items():
+            key = tied.get(name, id(tensor))
+            if key not in full:
+                full[key] = cast(Tensor, _gathered(tensor))
+        return {name: full[tied.get(name, id(tensor))] for name, tensor in saved.items()}
 
 
 def _units(layer: TransformerBlock) -> list[nn.Module]:
@@ -108,3 +105,20 @@ def _units(layer: TransformerBlock) -> list[nn.Module]:
     looking = [layer.look._modules.get(name) for name in ("query", "output")]
     parts = (layer.attend, *looking, layer.feed)
     return [part for part in parts if part is not None]
+
+
+def _split(whole: Tensor, like: Tensor) -> Tensor:
+    if not isinstance(like, DTensor):
+        return whole
+    with lost_process_errors():
+        return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements)
+
+
+def _gathered(value: object) -> object:
+    """The full tensor of a sharded one, or of each in a mapping, in the same order everywhere."""
+    if isinstance(value, Mapping):
+        return {key: _gathered(each) for key, each in value.items()}
+    if not isinstance(value, DTensor):
+        return value
+    with lost_process_errors():
+        return cast(DTensor, value.detach()).full_tensor().cpu()
