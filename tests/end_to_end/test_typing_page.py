@@ -181,13 +181,13 @@ def test_it_answers_as_int8_does_in_python(
     tab: Tab, transformer_run: Path, beam: int, count: int
 ) -> None:
     texts, ours = sentences()[:count], Predictor.load(transformer_run, device="cpu")
-    found = opened(tab, ours).ask(ASK, [texts, {"beam": beam}])
-    outputs = [one["output"] for one in found]
+    answers = opened(tab, ours).ask(ASK, [texts, {"beam": beam}])
+    outputs = [one["output"] for one in answers]
     assert len(set(outputs)) > count / 3  # it has learned something
     reference = Predictor(rounded(ours.model), ours.task)
-    wanted = reference.translate(texts, beam_size=beam)
+    expected = reference.translate(texts, beam_size=beam)
     # Sums are in another order there: only what scores the same may be another output.
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(answers, expected, strict=True):
         assert one["output"] == other.best.text or one["score"] == pytest.approx(
             other.best.score, abs=1e-5
         )
@@ -201,10 +201,10 @@ def test_it_answers_as_int8_does_in_python(
 
 def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab: Tab, run: Path) -> None:
     texts, ours = sentences(), Predictor.load(run)
-    found = opened(tab, ours).ask(ASK, [texts, {"beam": 4}])
-    wanted = Predictor(rounded(ours.model), ours.task).translate(texts, beam_size=4)
-    assert [one["output"] for one in found] == [one.best.text for one in wanted]
-    for one, other in zip(found, wanted, strict=True):
+    answers = opened(tab, ours).ask(ASK, [texts, {"beam": 4}])
+    expected = Predictor(rounded(ours.model), ours.task).translate(texts, beam_size=4)
+    assert [one["output"] for one in answers] == [one.best.text for one in expected]
+    for one, other in zip(answers, expected, strict=True):
         assert one["score"] == pytest.approx(other.best.score, abs=1e-4)
 
 
@@ -213,25 +213,25 @@ def test_every_option_gives_the_same_output_and_attention(tab: Tab, name: str) -
     texts = [*(phrase.source for phrase in phrases("valid")[:12]), *ODD]
     ours = untrained(name)
     reference = Predictor(rounded(ours.model), ours.task)
-    found = opened(tab, ours).ask(ASK, [texts, {}])
-    for text, one, other in zip(texts, found, reference.translate(texts), strict=True):
+    answers = opened(tab, ours).ask(ASK, [texts, {}])
+    for text, one, other in zip(texts, answers, reference.translate(texts), strict=True):
         assert tuple(one["tokens"]) == other.best.tokens, text
         assert one["output"] == other.best.text
         assert one["score"] == pytest.approx(other.best.score, abs=1e-3)
         look = attention_to_source(reference.model, reference.task, text, other.best.tokens)
         maps = {(m["kind"], m["layer"], m["head"]): m["rows"] for m in one["example"]["maps"]}
-        wanted = {
+        expected = {
             (each.kind, each.layer, head): rows
             for each in look.maps
             for head, rows in enumerate(each.weights)
         }
-        assert set(maps) == set(wanted)
-        for key, rows in wanted.items():
+        assert set(maps) == set(expected)
+        for key, rows in expected.items():
             torch.testing.assert_close(torch.tensor(maps[key]).float(), rows, rtol=0, atol=2e-3)
         for side, pieces in (("source", look.source_pieces), ("output", look.output_pieces)):
             tokens = one["example"][f"{side}_tokens"][: len(pieces)]
-            places = [(token["text"], token["start"], token["end"]) for token in tokens]
-            assert places == [(piece.text, piece.start, piece.end) for piece in pieces]
+            spans = [(token["text"], token["start"], token["end"]) for token in tokens]
+            assert spans == [(piece.text, piece.start, piece.end) for piece in pieces]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
@@ -248,10 +248,10 @@ def test_text_is_cut_as_in_python(tab: Tab, kind: str) -> None:
     )
     texts = [*random.Random(0).sample(lines, SENTENCES), *ODD, "", "  ", "\u2581 a"]
     opened(tab, Predictor(built.eval(), task))
-    found = tab.ask("(texts) => texts.map((text) => regardLive.read(text).pieces)", texts)
-    for text, pieces in zip(texts, found, strict=True):
-        wanted = [(each.id, each.text, each.start, each.end) for each in tokenizer.pieces(text)]
-        assert [(p["id"], p["text"], p["start"], p["end"]) for p in pieces] == wanted, text
+    cut = tab.ask("(texts) => texts.map((text) => regardLive.read(text).pieces)", texts)
+    for text, pieces in zip(texts, cut, strict=True):
+        expected = [(each.id, each.text, each.start, each.end) for each in tokenizer.pieces(text)]
+        assert [(p["id"], p["text"], p["start"], p["end"]) for p in pieces] == expected, text
 
 
 @pytest.mark.parametrize(
@@ -262,13 +262,13 @@ def test_a_muted_head_mixes_zeros(tab: Tab, name: str, head: tuple[str, int, int
     texts = [phrase.source for phrase in phrases("valid")[:10]]
     ours = untrained(name)
     reference = Predictor(rounded(ours.model), ours.task)
-    found = opened(tab, ours).ask(ASK, [texts, {"muted": [" ".join(map(str, head))]}])
+    answers = opened(tab, ours).ask(ASK, [texts, {"muted": [" ".join(map(str, head))]}])
     plain = reference.translate(texts)
     with regard.edit(reference.model) as edits:
         edits.mute(layer=head[1], head=head[2], kind=head[0])
-        wanted = reference.translate(texts)
-    assert [one["output"] for one in found] == [one.best.text for one in wanted]
-    assert [one.best.text for one in plain] != [one.best.text for one in wanted]
+        expected = reference.translate(texts)
+    assert [one["output"] for one in answers] == [one.best.text for one in expected]
+    assert [one.best.text for one in plain] != [one.best.text for one in expected]
 
 
 DECODER = {"type": "decoder", "model_dim": 16, "num_heads": 4, "num_layers": 2, "ffn_dim": 24}
@@ -296,20 +296,20 @@ def test_a_language_model_continues_what_is_typed(
             parameter.add_(0.2 * torch.randn_like(parameter))
     reference = Predictor(rounded(built), task)
     texts = [*lines[:10], "Where", "I 龘"]
-    wanted = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
-    found = opened(tab, Predictor(built, task)).ask(ASK, [texts, {}])
-    for text, one, other in zip(texts, found, wanted, strict=True):
+    expected = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
+    answers = opened(tab, Predictor(built, task)).ask(ASK, [texts, {}])
+    for text, one, other in zip(texts, answers, expected, strict=True):
         assert tuple(one["tokens"]) == other.best.tokens, text
         assert one["output"] == other.best.text
-        shown = look_at(reference, text)
-        for mine, theirs in zip(one["example"]["maps"], shown.maps, strict=True):
+        example = look_at(reference, text)
+        for mine, theirs in zip(one["example"]["maps"], example.maps, strict=True):
             torch.testing.assert_close(
                 torch.tensor(mine["rows"]), torch.tensor(theirs.rows), rtol=0, atol=1e-3
             )
         values = one["example"]["answer"]["values"]
-        assert values == pytest.approx(shown.answer.values, rel=1e-3, abs=1e-3)
+        assert values == pytest.approx(example.answer.values, rel=1e-3, abs=1e-3)
         pieces = [token["text"] for token in one["example"]["output_tokens"]]
-        assert pieces == [token.text for token in shown.output_tokens]
+        assert pieces == [token.text for token in example.output_tokens]
     tab.page.fill("#typed", lines[0])
     tab.wait("() => document.querySelector('.written p')?.textContent?.length > 3")
     tab.settled()
@@ -352,35 +352,35 @@ def test_a_classifier_says_the_label_of_what_is_typed(
             parameter.add_(0.5 * torch.randn_like(parameter))
     reference = Predictor(rounded(built), task)
     texts = [*(each.text for each in known[:10]), "Where", "I 龘"]
-    found = opened(tab, Predictor(built, task), texts[:2]).ask(ASK, [texts, {}])
-    for text, one, wanted in zip(texts, found, reference.predict(texts), strict=True):
-        assert one["output"] == wanted.label
-        assert dict(one["labels"]) == pytest.approx(wanted.probabilities, abs=1e-4)
-        shown = look_at(reference, text)
-        assert one["example"]["answer"]["measure"] == shown.answer.measure
+    answers = opened(tab, Predictor(built, task), texts[:2]).ask(ASK, [texts, {}])
+    for text, one, expected in zip(texts, answers, reference.predict(texts), strict=True):
+        assert one["output"] == expected.label
+        assert dict(one["labels"]) == pytest.approx(expected.probabilities, abs=1e-4)
+        example = look_at(reference, text)
+        assert one["example"]["answer"]["measure"] == example.answer.measure
         values = one["example"]["answer"]["values"]
-        assert values == pytest.approx(shown.answer.values, rel=1e-3, abs=1e-3)
+        assert values == pytest.approx(example.answer.values, rel=1e-3, abs=1e-3)
         maps = {(m["kind"], m["layer"], m["head"]): m["rows"] for m in one["example"]["maps"]}
-        assert set(maps) == {(m.kind, m.layer, m.head) for m in shown.maps}
-        for theirs in shown.maps:
+        assert set(maps) == {(m.kind, m.layer, m.head) for m in example.maps}
+        for theirs in example.maps:
             mine = torch.tensor(maps[theirs.kind, theirs.layer, theirs.head])
             torch.testing.assert_close(mine, torch.tensor(theirs.rows), rtol=0, atol=1e-3)
         tokens = [token["text"] for token in one["example"]["source_tokens"]]
-        assert tokens == [token.text for token in shown.source_tokens]
+        assert tokens == [token.text for token in example.source_tokens]
     tab.settled()
-    assert tab.text(".written p") == found[0]["output"]
+    assert tab.text(".written p") == answers[0]["output"]
 
 
 def test_translation_and_attention_follow_what_is_typed(tab: Tab, transformer_run: Path) -> None:
     ours = Predictor.load(transformer_run)
     opened(tab, ours, ["我爱中国", "他昨天去北京了"]).settled()
-    (wanted,) = ours.translate(["我爱你"])
+    (expected,) = ours.translate(["我爱你"])
     assert tab.ask("document.querySelectorAll('.tries button').length") == 2
     tab.page.fill("#typed", "")
     tab.wait("() => document.querySelector('.note').textContent !== ''")
     tab.page.locator("#typed").press_sequentially("我爱你")
     tab.wait(
-        "(text) => document.querySelector('.written p')?.textContent === text", wanted.best.text
+        "(text) => document.querySelector('.written p')?.textContent === text", expected.best.text
     )
     tab.settled()
     assert "你" in tab.text("main.view")

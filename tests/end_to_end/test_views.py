@@ -280,8 +280,8 @@ def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab: Tab) -> None
     assert "cut at the longest length" in texts(tab, ".answers small")[1]
     for _ in range(3):
         tab.page.keyboard.press("ArrowRight")
-    told = "After “I love” it looked most at 中 (0.54), 国 (0.44), 爱 (0.02) and wrote “China”"
-    assert texts(tab, ".told") == [f"{told}, which it gave a probability of 0.6."]
+    sentence = "After “I love” it looked most at 中 (0.54), 国 (0.44), 爱 (0.02) and wrote “China”"
+    assert texts(tab, ".told") == [f"{sentence}, which it gave a probability of 0.6."]
     assert texts(tab, ".beam tbody td:nth-child(2)") == ["I love", "We love"]
     assert texts(tab, ".beam .path .chip.taken") == ["China\n0.6"]
     assert texts(tab, ".beam .path .chip.dropped") == [f"{END}\n0.01"]
@@ -395,8 +395,8 @@ def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab: Tab
 
 def test_long_texts_are_compared_by_buckets(tab: Tab, long_page: Path) -> None:
     opened_file(tab, long_page, "view=compare&kind=decoder&layer=1&head=1&row=4096&column=1")
-    told = texts(tab, "section[aria-label=Compare] .told")[0]
-    assert told.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
+    sentence = texts(tab, "section[aria-label=Compare] .told")[0]
+    assert sentence.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
 
 
@@ -416,14 +416,14 @@ def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
     )
     assert "no difference beyond rounding" in tab.text(".told")
     shares = pooled / pooled.sum(-1, keepdim=True)
-    wanted = (shares[1] - shares[0]).flatten()
+    expected = (shares[1] - shares[0]).flatten()
     rows = tab.saved("CSV").decode("utf-8").splitlines()[1:]
     drawn = torch.tensor([float(row.rpartition(",")[2]) for row in rows])
     assert drawn[:32].eq(0).all()
     if bits == 8:  # as documents of old have it
         assert "the same in every cell, up to rounding" in tab.text(".caption")
     else:
-        assert torch.corrcoef(torch.stack([wanted, drawn]))[0, 1] > 0.99
+        assert torch.corrcoef(torch.stack([expected, drawn]))[0, 1] > 0.99
 
 
 def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
@@ -433,7 +433,7 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     target = "Understanding 中国 well."
     rows = tokens(target, ["Under", "stand", "ing", "中", "国", "we", "ll", "."])
     weights = torch.rand(len(rows), len(columns)).softmax(-1)
-    found = tab.ask(
+    result = tab.ask(
         f"""([weights, rows, target, columns, source]) => {{
           {bundle("parts/looking.js")}
           const merged = {{ rows: $maps.wordsOf(rows, target, 'en'), columns: $maps.wordsOf(columns, source, 'zh') }};
@@ -446,17 +446,17 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
         }}""",  # noqa: E501
         [weights.tolist(), as_plain(rows), target, as_plain(columns), source],
     )
-    assert found["words"] == ["Understanding", "中国", "well", "."]
-    assert "don't" in found["seen"]
+    assert result["words"] == ["Understanding", "中国", "well", "."]
+    assert "don't" in result["seen"]
     spans = [[(t.start, t.end) for t in side] for side in (columns, rows)]
-    words = [[(start, end) for start, end in found[side]] for side in ("columns", "rows")]
-    wanted = words_from_tokens(weights, *spans, *words)
-    kept = wanted[:, wanted.amax(0) > 0]  # a word without a token has no column on the page
-    dense = torch.zeros_like(kept)
-    for row, list_ in enumerate(found["lists"]):
+    words = [[(start, end) for start, end in result[side]] for side in ("columns", "rows")]
+    by_words = words_from_tokens(weights, *spans, *words)
+    expected = by_words[:, by_words.amax(0) > 0]  # a word without a token has no column on the page
+    dense = torch.zeros_like(expected)
+    for row, list_ in enumerate(result["lists"]):
         for entry in list_:
             dense[row, entry["column"]] = entry["weight"]
-    torch.testing.assert_close(dense, kept)
+    torch.testing.assert_close(dense, expected)
 
 
 def as_plain(tokens: tuple[Token, ...]) -> list[dict[str, Any]]:

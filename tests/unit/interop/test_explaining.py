@@ -107,11 +107,11 @@ def test_contributions_on_the_page_are_those_of_attribute(tokenizer):
     model, ids = make("GPT2LMHeadModel", *CAUSAL["GPT2LMHeadModel"]), ids_of(tokenizer)
     cat, dog = (tokenizer(word).input_ids[0] for word in (" mat", " on"))
     example = look(model, tokenizer, target=" mat", against=" on", attribute=methods_named("all"))
-    found = by_method(example)
-    assert next(iter(found)) == "attention"
-    assert len(found) == 6
+    importances = by_method(example)
+    assert next(iter(importances)) == "attention"
+    assert len(importances) == 6
     for method, one in zip(methods_named("all"), (
-        found[name] for name in (
+        importances[name] for name in (
             "gradient × input", "integrated gradients", "leave one out", "attention", "rollout",
             "attention × gradient",
         )
@@ -120,14 +120,16 @@ def test_contributions_on_the_page_are_those_of_attribute(tokenizer):
         assert one.values == pytest.approx(expected.values.tolist(), rel=1e-3, abs=1e-5)
         assert (one.target, one.against) == (tokenizer.decode([cat]), tokenizer.decode([dog]))
         assert one.position == ids.shape[1] - 1
-    complete = found["integrated gradients"]
+    complete = importances["integrated gradients"]
     assert complete.total == pytest.approx(complete.change, abs=1e-3)
     output = {"target": cat, "against": dog}
     attention = rg.attribute(model, {"input_ids": ids}, **output, method="attention").values
     rollout = rg.attribute(model, {"input_ids": ids}, **output, method="rollout").values
     correlation = rg.interop.rank_correlation(rollout, attention)
-    assert found["rollout"].correlation == pytest.approx(correlation, abs=1e-3)
-    assert all(one.correlation is not None for name, one in found.items() if name != "attention")
+    assert importances["rollout"].correlation == pytest.approx(correlation, abs=1e-3)
+    assert all(
+        one.correlation is not None for name, one in importances.items() if name != "attention"
+    )
 
 
 def test_a_word_is_the_token_that_the_model_has_likelier_and_one_is_held_against_another(tokenizer):
@@ -151,7 +153,7 @@ def test_a_masked_word_is_explained_in_its_place(tmp_path):
     model, tokenizer = load_folder(tmp_path)
     assert type(model).__name__ == "BertForMaskedLM"
     example = look(model, tokenizer, "the [MASK] sat", target="cat", against="mat")
-    found = by_method(example)["gradient × input"]
+    importance = by_method(example)["gradient × input"]
     inputs = tokenizer("the [MASK] sat", return_tensors="pt")
     expected = rg.attribute(
         model,
@@ -161,8 +163,8 @@ def test_a_masked_word_is_explained_in_its_place(tmp_path):
         position=2,
         method="gradient_times_input",
     )
-    assert found.values == pytest.approx(expected.values.tolist(), rel=1e-3)
-    assert (found.target, found.against, found.position) == ("cat", "mat", 2)
+    assert importance.values == pytest.approx(expected.values.tolist(), rel=1e-3)
+    assert (importance.target, importance.against, importance.position) == ("cat", "mat", 2)
     with torch.no_grad():
         chances = model(inputs.input_ids).logits[0].softmax(-1).topk(5).values
     assert_close(
@@ -180,10 +182,10 @@ def test_a_class_is_explained_and_must_be_one(tokenizer):
     model = make(
         "BertForSequenceClassification", "BertConfig", {"id2label": labels, "hidden_size": 12}
     )
-    found = by_method(look(model, tokenizer, target="good", against="bad"))
+    importances = by_method(look(model, tokenizer, target="good", against="bad"))
     expected = rg.attribute(model, ids_of(tokenizer), target=1, against=0, method="leave_one_out")
-    assert found["leave one out"].values == pytest.approx(expected.values.tolist(), rel=1e-3)
-    assert (found["rollout"].target, found["rollout"].position) == ("good", None)
+    assert importances["leave one out"].values == pytest.approx(expected.values.tolist(), rel=1e-3)
+    assert (importances["rollout"].target, importances["rollout"].position) == ("good", None)
     with pytest.raises(DataError, match="target must be one of bad, good; got 'fine'"):
         look(model, tokenizer, target="fine")
 
@@ -200,13 +202,13 @@ def test_each_written_token_is_explained_and_another_output_from_where_it_differ
         "input_ids": ids_of(tokenizer),
         "decoder_input_ids": torch.tensor([[0, *written[:-1]]]),
     }
-    (found,) = (
+    (importance,) = (
         one for one in example.importances if (one.output, one.method) == (2, "gradient × input")
     )
     expected = rg.attribute(
         model, inputs, target=written[2], position=2, method="gradient_times_input"
     )
-    assert found.values == pytest.approx(expected.values.tolist(), rel=1e-3, abs=1e-6)
+    assert importance.values == pytest.approx(expected.values.tolist(), rel=1e-3, abs=1e-6)
     with torch.no_grad():
         logits = model(**inputs).logits[0].log_softmax(-1)
     assert example.surprise == pytest.approx(
@@ -214,8 +216,8 @@ def test_each_written_token_is_explained_and_another_output_from_where_it_differ
     )
     assert example.lens.tokens.shape == (2, len(written), 5)
     other = look(model, tokenizer, target="we go to school", against="we sat on it")
-    (place,) = {one.output for one in other.importances}
-    assert written[:place] == tokenizer(text_target="we sat on it").input_ids[:place]
+    (position,) = {one.output for one in other.importances}
+    assert written[:position] == tokenizer(text_target="we sat on it").input_ids[:position]
     with pytest.raises(DataError, match="--not must differ from the output within it"):
         look(model, tokenizer, target="we go", against="we go")
 
@@ -225,8 +227,8 @@ def test_what_takes_long_is_computed_where_it_is_asked_for(tokenizer):
     short, long = (by_method(look(model, tokenizer, text)) for text in (TEXT, TEXT * 13))
     assert set(short) == {"attention", "gradient × input", "integrated gradients", "leave one out", "rollout"}  # fmt: skip  # noqa: E501
     assert set(long) == set(short)  # so small a model takes little time
-    asked = by_method(look(model, tokenizer, attribute=["leave_one_out"]))
-    assert list(asked) == ["attention", "leave one out"]
+    chosen = by_method(look(model, tokenizer, attribute=["leave_one_out"]))
+    assert list(chosen) == ["attention", "leave one out"]
     assert look(model, tokenizer, attribute=[]).importances == ()
     with pytest.raises(SettingError, match="--attribute must be one of"):
         methods_named("gradients")
@@ -267,7 +269,7 @@ def test_a_language_model_of_ours_is_explained(model):
     assert example.surprise == pytest.approx(example.answer.values, rel=1e-3)
     reading = reading_of_run(predictor, example, "abcc")
     answer = predictor.model(**reading.inputs)
-    found = by_method(example)["gradient × input"]
+    importance = by_method(example)["gradient × input"]
     tokens = predictor.task.tokenizer.names
     expected = rg.attribute(
         predictor.model,
@@ -276,13 +278,15 @@ def test_a_language_model_of_ours_is_explained(model):
         against=tokens.index("c"),
         method="gradient_times_input",
     )
-    assert [found.start, *found.values[:4]] == pytest.approx(expected.values.tolist(), rel=1e-3)
-    assert (found.target, found.against, found.position) == ("b", "c", 3)
+    assert [importance.start, *importance.values[:4]] == pytest.approx(
+        expected.values.tolist(), rel=1e-3
+    )
+    assert (importance.target, importance.against, importance.position) == ("b", "c", 3)
     if model["type"] == "recurrent":
         assert example.lens is None
-        assert found.correlation is None
+        assert importance.correlation is None
     else:
-        assert found.correlation is not None
+        assert importance.correlation is not None
         chances = logits_of(predictor.model, answer)[0].softmax(-1).topk(5).values
         last = torch.tensor(example.lens.probabilities.values()[-1]).float()
         assert_close(last, chances.detach(), atol=1e-4, rtol=1e-3)
@@ -300,7 +304,7 @@ def test_a_translator_of_ours_is_explained(model):
         logits = logits_of(predictor.model, predictor.model(**reading.inputs))[0].log_softmax(-1)
     nats = -logits[range(len(reading.written)), reading.written]
     assert example.surprise == pytest.approx(nats.tolist(), rel=1e-3)
-    (found,) = (
+    (importance,) = (
         one for one in example.importances if (one.output, one.method) == (1, "leave one out")
     )
     expected = rg.attribute(
@@ -310,8 +314,8 @@ def test_a_translator_of_ours_is_explained(model):
         position=1,
         method="leave_one_out",
     )
-    assert found.values == pytest.approx(expected.values.tolist(), rel=1e-2, abs=1e-5)
-    assert found.correlation is not None
+    assert importance.values == pytest.approx(expected.values.tolist(), rel=1e-2, abs=1e-5)
+    assert importance.correlation is not None
     if model == "transformer":
         top = logits.exp().topk(5).values
         last = torch.tensor(example.lens.probabilities.values()[-1]).float()
@@ -325,15 +329,17 @@ def test_a_classifier_of_ours_is_explained_and_other_tasks_come_back(tokenizer):
     predictor = a_classifier({"type": "transformer", "model_dim": 8, "num_heads": 2, "ffn_dim": 7})
     example = explained(predictor, ["菜很好吃"], target="bad", against="good")
     reading = reading_of_run(predictor, example, "菜很好吃")
-    found = by_method(example)
+    importances = by_method(example)
     expected = rg.attribute(
         predictor.model, reading.inputs, target=0, against=1, method="integrated_gradients"
     )
-    one = found["integrated gradients"]
+    one = importances["integrated gradients"]
     assert one.values == pytest.approx(expected.values.tolist(), rel=1e-3, abs=1e-6)
     assert one.total == pytest.approx(one.change, abs=1e-4)
     assert (one.target, one.against) == ("bad", "good")
-    assert all(each.correlation is not None for name, each in found.items() if name != "attention")
+    assert all(
+        each.correlation is not None for name, each in importances.items() if name != "attention"
+    )
     with pytest.raises(DataError, match="target must be one of bad, good; got 'fine'"):
         explained(predictor, ["菜"], target="fine")
 
