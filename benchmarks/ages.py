@@ -66,7 +66,7 @@ CODE: Mapping[str, Sequence[str]] = {
         "tasks/labels/sentence_extraction.py",
     ),
     "tagging": (*_TRAINED, "tasks/labels/tag*", "recipes/tagging-*"),
-    "training_speed": ("attention", "layers", "models/transformer.py", "training"),
+    "training_speed": ("attention", "layers", "models", "training"),
 }
 
 

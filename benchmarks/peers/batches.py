@@ -24,7 +24,12 @@ BUDGET = sized(4096, 256)
 # Transformer-tiny of Wu et al. (2021), of as many layers on each side; in tiny runs as small as a
 # model can be.
 MODEL_DIM, FFN_DIM, NUM_HEADS, NUM_LAYERS = sized((128, 256, 4, 4), (16, 16, 2, 1))
+WIDTH = sized(256, 16)  # of the recurrent models
+VOCAB_SIZE = sized(9712, 300)
 DROPOUT, RATE, WARMUP = 0.3, 0.005, 2000
+NUM_CLASSES, NUM_TAGS = 5, 17
+# The models that are compared, and the label smoothing of each.
+MODELS = {"transformer": 0.1, "rnn": 0.1, "classifier": 0.1, "tagger": 0.0}
 # Sentences that are sorted by length together.
 WINDOW = 8192
 
@@ -39,6 +44,21 @@ class IdBatch:
     @property
     def target_tokens(self) -> int:
         return sum(len(ids) + 1 for ids in self.target)
+
+    @property
+    def classes(self) -> list[int]:
+        """A label for each source, of which nothing is to be learned."""
+        return [sum(ids) % NUM_CLASSES for ids in self.source]
+
+    @property
+    def tags(self) -> list[list[int]]:
+        """A tag for each token of each source."""
+        return [[token % NUM_TAGS for token in ids] for ids in self.source]
+
+    def tokens(self, model: str) -> int:
+        """Tokens that a model's figures count: of targets, or where there are none of sources."""
+        is_labelled = model in ("classifier", "tagger")
+        return sum(map(len, self.source)) if is_labelled else self.target_tokens
 
 
 def fill(lengths: Iterable[tuple[int, int]], budget: int = BUDGET) -> Iterator[list[int]]:
@@ -123,12 +143,14 @@ def padded(rows: Sequence[list[int]], *, pad_id: int = PAD) -> list[list[int]]:
     return [row + [pad_id] * (longest - len(row)) for row in rows]
 
 
-def parse_arguments(description: str) -> argparse.Namespace:
-    """Arguments of a side that trains on a batches file."""
+def parse_arguments(description: str | None) -> tuple[list[IdBatch], argparse.Namespace]:
+    """Batches and options of a side that trains on a batches file."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("batches", type=Path, help="a batches file")
+    parser.add_argument("--model", choices=list(MODELS), default="transformer")
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    return parser.parse_args()
+    options = parser.parse_args()
+    return read(options.batches)[: options.updates], options

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import sentencepiece as spm
 
-from benchmarks import measuring
 from benchmarks.peers import batches
 
 LANGUAGES = ("en", "de")
-VOCAB_SIZE = measuring.sized(9712, 300)
 
 
 def prepare(corpora: Path, out: Path) -> None:
@@ -31,7 +29,7 @@ def prepare(corpora: Path, out: Path) -> None:
             sentence_iterator=chain(*(_lines(out, language) for language in LANGUAGES)),
             model_prefix=str(out / "spm"),
             model_type="bpe",
-            vocab_size=VOCAB_SIZE,
+            vocab_size=batches.VOCAB_SIZE,
             character_coverage=1.0,
             unk_id=batches.UNK,
             pad_id=batches.PAD,

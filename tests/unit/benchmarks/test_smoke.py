@@ -40,7 +40,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "multi30k": ("--run", "WORK", *ALONE),
-    "peers.nn_transformer": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
+    "peers.plain_torch": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.regard_characters": (
         "language-model-characters",
         *("--text", "TEXT", "--run", "WORK", "--updates", "2"),

@@ -16,8 +16,10 @@ export function createClassifier({ reader, config, pooling, scales }, tensors, i
     recurrent: (ids) => readBothWays(inside, "recurrence.recurrence", config, ids.map((id) => inside.row("words.embedding.weight", id))),
     transformer(ids, looks) {
       const more = inside.has("segments") ? inside.row("segments", 0) : null;
-      const embedded = blocks.embed(ids, 0, { table: "embedding", norm: "embedding_norm", more });
-      const { states } = blocks.through("layers", "encoder", embedded, blocks.empty(config.num_layers), null, { first: 0, isCausal: false, looks });
+      const places = ids.map((_, at) => at);
+      const embedded = blocks.embed(ids, places, { table: "embedding", norm: "embedding_norm", more });
+      const { states, looks: ofLayers } = blocks.through("layers", "encoder", config.num_layers, embedded, { places });
+      looks.push(...ofLayers);
       return normed(inside, states, "norm", config);
     },
   };

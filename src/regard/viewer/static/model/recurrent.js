@@ -32,38 +32,35 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
   function start(source) {
     const embedded = source.map((id) => tensors.row("source_embedding.weight", id, scales.source_embedding));
     const states = readBothWays(tensors, "encoder.recurrence", config, embedded);
-    const last = joined(states.at(-1).subarray(0, h), states[0].subarray(h));
+    const last = joined(topOf(states.at(-1)), states[0].subarray(h));
     const carried = config.beginning === "backward" ? last.subarray(h) : last;
     const layers = Array.from({ length: L }, (_, layer) => tensors.linear([carried], `first.${layer}`)[0].map(tanh));
     const values = config.values === "embeddings" ? embedded : states;
+    const way = tensors.get("way.w")?.values;
+    const cover = way && attention === "general" ? tensors.product([way], "look.w")[0] : way;
     return {
-      layers, values, fixed: last, keys: keysOf(states), count: 0,
+      layers, values, fixed: last, keys: keysOf(states), cover, count: 0,
       covered: new Float32Array(source.length), fed: new Float32Array(config.embed_dim), looks: [], before: null,
     };
   }
 
+  // Keys that are matched by dot products with the state, but for additive attention.
   function keysOf(states) {
     if (attention === "additive") return tensors.linear(states, "look.key");
-    if (attention === "dot") return states.map((state) => added(state.subarray(0, h), state.subarray(h)));
-    if (attention === "location") return states.map((_, at) => tensors.row("look.w", at));
-    return attention === "none" ? [] : states;
+    if (attention === "general") return tensors.product(states, "look.w");
+    if (attention === "dot") return states.map((state) => added(topOf(state), state.subarray(h)));
+    return attention === "location" ? states.map((_, at) => tensors.row("look.w", at)) : [];
   }
 
-  function scoresOf(query, { keys, covered }) {
-    const cover = tensors.get("way.w")?.values;
+  function scoresOf(query, { keys, cover, covered }) {
     const shown = cover ? keys.map((key, at) => key.map((value, i) => value + covered[at] * cover[i])) : keys;
-    if (attention === "general") {
-      const turned = mixed(query, Array.from(query, (_, at) => tensors.row("look.w", at))); // qᵀ W
-      return shown.map((key) => dot(turned, key));
-    }
     if (attention !== "additive") return shown.map((key) => dot(query, key));
-    const [asked] = tensors.linear([query], "look.query");
     const w = tensors.get("look.w").values;
-    return shown.map((key) => key.reduce((sum, value, i) => sum + w[i] * tanh(asked[i] + value), 0));
+    return shown.map((key) => key.reduce((sum, value, i) => sum + w[i] * tanh(query[i] + value), 0));
   }
 
-  /** The weights of a step over the source. */
-  function weightsOf(query, state) {
+  /** The weights of a step over the source, `query` being what is matched and `top` the state. */
+  function weightsOf(query, top, state) {
     const scores = scoresOf(query, state);
     if (config.hard) {
       const best = scores.indexOf(Math.max(...scores));
@@ -71,49 +68,64 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     }
     if (config.local === "monotonic") return softmax(scores.map((score, at) => (Math.abs(at - state.count) > reach ? -Infinity : score)));
     if (config.local !== "predictive") return softmax(scores);
-    const [inner] = tensors.linear([query], "way.inner");
+    const [inner] = tensors.linear([top], "way.inner");
     const middle = scores.length * sigmoid(tensors.linear([inner.map(tanh)], "way.outer")[0][0]);
     const far = scores.map((_, at) => at + 1 - middle);
     const near = softmax(scores.map((score, at) => (Math.abs(far[at]) > reach ? -Infinity : score)));
     return near.map((weight, at) => weight * Math.exp(-(far[at] ** 2) / (2 * (reach / 2) ** 2)));
   }
 
-  function attend(query, state) {
-    if (attention === "none") return { context: state.fixed, looks: [], covered: state.covered };
-    const weights = weightsOf(query, state);
-    const context = mixed(weights, state.values);
-    if (isMuted("cross", 0, 0)) context.fill(0);
-    return { context, looks: [{ kind: "cross", layer: 0, heads: [[weights]] }], covered: added(state.covered, weights) };
+  /** What each hypothesis looked at, and the context that it got. */
+  function attend(tops, states) {
+    if (attention === "none") return states.map(({ fixed, covered }) => ({ context: fixed, looks: [], covered }));
+    const queries = attention === "additive" ? tensors.linear(tops, "look.query") : tops;
+    return states.map((state, n) => {
+      const weights = weightsOf(queries[n], tops[n], state);
+      const context = mixed(weights, state.values);
+      if (isMuted("cross", 0, 0)) context.fill(0);
+      return { context, looks: [{ kind: "cross", layer: 0, heads: [[weights]] }], covered: added(state.covered, weights) };
+    });
   }
 
-  function recur(inputs, layers) {
-    return layers.reduce((after, state, layer) => {
-      const gates = layer ? tensors.linear([after[layer - 1].subarray(0, h)], `cells.${layer}.input`)[0] : inputs;
-      const [own] = tensors.linear([state.subarray(0, h)], `cells.${layer}.hidden`);
-      return [...after, CELLS[config.cell](gates, own, state, h, "own")];
-    }, []);
-  }
-
-  function step(token, state) {
-    const embedded = tensors.row("target_embedding.weight", token, scales.target_embedding);
-    const [gates] = tensors.linear([embedded], "cells.0.input");
-    const moved = (extra) => recur(added(gates, tensors.linear([extra], "context_gates")[0]), state.layers);
-    const topOf = (layers) => layers.at(-1).subarray(0, h);
-    let layers, output, top;
-    if (config.decoder === "luong") {
-      layers = moved(state.fed);
-      output = attend(topOf(layers), state);
-      top = tensors.linear([joined(output.context, topOf(layers))], "readout")[0].map(tanh);
-    } else {
-      output = attend(topOf(state.layers), state);
-      layers = moved(output.context);
-      const [pairs] = tensors.linear([joined(topOf(layers), embedded, output.context)], "readout");
-      top = Float32Array.from({ length: pairs.length / 2 }, (_, at) => Math.max(pairs[2 * at], pairs[2 * at + 1]));
+  /** The layers of each hypothesis one step later. */
+  function recur(inputs, states) {
+    const after = states.map(() => []);
+    for (let layer = 0; layer < L; layer++) {
+      const before = states.map(({ layers }) => layers[layer]);
+      const gates = layer ? tensors.linear(after.map((layers) => topOf(layers[layer - 1])), `cells.${layer}.input`) : inputs;
+      const own = tensors.linear(before.map(topOf), `cells.${layer}.hidden`);
+      after.forEach((layers, n) => layers.push(CELLS[config.cell](gates[n], own[n], before[n], h, "own")));
     }
-    const [logits] = tensors.product([top], "output.weight", "output_bias");
-    const { looks, covered } = output;
-    return { logProbs: logSoftmax(logits), state: { ...state, layers, covered, fed: top, count: state.count + 1, looks, before: state } };
+    return after;
   }
+
+  /** Log-probabilities of the token after that of each hypothesis, and the state that includes it and its looks. */
+  function step(beams) {
+    const states = beams.map(({ state }) => state);
+    const embedded = beams.map(({ token }) => tensors.row("target_embedding.weight", token, scales.target_embedding));
+    const gates = tensors.linear(embedded, "cells.0.input");
+    const moved = (extra) => recur(tensors.linear(extra, "context_gates").map((each, n) => added(gates[n], each)), states);
+    let layers, outputs, tops;
+    if (config.decoder === "luong") {
+      layers = moved(states.map(({ fed }) => fed));
+      outputs = attend(layers.map(lastOf), states);
+      const read = outputs.map(({ context }, n) => joined(context, lastOf(layers[n])));
+      tops = tensors.linear(read, "readout").map((row) => row.map(tanh));
+    } else {
+      outputs = attend(states.map((state) => lastOf(state.layers)), states);
+      layers = moved(outputs.map(({ context }) => context));
+      const read = outputs.map(({ context }, n) => joined(lastOf(layers[n]), embedded[n], context));
+      tops = tensors.linear(read, "readout").map((pairs) => Float32Array.from({ length: pairs.length / 2 }, (_, at) => Math.max(pairs[2 * at], pairs[2 * at + 1])));
+    }
+    return tensors.product(tops, "output.weight", "output_bias").map((logits, n) => {
+      const { looks, covered } = outputs[n];
+      const state = { ...states[n], layers: layers[n], covered, fed: tops[n], count: states[n].count + 1, looks, before: states[n] };
+      return { logProbs: logSoftmax(logits), state };
+    });
+  }
+
+  const topOf = (state) => state.subarray(0, h);
+  const lastOf = (layers) => topOf(layers.at(-1));
 
   return { start, step };
 }

@@ -11,8 +11,9 @@ export function search(step, start, { beam_size: K, length_penalty: alpha, min_l
   let count = 0;
   for (let length = 1; length <= limit; length++) {
     const hidden = length <= shortest ? [...forbidden, end] : forbidden;
-    const candidates = beams.flatMap((beam) => {
-      const { logProbs, state } = step(beam.token, beam.state);
+    const stepped = step(beams);
+    const candidates = beams.flatMap((beam, at) => {
+      const { logProbs, state } = stepped[at];
       for (const token of hidden) logProbs[token] = -Infinity;
       return likeliest(logProbs, K + 1).map((token) => ({
         tokens: token === end ? beam.tokens : [...beam.tokens, token],
@@ -30,8 +31,9 @@ export function search(step, start, { beam_size: K, length_penalty: alpha, min_l
     if (count >= K || (best && best.score >= beams[0].logProb / penalty(limit))) break;
   }
   if (best) return best;
-  const [{ tokens, token, state, logProb }] = beams;
-  return { tokens, score: logProb / penalty(limit), state: step(token, state).state, isFinished: false };
+  const [{ tokens, logProb }] = beams;
+  const [{ state }] = step(beams.slice(0, 1));
+  return { tokens, score: logProb / penalty(limit), state, isFinished: false };
 }
 
 /** The ids of the largest numbers, falling; of equal ones the lowest first. */

@@ -15,12 +15,12 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   const isAdded = ["sinusoidal", "learned"].includes(config.positions);
 
   /** The vectors of ids by a table, with those of their places, under a norm where there is one. */
-  function embed(ids, first, { table, places = "positions", norm = "", more = null }) {
-    const states = ids.map((id, at) => {
+  function embed(ids, places, { table, positions = "positions", norm = "", more = null }) {
+    const states = ids.map((id, n) => {
       const vector = tensors.row(`${table}.weight`, id, scales[table]);
       const state = more ? added(vector, more) : vector;
       if (!isAdded) return state;
-      return added(state, config.positions === "learned" ? tensors.row(`${places}.table`, first + at) : sinusoidal(first + at, width));
+      return added(state, config.positions === "learned" ? tensors.row(`${positions}.table`, places[n]) : sinusoidal(places[n], width));
     });
     return normed(tensors, states, norm, config);
   }
@@ -32,34 +32,34 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
     return norm(states.map(addTo(sublayer(states))));
   }
 
-  /** Every head's mean of the values, side by side, behind the output's projection. */
-  function attend(name, kind, layer, query, keys, values, { first, isCausal, looks }) {
+  /** Every head's mean of the values that each query sees, side by side, behind the output's projection. */
+  function attend(name, kind, layer, queries, seen, places, looks) {
     const bias = kind === "cross" ? null : biasOf(name, kind);
     const w = tensors.get(`${name}.score_parameters.0`);
     const scale = config.score === "scaled_dot" ? 1 / Math.sqrt(D) : 1;
-    const heads = [];
-    const states = query.map(() => new Float32Array(H * D));
-    for (let head = 0; head < H; head++) {
-      const from = Math.floor((head * G) / H) * D;
-      heads[head] = query.map((state, n) => {
-        const place = first + n;
-        const shaw = bias?.ofQuery?.(state, head);
+    const heads = Array.from({ length: H }, () => []);
+    const states = queries.map((query, n) => {
+      const { keys, values } = seen[n];
+      const state = new Float32Array(H * D);
+      for (let head = 0; head < H; head++) {
+        const from = Math.floor((head * G) / H) * D;
+        const shaw = bias?.ofQuery?.(query, head);
         const scores = keys.map((key, m) => {
-          const step = m - place;
-          if (kind !== "cross" && ((isCausal && step > 0) || (window !== null && Math.abs(step) > window))) return -Infinity;
-          const match = w ? additive(state, key, w, head, from) : scale * dot(state, key, D, head * D, from);
+          const step = m - places[n];
+          if (kind !== "cross" && window !== null && Math.abs(step) > window) return -Infinity;
+          const match = w ? additive(query, key, w, head, from) : scale * dot(query, key, D, head * D, from);
           return match + (shaw ? shaw(step) : (bias?.ofStep(step, head) ?? 0));
         });
         const weights = softmax(scores);
-        if (!isMuted(kind, layer, head)) {
-          const context = mixed(weights, values, D, from);
-          if (bias?.value) weights.forEach((weight, m) => bias.value(m - place).forEach((value, at) => (context[at] += weight * value)));
-          states[n].set(context, head * D);
-        }
-        return weights;
-      });
-    }
-    looks?.push({ kind, layer, heads });
+        heads[head].push(weights);
+        if (isMuted(kind, layer, head)) continue;
+        const context = mixed(weights, values, D, from);
+        if (bias?.value) weights.forEach((weight, m) => bias.value(m - places[n]).forEach((value, at) => (context[at] += weight * value)));
+        state.set(context, head * D);
+      }
+      return state;
+    });
+    looks.push({ kind, layer, heads });
     return tensors.linear(states, `${name}.output`);
   }
 
@@ -88,13 +88,13 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
     };
   }
 
-  function turned(states, count, first) {
+  function turned(states, count, places) {
     if (config.positions !== "rotary") return states;
     return states.map((state, n) => {
       const out = state.slice();
       for (let head = 0; head < count; head++) {
         for (let pair = 0; pair < D / 2; pair++) {
-          const angle = (first + n) / 10000 ** ((2 * pair) / D);
+          const angle = places[n] / 10000 ** ((2 * pair) / D);
           const at = head * D + 2 * pair;
           out[at] = state[at] * Math.cos(angle) - state[at + 1] * Math.sin(angle);
           out[at + 1] = state[at + 1] * Math.cos(angle) + state[at] * Math.sin(angle);
@@ -104,62 +104,78 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
     });
   }
 
-  function selfAttention(name, kind, layer, states, cache, options) {
-    const all = tensors.linear(states, `${name}.query_key_value`);
-    const part = (from, count) => all.map((row) => row.slice(from * D, (from + count) * D));
-    const keys = [...cache.keys, ...turned(part(H, G), G, options.first)];
-    const values = [...cache.values, ...part(H + G, G)];
-    const out = attend(name, kind, layer, turned(part(0, H), H, options.first), keys, values, options);
-    return { out, cache: { keys, values } };
-  }
-
-  /** The states of all layers of a stack, and its caches after them. */
-  function through(stack, kind, states, caches, memory, options) {
-    const after = [];
-    for (let layer = 0; layer < caches.length; layer++) {
+  /**
+   * The states of all layers of a stack, what each saw in each layer, and the looks. Without caches
+   * states see each other; with caches each sees those of its own text and itself.
+   */
+  function through(stack, kind, layers, states, { places, caches = null, memories = null }) {
+    const looks = [];
+    const seen = [];
+    for (let layer = 0; layer < layers; layer++) {
       const name = `${stack}.${layer}`;
       states = residual(states, `${name}.attend`, (inputs) => {
-        const { out, cache } = selfAttention(`${name}.attend`, kind, layer, inputs, caches[layer], options);
-        after[layer] = cache;
-        return out;
+        const all = tensors.linear(inputs, `${name}.attend.query_key_value`);
+        const part = (from, count) => all.map((row) => row.slice(from * D, (from + count) * D));
+        const [queries, keys, values] = [turned(part(0, H), H, places), turned(part(H, G), G, places), part(H + G, G)];
+        seen[layer] = inputs.map((_, n) => (caches ? grown(caches[n][layer], keys[n], values[n]) : { keys, values }));
+        return attend(`${name}.attend`, kind, layer, queries, seen[layer], places, looks);
       });
-      if (memory) {
-        const { keys, values } = memory[layer];
-        states = residual(states, `${name}.look`, (inputs) =>
-          attend(`${name}.look`, "cross", layer, tensors.linear(inputs, `${name}.look.query`), keys, values, options),
-        );
+      if (memories) {
+        states = residual(states, `${name}.look`, (inputs) => {
+          const queries = tensors.linear(inputs, `${name}.look.query`);
+          return attend(`${name}.look`, "cross", layer, queries, memories.map((memory) => memory[layer]), places, looks);
+        });
       }
       states = residual(states, `${name}.feed`, (inputs) => {
         const inner = tensors.linear(inputs, `${name}.feed.inner`).map(ACTIVATIONS[config.activation]);
         return tensors.linear(inner, `${name}.feed.outer`);
       });
     }
-    return { states, caches: after };
+    return { states, seen, looks };
   }
 
-  const empty = (layers) => Array.from({ length: layers }, () => ({ keys: [], values: [] }));
+  /** One token more of each text: log-probabilities by `project`, and the states that include it and its looks. */
+  function advance(beams, stack, table, project) {
+    const before = beams.map(({ state }) => state);
+    const places = before.map(({ caches }) => caches[0].keys.length);
+    const embedded = embed(beams.map(({ token }) => token), places, table);
+    const memories = before[0].memory ? before.map(({ memory }) => memory) : null;
+    const { states, seen, looks } = through(stack, "decoder", before[0].caches.length, embedded, { places, caches: before.map(({ caches }) => caches), memories });
+    return project(states).map((logits, n) => ({
+      logProbs: logSoftmax(logits),
+      state: {
+        ...before[n],
+        caches: seen.map((layer) => layer[n]),
+        looks: looks.map(({ kind, layer, heads }) => ({ kind, layer, heads: heads.map((rows) => [rows[n]]) })),
+        before: before[n],
+      },
+    }));
+  }
 
-  return { config, embed, through, empty, sizes: [G * D, 2 * G * D] };
+  return { config, embed, through, advance, sizes: [G * D, 2 * G * D] };
 }
 
-/** An encoder-decoder: `start(ids)` reads a source, `step(token, state)` writes. */
+const grown = ({ keys, values }, key, value) => ({ keys: [...keys, key], values: [...values, value] });
+const empty = (layers) => Array.from({ length: layers }, () => ({ keys: [], values: [] }));
+const range = (count) => Array.from({ length: count }, (_, at) => at);
+
+/** An encoder-decoder: `start(ids)` reads a source, `step([{token, state}, …])` writes a token of each. */
 export function createTransformer(packed, tensors, isMuted) {
-  const { config, embed, through, empty, sizes: [ofKeys, ofBoth] } = createBlocks(packed, tensors, isMuted);
-  const target = { table: "target_embedding", places: config.own_positions ? "target_positions" : "positions", norm: "target_norm" };
+  const { config, embed, through, advance, sizes: [ofKeys, ofBoth] } = createBlocks(packed, tensors, isMuted);
+  const target = { table: "target_embedding", positions: config.own_positions ? "target_positions" : "positions", norm: "target_norm" };
 
   /** The state before the first token, with what the encoder looked at. */
   function start(source) {
-    const looks = [];
     const read = config.source_begin ? [BEGIN, ...source] : source;
-    const embedded = embed(read, 0, { table: "source_embedding", norm: "source_norm" });
-    const options = { first: 0, isCausal: false, looks };
-    const { states } = through("encoder", "encoder", embedded, empty(config.num_encoder_layers), null, options);
+    const places = range(read.length);
+    const embedded = embed(read, places, { table: "source_embedding", norm: "source_norm" });
+    const { states, looks } = through("encoder", "encoder", config.num_encoder_layers, embedded, { places });
     const memory = normed(tensors, states, "encoder_norm", config).slice(read.length - source.length);
     const scale = packed.scales.source_embedding;
     const mixedIn = config.values === "embeddings" ? source.map((id) => tensors.row("source_embedding.weight", id, scale)) : memory;
     return {
       caches: empty(config.num_decoder_layers),
-      memory: empty(config.num_decoder_layers).map((_, layer) => ({
+      memory: range(config.num_decoder_layers).map((layer) => ({
         keys: tensors.linear(memory, `decoder.${layer}.look.key_value`, [0, ofKeys]),
         values: tensors.linear(mixedIn, `decoder.${layer}.look.key_value`, [ofKeys, ofBoth]),
       })),
@@ -168,32 +184,18 @@ export function createTransformer(packed, tensors, isMuted) {
     };
   }
 
-  /** Log-probabilities of the token after this one, and the state that includes it and its looks. */
-  function step(token, state) {
-    const looks = [];
-    const first = state.caches[0].keys.length;
-    const { states, caches } = through("decoder", "decoder", embed([token], first, target), state.caches, state.memory, { first, isCausal: true, looks });
-    const last = normed(tensors, states, "decoder_norm", config);
-    const [logits] = tensors.product(last, "output.weight", "output_bias");
-    return { logProbs: logSoftmax(logits), state: { ...state, caches, looks, before: state } };
-  }
-
-  return { start, step };
+  const project = (states) => tensors.product(normed(tensors, states, "decoder_norm", config), "output.weight", "output_bias");
+  return { start, step: (beams) => advance(beams, "decoder", target, project) };
 }
 
 /** A language model: the state before the first token, and the same step. */
 export function createDecoder(packed, tensors, isMuted) {
-  const { config, embed, through, empty } = createBlocks(packed, tensors, isMuted);
-
-  function step(token, state) {
-    const looks = [];
-    const first = state.caches[0].keys.length;
-    const { states, caches } = through("layers", "decoder", embed([token], first, { table: "embedding" }), state.caches, null, { first, isCausal: true, looks });
-    const [logits] = tensors.product(normed(tensors, states, "norm", config), "output.weight");
-    return { logProbs: logSoftmax(logits), state: { caches, looks, before: state } };
-  }
-
-  return { start: () => ({ caches: empty(config.num_layers), looks: [], before: null }), step };
+  const { config, advance } = createBlocks(packed, tensors, isMuted);
+  const project = (states) => tensors.product(normed(tensors, states, "norm", config), "output.weight");
+  return {
+    start: () => ({ caches: empty(config.num_layers), looks: [], before: null }),
+    step: (beams) => advance(beams, "layers", { table: "embedding" }, project),
+  };
 }
 
 const addTo = (changes) => (state, at) => added(state, changes[at]);

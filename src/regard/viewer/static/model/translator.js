@@ -59,10 +59,11 @@ export function createTranslator(packed) {
   function continued(plain, pieces) {
     const ids = pieces.map(({ id }) => id);
     const costs = [];
-    let { logProbs, state } = model.step(begin, model.start());
+    const step = (token, state) => model.step([{ token, state }])[0];
+    let { logProbs, state } = step(begin, model.start());
     for (const id of ids) {
       costs.push(-logProbs[id]);
-      ({ logProbs, state } = model.step(id, state));
+      ({ logProbs, state } = step(id, state));
     }
     const last = state;
     const next = likeliest(logProbs, LIKELY).map((id) => ({ text: textOf(id), share: Math.exp(logProbs[id]) }));
@@ -77,12 +78,12 @@ export function createTranslator(packed) {
       tokens.push(token);
       read.push(token);
       if (tokens.length === packed.most_tokens) break;
-      if (read.length < most) ({ logProbs, state } = model.step(token, state));
+      if (read.length < most) ({ logProbs, state } = step(token, state));
       else {
         // Where the window is full, the model goes on from its second half.
         read = read.slice(-Math.floor(most / 2));
         state = model.start();
-        for (const id of read) ({ logProbs, state } = model.step(id, state));
+        for (const id of read) ({ logProbs, state } = step(id, state));
       }
     }
     const answer = { labels: [], tags: [], values: costs, measure: packed.measure };
