@@ -60,13 +60,14 @@ function timesOne(state, values, first, end, width) {
   const sums = new Float64Array(end - first + 3);
   const x = new Float64Array(state);
   for (let output = first; output < end; output += 4) {
-    let [at0, at1, at2, at3] = [0, 1, 2, 3].map((more) => Math.min(output + more, end - 1) * width);
-    let [a, b, c, d] = [0, 0, 0, 0];
-    for (let i = 0; i < width; i++, at0++, at1++, at2++, at3++) {
-      a += x[i] * values[at0];
-      b += x[i] * values[at1];
-      c += x[i] * values[at2];
-      d += x[i] * values[at3];
+    const at = output * width;
+    const [second, third, fourth] = [1, 2, 3].map((more) => Math.min(output + more, end - 1) * width);
+    let a = 0, b = 0, c = 0, d = 0;
+    for (let i = 0; i < width; i++) {
+      a += x[i] * values[at + i];
+      b += x[i] * values[second + i];
+      c += x[i] * values[third + i];
+      d += x[i] * values[fourth + i];
     }
     sums.set([a, b, c, d], output - first);
   }
@@ -79,12 +80,12 @@ function timesFour(states, values, first, end, width) {
   const x = new Float64Array(4 * width);
   states.forEach((state, k) => state.forEach((value, i) => (x[4 * i + k] = value)));
   for (let output = first; output < end; output += 2) {
-    let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0];
+    let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
     let at = output * width;
     let next = Math.min(output + 1, end - 1) * width;
     for (let i = 0; i < x.length; i += 4, at++, next++) {
-      const [v, w] = [values[at], values[next]];
-      const [p, q, r, s] = [x[i], x[i + 1], x[i + 2], x[i + 3]];
+      const v = values[at], w = values[next];
+      const p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
       a += p * v;
       b += q * v;
       c += r * v;
@@ -166,21 +167,15 @@ export function normed(tensors, states, name, { norm_kind: kind, norm_eps: eps }
   return states.map((state) => NORMS[kind](state, ...parts.slice(0, 2), eps ?? EPS[kind], ...running));
 }
 
-// The error function, by its series near zero and by a continued fraction beyond; gelu needs it exactly.
+// The error function, by a series of positive terms; gelu needs it exactly.
 function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x);
-  if (Math.abs(x) < 3) {
-    let [term, sum] = [x, x];
-    for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
-      term *= (-x * x) / n;
-      sum += term / (2 * n + 1);
-    }
-    return (2 / Math.sqrt(Math.PI)) * sum;
+  let [term, sum] = [x, x];
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
   }
-  const size = Math.abs(x);
-  let fraction = 0;
-  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
-  return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
 /** The activations of a feed-forward layer, by the name of the setting. */
