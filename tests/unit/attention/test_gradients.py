@@ -64,6 +64,7 @@ COMPILED = {
     ("backend", "options"),
     [
         ("short", {"mask": rg.causal()}),
+        ("short", {"mask": rg.lengths([9, 4]), "dropout": 0.3}),
         ("sdpa", {"mask": rg.causal()}),
         ("packed", {"mask": rg.documents(torch.arange(9) // 4)}),
         ("dot_cpu", {"mask": rg.lengths([9, 4]), "bias": torch.randn(3, 1, 9), "dropout": 0.3}),

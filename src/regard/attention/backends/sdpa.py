@@ -172,7 +172,7 @@ def _is_narrow(mask: BoundMask, request: Request) -> bool:
     return (mask.width + BAND_ROWS) * BAND_COST < M
 
 
-def refuse_unless_plain(request: Request) -> str | None:
+def refuse_unless_plain(request: Request, *, may_drop: bool = False) -> str | None:
     """Why it is not the softmax of a dot product and nothing else, or None if it is."""
     if request.form() is None:
         return "the score is not a dot product"
@@ -180,7 +180,7 @@ def refuse_unless_plain(request: Request) -> str | None:
         return "the weighting is not softmax"
     if request.return_lse:
         return "the log-sum-exp is wanted, with its gradient"
-    if request.dropout:
+    if request.dropout and not may_drop:
         return "dropout must not depend on tile sizes"
     return None
 

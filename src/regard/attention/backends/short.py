@@ -15,7 +15,7 @@ from regard.attention.backends.base import FEWEST_PAIRS, MOST_KEYS_OF_SHORT, Bac
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import exp_of, is_finite
+from regard.attention.engine.numerics import dropout_factors, exp_of, is_finite
 from regard.attention.engine.request import Request
 
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
@@ -28,7 +28,7 @@ class Short(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        reason = refuse_unless_plain(request)
+        reason = refuse_unless_plain(request, may_drop=True)
         if reason is not None:
             return reason
         most = min(MOST_KEYS_OF_SHORT, request.key.shape[-1] + request.value.shape[-1])
@@ -59,7 +59,8 @@ class Short(Backend):
     def bytes_beyond(self, request: Request) -> int:
         B, H, N, _ = request.query.shape
         copies = sum(t.numel() for t in (request.query, request.key, request.value))
-        return 4 * (B * H * N * request.key.shape[2] + copies)
+        rows = 3 if request.dropout else 1  # of weights, of those that are left, of random bits
+        return 4 * (rows * B * H * N * request.key.shape[2] + copies)
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
         mask = request.mask
@@ -69,11 +70,25 @@ class Short(Backend):
         form = request.dot()
         assert form is not None
         out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
-            form.query, form.key, request.value, penalty, form.scale
+            form.query, form.key, request.value, penalty, form.scale, _factors(request)
         )
         if mask is not None and not is_finite(out):
             return tiled.run(request)  # A product was too large; hidden, it does no harm there.
         return out, None
+
+
+def _factors(request: Request) -> Tensor | None:
+    """What dropout multiplies each weight with, (B, H, N, M)."""
+    if not request.dropout:
+        return None
+    sizes = (*request.query.shape[:3], request.key.shape[2])
+    batch, heads, queries, keys = map(range, sizes)
+    return dropout_factors(
+        request.draw_seed(),
+        request.dropout,
+        (batch, heads, queries, keys),
+        like=torch.empty(0, dtype=torch.float32),
+    )
 
 
 class _Short(torch.autograd.Function):
@@ -85,6 +100,7 @@ class _Short(torch.autograd.Function):
         value: Tensor,
         penalty: Tensor | None,
         scale: float,
+        factors: Tensor | None,
     ) -> Tensor:
         B, H, N, _ = query.shape
         M = key.shape[2]
@@ -99,9 +115,10 @@ class _Short(torch.autograd.Function):
             top = weights.amax(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).min)
             exp_of(weights.sub_(top))
             weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
-            out = torch.bmm(weights, v)
+            left = weights if factors is None else weights * factors.view(B * H, N, M)
+            out = torch.bmm(left, v)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(q, k, v, weights)
+        ctx.save_for_backward(q, k, v, weights, left)
         ctx.scale = scale
         ctx.dtypes = (query.dtype, key.dtype, value.dtype)
         return out.view(B, H, N, -1).to(query.dtype)
@@ -110,13 +127,13 @@ class _Short(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None) -> Gradients:
         if grad is None:
-            return (None,) * 5
-        q, k, v, weights = ctx.saved_tensors
+            return (None,) * 6
+        q, k, v, weights, left = ctx.saved_tensors
         B, H = grad.shape[:2]
         with torch.autocast("cpu", enabled=False):
             g = grad.float().reshape(B * H, grad.shape[2], grad.shape[3])
-            d_value = torch.bmm(weights.transpose(1, 2), g)
-            d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(weights)
+            d_value = torch.bmm(left.transpose(1, 2), g)
+            d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(left)
             d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(ctx.scale)
             d_query = torch.bmm(d_scores, k)
             d_key = torch.bmm(d_scores.transpose(1, 2), q)
@@ -124,4 +141,4 @@ class _Short(torch.autograd.Function):
             t.view(B, H, -1, t.shape[-1]).to(dtype)
             for t, dtype in zip((d_query, d_key, d_value), ctx.dtypes, strict=True)
         )
-        return (*grads, None, None)
+        return (*grads, None, None, None)
