@@ -30,6 +30,7 @@ CALLS = {
     "sdpa, grouped": ("sdpa", {"heads": 4}),
     "packed, causal": ("packed", {"mask": rg.documents(IDS) & rg.causal(), "keys": N}),
     "short": ("short", {"keys": 61}),
+    "short, dropout": ("short", {"keys": 61, "dropout": 0.1}),
     "additive, causal": (
         "additive_cpu",
         {"score": rg.Additive(torch.linspace(-1, 1, D)), "mask": rg.causal()},
