@@ -8,7 +8,8 @@ regard, losses are of what is no padding, Adam is fused. ``--model`` is
   positions, post-norm, float masks, label smoothing 0.1. What regard has no dropout in, the inside
   of a feed-forward layer, has none here.
 - ``rnn``: an ``nn.GRU`` of both directions on packed sentences, and a decoder that takes step after
-  step, each with the formula of additive attention written out, ``nn.GRUCell`` and maxout.
+  step, each with additive attention as d2l.ai writes it (keys are projected at every step),
+  ``nn.GRUCell`` and maxout.
 - ``classifier``: ``nn.TransformerEncoder``, the mean of its states, a linear layer.
 - ``tagger``: an ``nn.LSTM`` of both directions on packed sentences, a linear layer.
 """
@@ -99,12 +100,12 @@ class PlainRnn(Plain):
     def forward(self, batch: batches.IdBatch) -> tuple[Tensor, Tensor]:
         source, target_in, labels = sequences(batch)
         memory, last = read(self.encoder, self.dropout(self.embedding(source)), source)
-        keys, is_pad = self.key(memory), source == PAD
-        state = torch.tanh(self.first(last[1]))
+        is_pad, state = source == PAD, torch.tanh(self.first(last[1]))
         embedded = self.dropout(self.target_embedding(target_in))
         read_out = []
         for inputs in embedded.unbind(1):
-            scores = self.w(torch.tanh(self.query(state).unsqueeze(1) + keys)).squeeze(-1)
+            hidden = torch.tanh(self.query(state).unsqueeze(1) + self.key(memory))
+            scores = self.w(hidden).squeeze(-1)
             weights = scores.masked_fill(is_pad, -torch.inf).softmax(-1)
             context = torch.bmm(weights.unsqueeze(1), memory).squeeze(1)
             state = self.cell(torch.cat([inputs, context], -1), state)
