@@ -35,20 +35,19 @@ PACKAGES: dict[str, tuple[str, str]] = {
 # Packages that are parts of another's page.
 PARTS = {
     "regard.tasks": (
-        "baselines",
-        "classification",
-        "generation",
-        "image_classification",
-        "language_modelling",
-        "masked_language_modelling",
-        "multiple_choice",
-        "pair_matching",
-        "question_answering",
-        "regression",
-        "sentence_extraction",
-        "sentence_selection",
-        "tagging",
-        "translation",
+        "labels.classification",
+        "labels.image_classification",
+        "labels.regression",
+        "labels.sentence_extraction",
+        "labels.tagging",
+        "questions.multiple_choice",
+        "questions.pair_matching",
+        "questions.question_answering",
+        "questions.sentence_selection",
+        "running_text.language_modelling",
+        "running_text.masked_language_modelling",
+        "sequences.generation",
+        "sequences.translation",
     )
 }
 # Words of these pages, in both languages.
