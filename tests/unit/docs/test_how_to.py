@@ -24,7 +24,8 @@ _LEFT_OUT = re.compile(r"…|\.\.\.$|\bCOMMAND\b")
 
 def typed(text: str) -> list[str]:
     """The lines of a page that are to be typed into a shell."""
-    lines = [line for block in _SHELL.findall(text) for line in block.splitlines()]
+    blocks = [block.replace("\\\n", "") for block in _SHELL.findall(text)]  # continued lines
+    lines = [line for block in blocks for line in block.splitlines()]
     return [line.removeprefix("$ ") for line in lines if "regard" in line]
 
 
