@@ -55,7 +55,7 @@ class Attribution:
 
     def __str__(self) -> str:
         lines = ["place      value"]
-        lines += [f"{place:5} {value:10.4f}" for place, value in enumerate(self.values.tolist())]
+        lines += [f"{index:5} {value:10.4f}" for index, value in enumerate(self.values.tolist())]
         if self.baseline_output is not None:
             change = self.output - self.baseline_output
             total = float(self.values.sum())
@@ -230,33 +230,33 @@ def output_of(
     length = logits.shape[1] if logits.dim() == 3 else None
     if length is None and position is not None:
         raise SettingError(f"position must be None where logits are (B, V); got {position}.")
-    place = None
+    index = None
     if length is not None:
-        place = length - 1 if position is None else position + length * (position < 0)
-        if not 0 <= place < length:
+        index = length - 1 if position is None else position + length * (position < 0)
+        if not 0 <= index < length:
             raise SettingError(f"position must be one of {length}; got {position}.")
-    row = logits[0] if place is None else logits[0, place]
+    row = logits[0] if index is None else logits[0, index]
     token = int(row.argmax()) if target is None else target
-    for what, number in (("target", token), ("against", against)):
+    for name, number in (("target", token), ("against", against)):
         if number is not None and not 0 <= number < len(row):
-            raise SettingError(f"{what} must be a token or class below {len(row)}; got {number}.")
+            raise SettingError(f"{name} must be a token or class below {len(row)}; got {number}.")
 
     def output(answer: object) -> Tensor:
         logits = logits_of(model, answer)
-        chosen = logits if place is None else logits[:, place]
+        chosen = logits if index is None else logits[:, index]
         numbers = chosen[:, token]
         return numbers if against is None else numbers - chosen[:, against]
 
-    return output, (place, token, against)
+    return output, (index, token, against)
 
 
 @torch.no_grad()
 def _left_out(
     vectors: InputVectors, number: Output, base: list[Tensor], whole: float, rows: int
 ) -> Tensor:
-    places = torch.arange(vectors.given[0].shape[1])
+    positions = torch.arange(vectors.given[0].shape[1])
     changed = []
-    for some in torch.split(places, rows):
+    for some in torch.split(positions, rows):
         points = [each.expand(len(some), -1, -1).clone() for each in vectors.given]
         for point, other in zip(points, base, strict=True):
             point[torch.arange(len(some)), some] = other[0, some]
@@ -297,49 +297,49 @@ def _by_attention(
     method: str,
 ) -> Attribution:
     """Attribution by weights, and by their gradients."""
-    seen, answer = text.seen, text.answer
+    calls, answer = text.seen, text.answer
     needs_gradients = method == "attention_gradient"
     with torch.set_grad_enabled(needs_gradients):
         if needs_gradients:
-            with watch(text.model, top=0, map=1, keep=True, gradients=True) as seen:
+            with watch(text.model, top=0, map=1, keep=True, gradients=True) as calls:
                 answer = text.model(**text.inputs)
         number = output(answer)[0]
-        has_memory = any(each.kind == "cross" for each in seen)
-        kinds = {each.kind for each in seen}
-        place = None if chosen is None else chosen[0]
-        if place is None:  # of a class, the place that is looked from
-            place = 0 if kinds == {"encoder"} else -1
+        has_memory = any(each.kind == "cross" for each in calls)
+        kinds = {each.kind for each in calls}
+        position = None if chosen is None else chosen[0]
+        if position is None:  # of a class, the place that is looked from
+            position = 0 if kinds == {"encoder"} else -1
         if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
             raise SettingError(
                 "method must not be 'rollout' for a model that reads one text and writes another; "
                 f"got {type(text.model).__name__}."
             )
-        length = seen.summary(-1, "cross" if has_memory else None).shape[-2]
-        place += length * (place < 0)
+        length = calls.summary(-1, "cross" if has_memory else None).shape[-2]
+        position += length * (position < 0)
         if method == "attention":
-            values = attention_of(seen, place, has_memory)
+            values = attention_of(calls, position, has_memory)
         elif method == "rollout":
-            values = seen.rollout([place]).reshape(-1)
+            values = calls.rollout([position]).reshape(-1)
         else:
-            values = _relevance(seen, number, place)
+            values = _relevance(calls, number, position)
     return Attribution(method, values.detach(), float(number.detach()), chosen)
 
 
-def _relevance(seen: Watch, output: Tensor, place: int) -> Float[Tensor, " N"]:
+def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N"]:
     """Relevance of input places for an output, from the last layer to the first."""
-    gradients = seen.output_gradients(output)
-    has_memory = any(each.kind == "cross" for each in seen)
-    own = "decoder" if has_memory or all(each.kind == "decoder" for each in seen) else "encoder"
-    layers = list(zip(seen, gradients, strict=True))
-    length = next(each.summary.shape[-2] for each in seen if each.kind in (own, "cross"))
+    gradients = calls.output_gradients(output)
+    has_memory = any(each.kind == "cross" for each in calls)
+    own = "decoder" if has_memory or all(each.kind == "decoder" for each in calls) else "encoder"
+    layers = list(zip(calls, gradients, strict=True))
+    length = next(each.summary.shape[-2] for each in calls if each.kind in (own, "cross"))
     reached = torch.zeros(length, dtype=output.dtype, device=output.device)
-    reached[place] = 1
+    reached[position] = 1
     source: Tensor | None = None
     for each, gradient in sorted(
         (pair for pair in layers if pair[0].kind in (own, "cross")),
         key=lambda pair: (-pair[0].layer, pair[0].kind != "cross"),
     ):
-        part = _passed(seen, each, gradient, reached)
+        part = _passed(calls, each, gradient, reached)
         if each.kind == "cross":
             source = part if source is None else source + part
         else:
@@ -348,16 +348,16 @@ def _relevance(seen: Watch, output: Tensor, place: int) -> Float[Tensor, " N"]:
         return reached
     for each, gradient in reversed(layers):
         if each.kind == "encoder":
-            source = source + _passed(seen, each, gradient, source)
+            source = source + _passed(calls, each, gradient, source)
     return source
 
 
-def _passed(seen: Watch, each: Watched, gradient: Tensor, reached: Tensor) -> Float[Tensor, " M"]:
+def _passed(calls: Watch, each: Watched, gradient: Tensor, reached: Tensor) -> Float[Tensor, " M"]:
     """Relevance of the keys of a layer: that of queries times positive weight · gradient."""
     total = reached.new_zeros(each.summary.shape[-1])
     for some in torch.split(reached.nonzero().flatten(), _QUERIES):
-        rows = seen.rows(each.layer, some.tolist(), each.kind, name=each.name).detach()
-        slopes = seen.slopes(each.layer, some.tolist(), gradient, each.kind, name=each.name)
+        rows = calls.rows(each.layer, some.tolist(), each.kind, name=each.name).detach()
+        slopes = calls.slopes(each.layer, some.tolist(), gradient, each.kind, name=each.name)
         product = (rows * slopes).clamp(min=0)[0]
         mean = product.mean(dim=0) if product.dim() == 3 else product
         total = total + reached[some] @ mean.to(reached)

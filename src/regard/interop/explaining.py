@@ -35,10 +35,10 @@ def methods_named(names: str | None) -> list[str] | None:
     """The methods that a text such as ``rollout,leave-one-out``, ``all`` or ``none`` names."""
     if names is None or names == "none":
         return None if names is None else []
-    wanted = [name.strip().replace("-", "_") for name in names.split(",")]
-    for name in wanted:
+    methods = [name.strip().replace("-", "_") for name in names.split(",")]
+    for name in methods:
         choose("--attribute", name, dict.fromkeys((*METHODS, "all", "none")))
-    return list(METHODS) if "all" in wanted else wanted
+    return list(METHODS) if "all" in methods else methods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,22 +95,22 @@ class Reading:
             DataError: There is no such token or class.
         """
         text = ExplainedText(model, self.inputs, body=getattr(model, "base_model", None))
-        is_asked = methods is not None or target is not None or against is not None
+        is_requested = methods is not None or target is not None or against is not None
         length = len(example.source_tokens or example.output_tokens)
         try:
             if self.text:
                 example = self._predicted(text, example)
-            if methods == [] or not (is_asked or length <= _LONGEST):
+            if methods == [] or not (is_requested or length <= _LONGEST):
                 return example
             logits = logits_of(model, text.answer)[0]
         except SettingError:  # it has no logits
-            if is_asked and methods != []:
+            if is_requested and methods != []:
                 raise
             return example
-        found: list[Importance] = []
+        importances: list[Importance] = []
         for output, chosen in self._chosen(logits, target, against):
-            found += self._importances(text, output, chosen, length, methods)
-        return replace(example, importances=tuple(found) or example.importances)
+            importances += self._importances(text, output, chosen, length, methods)
+        return replace(example, importances=tuple(importances) or example.importances)
 
     def _predicted(self, text: ExplainedText, example: Example) -> Example:
         """The example with predictions by layer, and with the loss of each output token."""
@@ -138,16 +138,16 @@ class Reading:
             return [(None, (None, self._class(target), self._class(against)))]
         if not self.places and (target or against):
             raise DataError("text must have a mask where --target is to stand; got none.")
-        found: list[tuple[int | None, _Chosen]] = []
-        for place in self.places[:_MOST_OUTPUTS]:
-            first, second = (self._token(word, logits[place]) for word in (target, against))
+        outputs: list[tuple[int | None, _Chosen]] = []
+        for position in self.places[:_MOST_OUTPUTS]:
+            first, second = (self._token(word, logits[position]) for word in (target, against))
             if first is not None and first == second:
                 raise DataError(
                     f"--not must differ from --target in its first token; got {against!r}, which "
                     f"begins with {self.name(first)!r} too."
                 )
-            found.append((None, (place, first, second)))
-        return found
+            outputs.append((None, (position, first, second)))
+        return outputs
 
     def _class(self, word: str | None) -> int | None:
         if word is not None and word not in self.labels:
@@ -178,46 +178,46 @@ class Reading:
         outputs = 1 if self.written is None else min(len(self.written), _MOST_OUTPUTS)
         size = sum(each.numel() for each in text.model.parameters()) * length * outputs
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
-        found: dict[str, Attribution] = {}
+        attributions: dict[str, Attribution] = {}
         for method in _NAMES:
             is_small = method in passes and passes[method] * size <= _PRODUCTS
-            is_wanted = method in (methods or _CHEAP) or (methods is None and is_small)
-            if method != "attention" and not is_wanted:
+            is_selected = method in (methods or _CHEAP) or (methods is None and is_small)
+            if method != "attention" and not is_selected:
                 continue  # with the attention all are compared
             try:
-                found[method] = text.attribute(
+                attributions[method] = text.attribute(
                     method, target=target, against=against, position=position, steps=_STEPS
                 )
             except SettingError:
                 if methods is not None and len(methods) == 1 and method in methods:
                     raise
-        attention = found.get("attention")
+        attention = attributions.get("attention")
         return [
             self._importance(each, attention, output, position, length)
-            for each in found.values()
+            for each in attributions.values()
             if bool(each.values.isfinite().all())
         ]
 
     def _importance(
         self,
-        found: Attribution,
+        score: Attribution,
         attention: Attribution | None,
         output: int | None,
         position: int | None,
         length: int,
     ) -> Importance:
-        values = [float(f"{value:.4g}") for value in found.values.tolist()]
+        values = [float(f"{value:.4g}") for value in score.values.tolist()]
         of_tokens = values[self.start : self.start + length]
         correlation = None
-        if attention is not None and found is not attention:
-            number = rank_correlation(found.values.cpu().abs(), attention.values.cpu().abs())
+        if attention is not None and score is not attention:
+            number = rank_correlation(score.values.cpu().abs(), attention.values.cpu().abs())
             correlation = None if math.isnan(number) else float(f"{number:.4g}")
-        change = None if found.baseline_output is None else found.output - found.baseline_output
-        assert found.target is not None
-        _, token, against = found.target
+        change = None if score.baseline_output is None else score.output - score.baseline_output
+        assert score.target is not None
+        _, token, against = score.target
         name = self.labels.__getitem__ if self.labels else self.name
         return Importance(
-            method=_NAMES[found.method],
+            method=_NAMES[score.method],
             values=(*of_tokens, *[0.0] * (length - len(of_tokens))),
             output=output,
             correlation=correlation,
@@ -225,6 +225,6 @@ class Reading:
             against="" if against is None else name(against),
             position=None if position is None else position - self.start,
             start=math.fsum(values[: self.start]) if self.start else None,
-            total=None if change is None else float(f"{float(found.values.double().sum()):.5g}"),
+            total=None if change is None else float(f"{float(score.values.double().sum()):.5g}"),
             change=None if change is None else float(f"{change:.5g}"),
         )

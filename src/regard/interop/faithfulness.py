@@ -56,9 +56,9 @@ class Faithfulness:
     def __str__(self) -> str:
         names = list(self.evidence)
         lines = ["place " + " ".join(f"{name:>10}" for name in names)]
-        for row, place in enumerate(self.places.tolist()):
+        for row, position in enumerate(self.places.tolist()):
             numbers = " ".join(f"{self.evidence[name][row]:10.4f}" for name in names)
-            lines.append(f"{place:5} {numbers}")
+            lines.append(f"{position:5} {numbers}")
         lines += [
             f"{one} and {other}: rank correlation {number:.2f}"
             for (one, other), number in self.correlation.items()
@@ -110,18 +110,18 @@ def faithfulness(
     for name, tensor in inputs.items():
         if isinstance(tensor, Tensor) and len(tensor) != 1:
             raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
-    with torch.no_grad(), watch(model, top=0, map=1, keep=True) as seen:
+    with torch.no_grad(), watch(model, top=0, map=1, keep=True) as calls:
         logits = logits_of(model, model(**inputs))
-    has_memory = any(each.kind == "cross" for each in seen)
-    counts = _input_mask(seen, has_memory)
-    _check_lengths(seen, len(counts))
-    if replacement is None and any(each.notes for each in seen):
+    has_memory = any(each.kind == "cross" for each in calls)
+    counts = _input_mask(calls, has_memory)
+    _check_lengths(calls, len(counts))
+    if replacement is None and any(each.notes for each in calls):
         raise SettingError(
             "replacement must be a token, such as the mask, for a model that computes its own "
             f"attention, of which nothing can be hidden; got None for {type(model).__name__}."
         )
-    position, token = _output(logits, output, seen, inputs, has_memory)
-    places = counts.nonzero().flatten()
+    position, token = _output(logits, output, calls, inputs, has_memory)
+    positions = counts.nonzero().flatten()
 
     def log_prob(answer: object) -> Tensor:
         logits = logits_of(model, answer)
@@ -130,25 +130,25 @@ def faithfulness(
 
     with torch.no_grad():
         whole = float(log_prob(model(**inputs)))
-    kinds = sorted({each.kind for each in seen if not has_memory or each.kind != "decoder"})
+    kinds = sorted({each.kind for each in calls if not has_memory or each.kind != "decoder"})
     replaced = _replacement(model, inputs, len(counts), replacement)
-    names = dict.fromkeys(each.name for each in seen)
-    without = _log_probs_without(model, inputs, log_prob, places, kinds, replaced, rows)
+    names = dict.fromkeys(each.name for each in calls)
+    without = _log_probs_without(model, inputs, log_prob, positions, kinds, replaced, rows)
     gradient = gradient_times_input(model, inputs, len(counts), log_prob, attentions=names)
     evidence = {
         "removed": whole - without,
-        "gradient": gradient[places],
-        "attention": attention_of(seen, position, has_memory)[places],
+        "gradient": gradient[positions],
+        "attention": attention_of(calls, position, has_memory)[positions],
     }
     if kinds in (["encoder"], ["decoder"]):
-        rollout = seen.rollout([position])
-        evidence["rollout"] = rollout.reshape(-1)[places]
+        rollout = calls.rollout([position])
+        evidence["rollout"] = rollout.reshape(-1)[positions]
     sizes = {name: values.abs() for name, values in evidence.items()}
     correlation = {
         (one, other): rank_correlation(sizes[one], sizes[other])
         for one, other in combinations(sizes, 2)
     }
-    return Faithfulness(whole, (position, token), places, evidence, correlation)
+    return Faithfulness(whole, (position, token), positions, evidence, correlation)
 
 
 def rank_correlation(one: Float[Tensor, " P"], other: Float[Tensor, " P"]) -> float:
@@ -166,9 +166,9 @@ def rank_correlation(one: Float[Tensor, " P"], other: Float[Tensor, " P"]) -> fl
 
 
 def _ranks(values: Tensor) -> Tensor:
-    _, which, counts = torch.unique(values.double(), return_inverse=True, return_counts=True)
+    _, inverse, counts = torch.unique(values.double(), return_inverse=True, return_counts=True)
     last: Tensor = counts.cumsum(0).double()
-    ranks: Tensor = (last - (counts - 1) / 2)[which]
+    ranks: Tensor = (last - (counts - 1) / 2)[inverse]
     return ranks
 
 
@@ -187,9 +187,9 @@ def logits_of(model: nn.Module, answer: object) -> Tensor:
     return logits
 
 
-def _input_mask(seen: Watch, has_memory: bool) -> Tensor:
+def _input_mask(calls: Watch, has_memory: bool) -> Tensor:
     """Mask of the input tokens that are no padding."""
-    kinds = {each.kind: each for each in reversed(seen)}
+    kinds = {each.kind: each for each in reversed(calls)}
     if has_memory and "encoder" not in kinds:
         received = kinds["cross"].summary.received
         return torch.ones(received.shape[-1], dtype=torch.bool, device=received.device)
@@ -197,10 +197,10 @@ def _input_mask(seen: Watch, has_memory: bool) -> Tensor:
     return of_input.summary.counts[0].any(dim=0)
 
 
-def _check_lengths(seen: Watch, length: int) -> None:
+def _check_lengths(calls: Watch, length: int) -> None:
     """Raise SettingError unless all attention to the input is to all of it."""
-    has_memory = any(each.kind == "cross" for each in seen)
-    for each in seen:
+    has_memory = any(each.kind == "cross" for each in calls)
+    for each in calls:
         if has_memory and each.kind == "decoder":
             continue
         B, _, N, M = each.summary.shape
@@ -214,15 +214,15 @@ def _check_lengths(seen: Watch, length: int) -> None:
 def _output(
     logits: Tensor,
     output: tuple[int | None, int | None],
-    seen: Watch,
+    calls: Watch,
     inputs: Mapping[str, object],
     has_memory: bool,
 ) -> tuple[int, int]:
     position, token = output
-    counts = next(each for each in seen if (each.kind == "cross") == has_memory).summary.counts[0]
+    counts = next(each for each in calls if (each.kind == "cross") == has_memory).summary.counts[0]
     length = counts.shape[-1]
     if position is None:
-        is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in seen)
+        is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in calls)
         position = 0 if is_first else int(counts.any(dim=0).nonzero().max())
     if not 0 <= position < length:
         raise SettingError(f"output must be at a place below {length}; got {position}.")
@@ -250,14 +250,14 @@ def _log_probs_without(
     model: nn.Module,
     inputs: Mapping[str, object],
     log_prob: Callable[[object], Tensor],
-    places: Tensor,
+    positions: Tensor,
     kinds: Sequence[str],
     replacement: tuple[str, int] | None,
     rows: int,
 ) -> Tensor:
     """Log-probability of the output without each token."""
     log_probs = []
-    for some in torch.split(places, rows):
+    for some in torch.split(positions, rows):
         batch = {
             name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
             for name, each in inputs.items()
@@ -292,11 +292,11 @@ def _replacement(
     return name, replacement
 
 
-def attention_of(seen: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
+def attention_of(calls: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
     """Return the attention of the output's position: the mean over layers and heads."""
     rows = [
-        seen.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)
-        for each in seen
+        calls.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)
+        for each in calls
         if (each.kind == "cross") == has_memory
     ]
     return torch.stack(rows).mean(dim=0)

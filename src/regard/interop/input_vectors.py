@@ -27,19 +27,19 @@ def gradient_times_input(
     attentions: Collection[str] = (),
 ) -> Float[Tensor, " M"]:
     """Return the gradient of an answer times the input vectors, of ``length`` positions."""
-    given = dict(inputs)
+    arguments = dict(inputs)
     floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)
     with frozen(model), torch.enable_grad():
         # Not the leaves themselves: some models write into what they are given.
-        given |= {name: leaf.clone() for name, leaf in floats.items()}
+        arguments |= {name: leaf.clone() for name, leaf in floats.items()}
         if ids is not None and not floats:
             tokens = inputs[ids]
             assert isinstance(tokens, Tensor)
-            given[ids] = tokens = tokens.clone()  # the decoder may be given the same
+            arguments[ids] = tokens = tokens.clone()  # the decoder may be given the same
             leaves: list[Tensor] = []
             with lookups_taken(model, tokens, lambda vectors: _take(vectors, leaves)):
-                output = answer(model(**given))
+                output = answer(model(**arguments))
             if leaves:
                 return _products(model, output, leaves, [])
         width = _width(model, inputs, length, attentions)
@@ -52,7 +52,7 @@ def gradient_times_input(
             )
 
         with _first_taken(model, is_input) as leaves:
-            output = answer(model(**given))
+            output = answer(model(**arguments))
         if leaves:
             return _products(model, output, leaves, list(floats.values()))
     raise SettingError(
@@ -223,14 +223,14 @@ class InputVectors:
 
     @torch.no_grad()
     def _looked_up(self, ids: Tensor) -> list[Tensor]:
-        found: list[Tensor] = []
+        looked_up: list[Tensor] = []
 
         def note(vectors: Tensor) -> Tensor:
-            found.append(vectors.detach())
+            looked_up.append(vectors.detach())
             return vectors
 
         self._run(lambda _: ids, ids.clone(), note)
-        return found
+        return looked_up
 
     def baseline(self, token: int | None) -> list[Tensor]:
         """Return the vectors of a token at every place, or zeros."""
@@ -247,10 +247,10 @@ class InputVectors:
         """Return the outputs for vectors in place of the input's."""
         if self._is_float:
             return self._run(number, vectors[0], None)
-        left = iter(vectors)
+        remaining = iter(vectors)
         ids = self._inputs[self._name]
         assert isinstance(ids, Tensor)
-        return self._run(number, ids.expand(len(vectors[0]), -1).clone(), lambda _: next(left))
+        return self._run(number, ids.expand(len(vectors[0]), -1).clone(), lambda _: next(remaining))
 
     def gradients(
         self, number: Output, vectors: Sequence[Tensor]
@@ -272,14 +272,14 @@ class InputVectors:
         self, number: Output, tensor: Tensor, take: Callable[[Tensor], Tensor] | None
     ) -> Tensor:
         R = len(tensor)
-        given = {
+        arguments = {
             each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
             for each, value in self._inputs.items()
         }
         with ExitStack() as hooks:
             if take is not None:
                 hooks.enter_context(lookups_taken(self._model, tensor, take))
-            return number(self._model(**{**given, self._name: tensor}))
+            return number(self._model(**{**arguments, self._name: tensor}))
 
 
 def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:

@@ -33,7 +33,7 @@ class Readout:
         states: dict[str, Tensor] = {}
         sizes: dict[str, int] = {}
         whole: dict[str, Tensor] = {}
-        seen: list[Watched] = []
+        calls: list[Watched] = []
 
         def note(name: str, module: nn.Module, args: object, output: object) -> None:
             first = output[0] if isinstance(output, tuple) and output else output
@@ -48,9 +48,9 @@ class Readout:
                 if each.rpartition(".")[2].isdecimal():
                     hooks.enter_context(module.register_forward_hook(partial(note, each)))
             with suppress(SettingError):  # it attends to nothing
-                seen = list(text.seen)
-        kind = "decoder" if any(each.kind == "decoder" for each in seen) else "encoder"
-        blocks = (BLOCK.match(each.name) for each in seen if each.kind == kind)
+                calls = list(text.seen)
+        kind = "decoder" if any(each.kind == "decoder" for each in calls) else "encoder"
+        blocks = (BLOCK.match(each.name) for each in calls if each.kind == kind)
         stacks = [block.group().rpartition(".")[0] for block in blocks if block is not None][:1]
         named = [each for each in states if each.rpartition(".")[0] in stacks]
         named.sort(key=lambda each: int(each.rpartition(".")[2]))

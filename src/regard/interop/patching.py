@@ -187,17 +187,17 @@ def activations(
         torch.Size([1, 2, 5, 4])
     """
     inputs = named_inputs(model, inputs)
-    kept = Activations({}, {})
+    stored = Activations({}, {})
     with edit(model) as edits:
-        edits.change(_Note(kept))
-        kept = replace(kept, output=model(**inputs))
+        edits.change(_Note(stored))
+        stored = replace(stored, output=model(**inputs))
     if modules:
         with edit(model) as edits:
             for what in _OF_MODULES:
-                for site, module in _modules_of(model, what, kept.names, is_needed=False).items():
-                    edits.change_module(module, partial(_keep, kept, (what, *site)))
+                for site, module in _modules_of(model, what, stored.names, is_needed=False).items():
+                    edits.change_module(module, partial(_keep, stored, (what, *site)))
             model(**inputs)
-    return kept
+    return stored
 
 
 @torch.no_grad()
@@ -262,7 +262,7 @@ def patch(
         raise SettingError(f"kind must be one of {', '.join(kinds)}; got {kind!r}.")
     parts = [other.part(what, (each, layer)) for each, layer in sites]
     count = parts[0].shape[-3 if by == "head" else -2]
-    cells = [(n, place) for n in range(len(sites)) for place in range(count)]
+    cells = [(n, index) for n in range(len(sites)) for index in range(count)]
     values = []
     for start in range(0, len(cells), rows):
         some = cells[start : start + rows]
@@ -272,9 +272,9 @@ def patch(
         }
         with edit(model) as edits:
             for n in {n for n, _ in some}:
-                chosen = [(row, place) for row, (m, place) in enumerate(some) if m == n]
-                of_rows, places = ([pair[side] for pair in chosen] for side in (0, 1))
-                put = partial(_of_rows, parts[n], by, of_rows, places)
+                chosen = [(row, index) for row, (m, index) in enumerate(some) if m == n]
+                of_rows, positions = ([pair[side] for pair in chosen] for side in (0, 1))
+                put = partial(_of_rows, parts[n], by, of_rows, positions)
                 kind_of, layer = sites[n]
                 if what in _OF_ATTENTION:
                     edits.change(_Part(what, put), layer, kind_of)
@@ -350,41 +350,41 @@ def _of_run(
     other = source.part(what, call.site)
     _check_shapes(other, tensor, what)
     span = call.queries if what in ("heads", "queries") else call.keys
-    places = numbers_of("position", position, span.start, len(span))
+    positions = numbers_of("position", position, span.start, len(span))
     heads = torch.tensor(numbers_of("head", head, 0, tensor.shape[-3]))
     if not len(heads):
         raise SettingError(
             f"head must be below {tensor.shape[-3]}, the {what} of {call.name}; got {head!r}."
         )
     tensor = tensor.clone()
-    tensor[:, heads[:, None], places] = other.to(tensor)[:, heads[:, None], places]
+    tensor[:, heads[:, None], positions] = other.to(tensor)[:, heads[:, None], positions]
     return tensor
 
 
 def _of_rows(
-    other: Tensor, by: str, rows: list[int], places: list[int], tensor: Tensor, _: object = None
+    other: Tensor, by: str, rows: list[int], positions: list[int], tensor: Tensor, _: object = None
 ) -> Tensor:
     """Put a head, or a position, of another run into each of some batch rows."""
     _check_shapes(other, tensor, by)
     tensor, other = tensor.clone(), other.to(tensor)
     if tensor.dim() == 4 and by == "position":
-        tensor[rows, :, places] = other[0, :, places].transpose(0, 1)
+        tensor[rows, :, positions] = other[0, :, positions].transpose(0, 1)
     else:
-        tensor[rows, places] = other[0, places]
+        tensor[rows, positions] = other[0, positions]
     return tensor
 
 
 def _at(other: Tensor, position: Numbers, tensor: Tensor) -> Tensor:
     """Put positions of another run into the output of a module, (B, N, C)."""
     _check_shapes(other, tensor, "states")
-    places = numbers_of("position", position, 0, tensor.shape[1])
+    positions = numbers_of("position", position, 0, tensor.shape[1])
     tensor = tensor.clone()
-    tensor[:, places] = other.to(tensor)[:, places]
+    tensor[:, positions] = other.to(tensor)[:, positions]
     return tensor
 
 
-def _keep(kept: Activations, key: tuple[str, str, int], tensor: Tensor) -> Tensor:
-    kept.parts[key] = tensor.detach()
+def _keep(stored: Activations, key: tuple[str, str, int], tensor: Tensor) -> Tensor:
+    stored.parts[key] = tensor.detach()
     return tensor
 
 
@@ -401,7 +401,7 @@ def _modules_of(
 ) -> dict[Site, nn.Module]:
     """The blocks of a model, or their feed-forward parts, by the names of its attention."""
     assert model is not None
-    found: dict[Site, nn.Module] = {}
+    modules: dict[Site, nn.Module] = {}
     for (kind, layer), name in names.items():
         block = BLOCK.match(name)
         if kind == "cross" or block is None:
@@ -411,11 +411,11 @@ def _modules_of(
             inner = dict(module.named_modules())
             named = (n for form in _FEED_FORWARD for n in inner if form.search(n))
             module = inner.get(next(named, "-"))
-        if module is not None and module not in found.values():
-            found[kind, layer] = module
-    if is_needed and not found:
+        if module is not None and module not in modules.values():
+            modules[kind, layer] = module
+    if is_needed and not modules:
         raise SettingError(
             f"model must have numbered blocks for {what}, each with attention in it; got "
             f"{type(model).__name__} with {', '.join(names.values())}."
         )
-    return found
+    return modules
