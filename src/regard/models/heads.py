@@ -4,7 +4,6 @@ BERT's heads are Devlin et al. (2019), sections 4.1 to 4.3; BiLSTM-CRF is Huang 
 https://arxiv.org/abs/1508.01991, and Lample et al. (2016), https://arxiv.org/abs/1603.01360.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -111,29 +110,16 @@ class Classifier(nn.Module):
         pooled = self.pooling(states, lengths, aspects=aspects)
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler(pooled))
-        sources: list[Tensor] = [self.output(self.dropout(pooled))]
+        logits: Tensor = self.output(self.dropout(pooled))
         if self.overlap is not None and overlap is not None:
-            sources.append(self.overlap(overlap))
+            logits = logits + self.overlap(overlap)
         if self.ngrams is not None and parts is not None:
-            sources.append(self.ngrams(parts, aspects))
-        logits = self._added(sources)
+            logits = logits + self.ngrams(parts, aspects)
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):
             return logits, states.new_zeros(states.shape[0])
         return logits, self.config.penalty * self.pooling.penalty(states, lengths)
-
-    def _added(self, sources: Sequence[Tensor]) -> Tensor:
-        """The sum of the logits, of some texts in training only those of one source."""
-        if self.training and self.config.source_dropout and len(sources) > 1:
-            first, count = sources[0], len(sources)
-            is_alone = torch.rand(len(first), device=first.device) < self.config.source_dropout
-            chosen = torch.randint(count, is_alone.shape, device=first.device)
-            sources = [
-                each * (~is_alone | (chosen == place))[:, None]
-                for place, each in enumerate(sources)
-            ]
-        return sum(sources[1:], sources[0])
 
 
 class MultipleChoice(nn.Module):

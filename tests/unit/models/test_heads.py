@@ -122,24 +122,6 @@ def test_the_penalty_of_hops_is_there_in_training_alone():
     assert not torch.allclose(penalty_of(True, attention_dim=7), one)
 
 
-def test_some_texts_are_judged_by_one_source_of_logits_alone_in_training():
-    config = ClassifierConfig(dropout=0.0, source_dropout=0.6)
-    model = Classifier(config, reader("bag"), num_classes=2, num_features=3)
-    ids, lengths = texts(0, B, N), lengths_of(0)
-    overlap = torch.randn(B, 3)
-    whole = model.eval()(ids, lengths, overlap=overlap)
-    by_words = model.overlap(overlap)
-    by_text = whole - by_words
-    torch.manual_seed(0)
-    counts = torch.zeros(3)
-    for _ in range(200):
-        logits = model.train()(ids, lengths, overlap=overlap)
-        near = [(logits - each).abs().amax(-1) < 1e-5 for each in (whole, by_words, by_text)]
-        assert torch.stack(near).any(0).all()
-        counts += torch.stack(near).sum(1)
-    assert (counts / counts.sum() - torch.tensor([0.4, 0.3, 0.3])).abs().max() < 0.05
-
-
 def test_an_answer_that_is_not_there_has_no_penalty():
     config = ClassifierConfig(pooling="structured", num_hops=3, dropout=0.0)
     model = MultipleChoice(config, reader("bag")).train()

@@ -41,10 +41,6 @@ class ClassifierConfig(ModelConfig):
             ``aspect``, each aspect has scores of its own besides. The model need not read parts.
         ngram_dropout: Share of those n-grams that are left out while training.
         dropout: Share dropped of that vector while training.
-        source_dropout: Share of the texts that are judged by one source alone while training, where
-            logits of several are added: of that vector, of n-grams, of the words two texts share.
-            Each then learns to decide by itself (ModDrop: Neverova et al., 2015,
-            https://arxiv.org/abs/1501.00102).
     """
 
     pooling: PoolingName = "mean"
@@ -55,7 +51,6 @@ class ClassifierConfig(ModelConfig):
     ngram_scores: bool = False
     ngram_dropout: Share = 0.0
     dropout: Share = 0.2
-    source_dropout: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
