@@ -152,7 +152,7 @@ function createPage(root, data, packed) {
           element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
           element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
           sharesOf(one),
-          one.score !== null ? element("p", { class: "hint" }, `${t("score")} ${figure(one.score).replace("-", "−")}`) : "",
+          found.length > 1 && one.score !== null ? element("p", { class: "hint" }, `${t("score")} ${figure(one.score).replace("-", "−")}`) : "",
         ),
       ),
     );
