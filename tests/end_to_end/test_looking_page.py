@@ -1,9 +1,12 @@
+import re
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.pages import ROOT, blocks, commands, save_bert, save_gpt2
+
+from regard.viewer import Document
 
 pytestmark = pytest.mark.slow
 
@@ -14,14 +17,16 @@ pytest.importorskip("transformers")
 
 
 @pytest.fixture
-def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the run, the model and the files that the page names."""
+def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the runs, the models and the files that the page names."""
     shutil.copytree(run, tmp_path / "regard-demo")
+    shutil.copytree(other_run, tmp_path / "runs" / "other")
     (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
     save_bert(tmp_path / "bert", "我爱中国他昨天去北京了你。", max_position_embeddings=20)
     save_gpt2(tmp_path / "gpt2", "the animal that says meow is a cat dog")
+    save_bert(tmp_path / "other-bert", "去了你。我爱中国他昨天北京", max_position_embeddings=20)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -49,6 +54,43 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
 def test_it_shows_every_way_in() -> None:
     assert len(blocks(PAGE, "python")) >= 3
     assert len(COMMANDS) >= 6
+
+
+def document_of(file: Path) -> Document:
+    (text,) = re.findall(
+        r'id="regard-data"[^>]*>(.*?)</script>', file.read_text("utf-8"), re.DOTALL
+    )
+    return Document.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "labels"),
+    [
+        ("--model bert --model other-bert 我爱中国", ["bert", "other-bert"]),
+        ("bert other-bert 我爱中国", ["bert", "other-bert"]),
+        ("regard-demo runs/other 我爱中国", ["regard-demo", "other"]),
+        ("regard-demo --model bert 我爱中国", ["regard-demo", "bert"]),
+        ("--model runs/other --model regard-demo 我爱中国", ["other", "regard-demo"]),
+        ("regard-demo 我爱中国 他爱你", [None, None]),
+        ("bert 我爱中国 他爱你", [None, None]),
+    ],
+)
+def test_two_models_or_texts_open_beside_each_other(
+    words: str, labels: list[str | None], regard, home: Path
+) -> None:
+    done = regard("look", *shlex.split(words), "--out", "two.html")
+    assert done.code == 0, done
+    document = document_of(home / "two.html")
+    assert document.tab == "compare"
+    assert [example.label for example in document.examples] == labels
+    assert all(f"{label}:" in done.out for label in labels if label)
+    if labels[0] is not None:
+        assert document.title == "我爱中国"
+
+
+def test_one_text_of_one_model_opens_as_before(regard, home: Path) -> None:
+    assert regard("look", "regard-demo", "我爱中国", "--out", "one.html").code == 0
+    assert document_of(home / "one.html").tab is None
 
 
 def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:
@@ -110,6 +152,12 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
         ("gpt2 meow --attribute gradient", "--attribute must be one of"),
         ("regard-demo 我 --target I --not I", "--not must differ from the output within it"),
         ("--model nowhere article.txt", "got 'nowhere', which is no folder here"),
+        ("bert bert 我", "models must be two different ones to compare; got bert twice"),
+        ("bert other-bert regard-demo 我", "models must be one, or two to compare; got 3"),
+        ("bert other-bert", "text must be given to look into a model; got none"),
+        ("regard-demo runs/other 我 --truncate", "--truncate must go with --model; got it without"),
+        ("bert other-bert 我 --serve", "--serve must be left out with two models"),
+        ("bert other-bert 我 --beam-size 2", "--beam-size must go with a run; got it without"),
     ],
 )
 def test_what_cannot_be_looked_into_is_named(words: str, message: str, regard, home: Path) -> None:

@@ -1,11 +1,13 @@
 """``regard look``."""
 
+import os
 import re
 import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,16 +19,17 @@ from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.viewer import NotebookPage
+    from regard.viewer import Document, NotebookPage
 
 _LONG = 512  # tokens up to which a page holds every weight
+_COMPARED = 2  # models, or texts, that stand beside each other
 
 
 def look(
     run: str | None = None,
     /,
     *texts: str,
-    model: str | None = None,
+    model: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     file: Path | None = None,
     target: str | None = None,
     against: Annotated[str | None, Parameter(name="--not")] = None,
@@ -50,16 +53,23 @@ def look(
 
     Example: `regard look bert-folder article.txt`
 
+    Example: `regard look runs/small runs/large 我爱中国`, two models beside each other
+
     Draws what can be drawn in the terminal, and writes a page that needs no network. A run of
     translation translates each text; a text longer than it was trained on is cut at sentence ends,
     as in `regard predict`. A run of another task says its label, its tags, or how unexpected each
     token is, beside what the model looked at. A model that reads one text and writes another is
     looked at while it writes; its weights must be safetensors.
 
+    Of two models, or of two texts, the page opens with both beside each other and their difference;
+    where two models cut a text differently, both ways are shown.
+
     Args:
-        run: The run folder, or that of a Hugging Face model.
+        run: The run folder, or that of a Hugging Face model; a second folder after it is compared
+            with it.
         texts: The texts; of a Hugging Face model files of text, too. Without any, stdin.
-        model: The same as a Hugging Face folder for RUN, or a name on the Hugging Face hub.
+        model: The same as a Hugging Face folder for RUN, or a name on the Hugging Face hub; give it
+            twice, or beside RUN, to compare two.
         file: Read texts from here: of a run one on each line, with --model all of it.
         target: Explain this output of the one text, instead of the model's own; of a language model
             a next word, of a masked one a word in the mask's place, of a classifier a class.
@@ -85,9 +95,7 @@ def look(
             0.1,3.5 (layer.head); by default all, where they take at most 1.5 MB.
     """
     check_device_name("--device", device)
-    from regard.inference import Predictor
     from regard.inference.look import numbers_of
-    from regard.viewer import draw_examples
 
     if live:
         given = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
@@ -102,34 +110,62 @@ def look(
     wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
     wanted["heads"] = numbers_of("--heads", heads)
     wanted |= {"against": against, "attribute": methods_named(attribute)}
-    copies: list[str] = []
-    if model is None and run is not None and _is_checkpoint(Path(run)):
-        model, run = run, None
-    if model is not None:
+    models, words = _models_of([word for word in (run, *texts) if word is not None], model)
+    names = _names_of([name for name, _ in models])
+    if len(models) > 1:
+        refuse({"--serve": serve}, "with two models: the page holds what it compares")
+    if any(is_run for _, is_run in models):
+        if all(is_run for _, is_run in models):
+            options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
+            require({**options, "--neurons": neurons}, "--model")
+        words = _lines_of(words, file)
+    else:
+        require({"--beam-size": beam_size}, "a run")
+        words = _texts(words, file)
+
+    def looked(name: str, is_run: bool) -> "tuple[NotebookPage, list[str]]":
+        if is_run:
+            from regard.inference import Predictor
+
+            predictor = Predictor.load(name, device=device, setting="--device")
+            return _look_into_run(predictor, words, beam_size, serve, **wanted)
         from regard.interop.looking import look as look_into
 
-        require({"--beam-size": beam_size}, "a run")
-        all_texts = _texts([text for text in (run, *texts) if text is not None], file)
-        loaded = _load_model(model, device, allow_download=allow_download)
-        wanted |= {"pair": pair, "neurons": _heads_of(neurons)}
-        page = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted)
-    else:
-        options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
-        require({**options, "--neurons": neurons}, "--model")
-        if run is None:
-            raise SettingError(
-                "RUN must be given, or --model; got neither. See regard look --help."
-            )
-        lines = _lines_of(texts, file)
-        predictor = Predictor.load(run, device=device, setting="--device")
-        page, copies = _look_into_run(predictor, lines, beam_size, serve, **wanted)
-    examples = page.document.examples
-    say("\n\n".join([draw_examples(examples, page.document.opening), *copies]))
+        loaded = _load_model(name, device, allow_download=allow_download)
+        more: dict[str, Any] = {**wanted, "pair": pair, "neurons": _heads_of(neurons)}
+        return look_into(*loaded, words, truncate=truncate, live=serve, **more), []
+
+    _show([looked(*each) for each in models], names, words, out, open_page=open_page, serve=serve)
+
+
+def _show(
+    looked: "Sequence[tuple[NotebookPage, list[str]]]",
+    names: Sequence[str],
+    texts: Sequence[str],
+    out: Path,
+    *,
+    open_page: bool,
+    serve: bool,
+) -> None:
+    """Draw in the terminal, and write the page or serve it."""
+    from regard.viewer import draw_examples, show
+
+    blocks = []
+    for name, (each, copies) in zip(names, looked, strict=True):
+        drawn = draw_examples(each.document.examples, each.document.opening)
+        blocks += [*([f"{name}:"] if len(names) > 1 else []), drawn, *copies]
+    say("\n\n".join(blocks))
+    page = looked[0][0]
+    if len(looked) > 1:
+        page = show(_compared(page.document, looked[1][0].document, (names[0], names[1]), texts))
+    elif len(texts) == len(page.document.examples) == _COMPARED:
+        page.document = replace(page.document, tab="compare")
     write_file(out, page.page())
     note(f"wrote {out}")
+    examples = page.document.examples
     sizes = [len(each.source_tokens) for each in examples]
     sizes += [len(each.output_tokens) for each in examples]
-    if not serve and max(sizes) > _LONG:
+    if not serve and len(looked) == 1 and max(sizes) > _LONG:
         note("its maps of long texts are pooled: --serve shows every weight while it runs")
     address = page.serve() if serve else out.resolve().as_uri()
     if open_page:
@@ -149,6 +185,43 @@ def _heads_of(text: str | None) -> list[tuple[int, int]] | None:
         raise SettingError(f"--neurons must be heads LAYER.HEAD, such as 0.1,3.5; got {text!r}.")
     layers_and_heads = [one.split(".") for one in text.split(",")]
     return [(int(layer), int(head)) for layer, head in layers_and_heads]
+
+
+def _models_of(
+    words: list[str], options: Sequence[str]
+) -> tuple[list[tuple[str, bool]], list[str]]:
+    """Models, each with whether it is a run, and the words that are texts."""
+    models: list[tuple[str, bool]] = []
+    while words and ((not models and not options) or _is_model(words[0])):
+        models.append((words[0], not is_checkpoint(Path(words[0]))))
+        words = words[1:]
+    models += [(name, is_run_folder(name)) for name in options]
+    if not models:
+        raise SettingError("RUN must be given, or --model; got neither. See regard look --help.")
+    if len(models) > _COMPARED:
+        raise SettingError(f"models must be one, or two to compare; got {len(models)}.")
+    return models, words
+
+
+def _names_of(models: Sequence[str]) -> list[str]:
+    """Names of models: of their folders, or the whole paths where these are the same."""
+    names = [Path(os.path.realpath(model)).name for model in models]
+    if len(set(names)) < len(names):
+        names = list(models)
+    if len(set(names)) < len(names):
+        raise SettingError(f"models must be two different ones to compare; got {names[0]} twice.")
+    return names
+
+
+def _compared(
+    one: "Document", other: "Document", names: tuple[str, str], texts: Sequence[str]
+) -> "Document":
+    """The examples of two models as one document, which opens with a comparison."""
+    from regard.viewer import beside, in_one_line
+
+    both = beside(one, other, labels=names)
+    task = one.task if one.task == other.task else ""
+    return replace(both, title=in_one_line(texts[0]), task=task, opening=None, tab="compare")
 
 
 def _write_live(
@@ -237,11 +310,26 @@ def _load_model(model: str, device: str, *, allow_download: bool) -> tuple[Any, 
     return nn.Module.to(loaded, torch_device), tokenizer  # of whose own ``to`` mypy knows nothing
 
 
-def _is_checkpoint(folder: Path) -> bool:
+def is_checkpoint(folder: Path) -> bool:
     """Whether a folder is a model of Hugging Face's and no run."""
     from regard.runs import is_run
 
     return (folder / "config.json").is_file() and not is_run(folder)
+
+
+def is_run_folder(name: str) -> bool:
+    """Whether a word names the folder of a run."""
+    from regard.runs import is_run
+
+    with suppress(OSError):  # longer than any name
+        return bool(name.strip()) and Path(name).is_dir() and is_run(name)
+    return False
+
+
+def _is_model(word: str) -> bool:
+    with suppress(OSError):
+        return is_run_folder(word) or is_checkpoint(Path(word))
+    return False
 
 
 def _lines_of(texts: Sequence[str], file: Path | None) -> list[str]:

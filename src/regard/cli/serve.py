@@ -3,18 +3,22 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
+from regard.cli.look import is_checkpoint
 from regard.cli.output import note
 from regard.devices.kinds import AUTO, check_device_name
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
-    from regard.inference import Predictor
+    from regard.server.served import Served
 
 _MOST_PORTS = 65535
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
@@ -22,6 +26,7 @@ _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
 
 def serve(
     *runs: Path,
+    model: Annotated[tuple[Path, ...], Parameter(show_default=False)] = (),
     host: str = "127.0.0.1",
     port: int = 8000,
     token: str | None = None,
@@ -32,9 +37,15 @@ def serve(
     precision: Precision = "auto",
     device: str = AUTO,
 ) -> None:
-    """Serve runs over HTTP, with a page to look inside them.
+    """Serve runs and Hugging Face models over HTTP, with a page to type into and to look inside.
 
     Example: `regard serve regard-demo`, then open http://127.0.0.1:8000
+
+    Example: `regard serve --model gpt2-folder`
+
+    On the page heads and whole layers can be muted or scaled; the answers before and after stand
+    side by side. Of a Hugging Face model a causal one continues what is typed, a masked one fills
+    its mask in, a classifier says its label, an encoder-decoder writes; others are looked at.
 
     `/docs` describes the routes, `/metrics` is for Prometheus. Requests that come at the same time
     are answered together: runs of translation translate, others say labels, tags, spans. SIGTERM or
@@ -42,6 +53,7 @@ def serve(
 
     Args:
         runs: The run folders; requests name them as the folders are named.
+        model: The folder of a Hugging Face model; give it several times for several.
         host: Where to listen. Anything but loopback lets other machines in: set a token.
         port: 0 takes a free one.
         token: What clients must send as `Authorization: Bearer TOKEN`.
@@ -70,13 +82,13 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs, precision, device)
+    served = _load([*runs, *model], set(model), precision, device)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
-    names = ", ".join(predictors)
+    names = ", ".join(served)
     serve_runs(
-        predictors,
+        served,
         host=host,
         port=port,
         token=token,
@@ -94,22 +106,33 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path], precision: Precision, device: str) -> "dict[str, Predictor]":
+def _load(
+    folders: Sequence[Path], models: Collection[Path], precision: Precision, device: str
+) -> "dict[str, Served]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
+    from regard.interop.answering import CheckpointPredictor
 
-    if not runs:
-        raise SettingError("RUN must name a run folder; got nothing. Try: regard serve regard-demo")
-    predictors: dict[str, Predictor] = {}
-    for run in runs:
-        name = Path(os.path.realpath(run)).name
-        if name in predictors:
+    if not folders:
+        raise SettingError(
+            "RUN must name a run folder, or --model one of Hugging Face's; got nothing. "
+            "Try: regard serve regard-demo"
+        )
+    served: dict[str, Served] = {}
+    for folder in folders:
+        name = Path(os.path.realpath(folder)).name
+        if name in served:
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
-        predictors[name] = Predictor.load(
-            run, precision=precision, device=device, setting="--device"
-        )
+        if folder in models or is_checkpoint(folder):
+            checkpoint = CheckpointPredictor.load(folder, device=device, setting="--device")
+            with suppress(DataError):  # not every vocabulary has it
+                checkpoint.look_at(".")  # a model that cannot be looked at is refused now
+            served[name] = checkpoint
+            continue
+        predictor = Predictor.load(folder, precision=precision, device=device, setting="--device")
         note(f"warming {name} up; the first time, its loops are compiled: up to two minutes")
-        predictors[name].warm_up()
-    return predictors
+        predictor.warm_up()
+        served[name] = predictor
+    return served

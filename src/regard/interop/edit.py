@@ -1,5 +1,6 @@
-"""Acting on a whole model's attention: mute a head, hide a link, fix a row of weights."""
+"""Acting on a whole model's attention: scale a head, hide a link, fix a row of weights."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -98,7 +99,19 @@ class Edits:
 
     def mute(self, layer: Numbers, head: Numbers = None, *, kind: str | None = None) -> None:
         """Mute heads: the values that they mix become zeros."""
-        self.change(_Mute(head), layer, kind)
+        self.scale(0.0, layer, head, kind=kind)
+
+    def scale(
+        self, factor: float, layer: Numbers, head: Numbers = None, *, kind: str | None = None
+    ) -> None:
+        """Multiply the values that heads mix by a factor; 0 mutes them, 1 changes nothing.
+
+        Raises:
+            SettingError: The factor is not finite.
+        """
+        if not math.isfinite(factor):
+            raise SettingError(f"factor must be a finite number; got {factor}.")
+        self.change(_Scale(head, factor), layer, kind)
 
     def hide(
         self,
@@ -302,12 +315,15 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mute(AttentionChange):
+class _Scale(AttentionChange):
     head: Numbers
+    factor: float
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        muted = _flags(_heads(self.head, call), call.num_heads, out.device)
-        return out.masked_fill(muted[:, None, None], 0.0)
+        flags = _flags(_heads(self.head, call), call.num_heads, out.device)[:, None, None]
+        # Zeros, where a muted head mixed infinity too.
+        scaled = out * self.factor if self.factor else torch.zeros_like(out)
+        return torch.where(flags, scaled, out)
 
 
 @dataclass(frozen=True, slots=True)

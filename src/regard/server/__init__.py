@@ -1,4 +1,4 @@
-"""Runs served over HTTP: translations, what the model looked at, and the inspector's page.
+"""Runs and Hugging Face models over HTTP: answers, attention, and the inspector's page.
 
 Needs the extra ``serve``; from outside in: ``process`` (listen, stop), ``connections``, ``guard``
 (who may ask, and every refusal's form), ``app`` (routes), ``service`` (one request), ``batching``

@@ -67,6 +67,16 @@ class JobAnswers(_Answer):
     answers: list[dict[str, object]]
 
 
+class Reply(_Answer):
+    """Answer to a text in words."""
+
+    text: str = Field(description="Output, continuation or label; empty where there is none.")
+    labels: list[tuple[str, float]] = Field(description="With their probabilities, best first.")
+    next_tokens: list[tuple[str, float]] = Field(
+        description="Of a language model: the likeliest next tokens; at the mask of a masked one."
+    )
+
+
 class AttentionDocument(BaseModel):
     """The viewer's document; it may have more members than these."""
 
@@ -78,6 +88,7 @@ class AttentionDocument(BaseModel):
     task: str
     model: str
     examples: list[dict[str, object]]
+    replies: list[Reply] = Field(description="Of each example.")
 
 
 class Rows(_Answer):

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
+from regard.interop.answering import CheckpointPredictor
+from regard.server.served import Served
 from regard.viewer.html import files_below, styles
 
 # Packages whose static files a browser finds in these folders, and their media types.
@@ -136,15 +138,18 @@ _INPUTS: tuple[str | Mapping[str, JsonValue], ...] = (
 )
 
 
-def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str, JsonValue]]:
+def example_requests(served: Mapping[str, Served]) -> dict[str, dict[str, JsonValue]]:
     """A request for each route that some run answers, by the route's path."""
+    predictors = {
+        name: each for name, each in served.items() if not isinstance(each, CheckpointPredictor)
+    }
     inputs = {name: _example_input(served) for name, served in predictors.items()}
     requests: dict[str, dict[str, JsonValue]] = {"/explain": {"mask": _MASK}}
 
     def add(path: str, names: list[str], members: dict[str, JsonValue] | None = None) -> None:
         if names:
-            run = {} if names[0] == next(iter(predictors)) else {"run": names[0]}
-            requests[path] = {**(members or inputs[names[0]]), **run}
+            run = {} if names[0] == next(iter(served)) else {"run": names[0]}
+            requests[path] = {**(members or inputs.get(names[0], {"text": _TEXT})), **run}
 
     tasks = {name: served.recipe.task for name, served in predictors.items()}
     translators = [name for name, each in predictors.items() if each.is_seq2seq]
@@ -152,7 +157,7 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
         name for name, each in inputs.items() if "text" in each and tasks[name] != "regression"
     ]
     add("/predict", [name for name, each in inputs.items() if each])
-    add("/attention", looked)
+    add("/attention", looked or [name for name in served if name not in predictors])
     add("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
     return requests
 

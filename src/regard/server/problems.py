@@ -145,6 +145,9 @@ def _figure(value: object) -> object:
 
 
 def _name(place: Sequence[str | int]) -> str:
-    """``texts[3]``; branches of a union, which pydantic names too, are left out."""
-    first, *rest = place or ["name of a member"]
-    return str(first) + "".join(f"[{at}]" for at in rest if isinstance(at, int))
+    """``edits[3].layer``; branches of a union, which pydantic names too, are left out."""
+    name, *rest = place or ["name of a member"]
+    name = str(name)
+    for before, at in zip(place, rest, strict=False):
+        name += f"[{at}]" if isinstance(at, int) else f".{at}" if isinstance(before, int) else ""
+    return name

@@ -20,11 +20,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import SettingError
-from regard.inference import Predictor
 from regard.server.app import make_app
 from regard.server.guard import loopback_hosts
 from regard.server.problems import Problem
 from regard.server.requests import Limits
+from regard.server.served import Served
 from regard.server.service import Service
 
 log = logging.getLogger("regard.server")
@@ -40,7 +40,7 @@ _GRACE = 5.0
 
 
 def serve(
-    predictors: Mapping[str, Predictor],
+    served: Mapping[str, Served],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -51,7 +51,7 @@ def serve(
     """Serve runs until SIGTERM or Ctrl-C; a second Ctrl-C does not wait for answers.
 
     Args:
-        predictors: The models by name.
+        served: Runs and Hugging Face models by name.
         host: Where to listen.
         port: 0 takes a free one.
         token: What clients must send; None asks nobody.
@@ -76,19 +76,19 @@ def serve(
     gc.freeze()
     with suppress(KeyboardInterrupt):
         asyncio.run(
-            _serve(predictors, listener, host, token, limits or Limits(), lambda: ready(address))
+            _serve(served, listener, host, token, limits or Limits(), lambda: ready(address))
         )
 
 
 async def _serve(
-    predictors: Mapping[str, Predictor],
+    served: Mapping[str, Served],
     listener: socket.socket,
     host: str,
     token: str | None,
     limits: Limits,
     ready: Callable[[], None],
 ) -> None:
-    service = Service(predictors, limits)
+    service = Service(served, limits)
     hosts = loopback_hosts(host)
     config = uvicorn.Config(
         make_app(service, token=token, hosts=None if hosts is None else set(hosts)),

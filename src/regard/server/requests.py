@@ -147,6 +147,19 @@ class PredictRequest(_Request):
         return self.model_dump(exclude_none=True, exclude=others)
 
 
+class HeadsEdit(_Request):
+    """Heads of one layer that are muted or scaled."""
+
+    kind: Literal["cross", "encoder", "decoder"] = Field(description="Whose heads.")
+    layer: Place = Field(description="Counted from 0.")
+    heads: list[Place] | None = Field(
+        None, min_length=1, max_length=1024, description="Counted from 0; all if left out."
+    )
+    factor: float = Field(
+        0.0, ge=0, le=2, description="What they mix is multiplied by it: 0 mutes them."
+    )
+
+
 class AttentionRequest(_Request):
     """A text whose translation is looked into."""
 
@@ -156,10 +169,17 @@ class AttentionRequest(_Request):
     )
     run: Run = None
     beam_size: BeamSize = None
+    edits: list[HeadsEdit] | None = Field(
+        None,
+        min_length=1,
+        max_length=1024,
+        description="Heads to mute or scale; the answer without them comes first.",
+        examples=[None],
+    )
 
 
 class RowsRequest(AttentionRequest):
-    """Exact weights of one head, for the same text, target, run and beam_size."""
+    """Exact weights of one head, for the same text, target, run, beam_size and edits."""
 
     kind: Literal["cross", "encoder", "decoder"] = Field(
         "cross", description="Output to source, source to itself, or output to itself."

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from prometheus_client import (
@@ -17,7 +18,8 @@ from prometheus_client import (
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.inference.looking import document, looked_parts
+from regard.inference.looking import looked_parts
+from regard.interop.answering import CheckpointPredictor
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, shown
@@ -32,6 +34,7 @@ from regard.server.requests import (
     inputs_of,
     sentences,
 )
+from regard.server.served import Looked, Served
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
 from regard.tasks.sequences.encoded import EncodedSequences
@@ -96,7 +99,7 @@ class Service:
     its search cannot be as it is wanted.
 
     Args:
-        predictors: The models by name; requests that name none go to the first.
+        served: Runs and Hugging Face models by name; requests that name none go to the first.
         limits: How much is taken on.
 
     Example:
@@ -110,14 +113,14 @@ class Service:
         1 1 1
     """
 
-    def __init__(self, predictors: Mapping[str, Predictor], limits: Limits) -> None:
+    def __init__(self, served: Mapping[str, Served], limits: Limits) -> None:
         self.limits = limits
         self.meters = Meters()
         self.is_stopping = False
         self.active = 0  # requests not answered yet
-        self._predictors = predictors
+        self._served = served
         self._batcher: Batcher[Job, Any, Any] = Batcher(
-            Worker(predictors),
+            Worker(served),
             weigh=_weigh,
             max_batch=limits.max_batch,
             capacity=limits.queue,
@@ -152,23 +155,27 @@ class Service:
 
     async def look(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON."""
-        run, predictor = self._run(request.run)
+        name, served = self._find(request.run)
         request = self._checked(request)
         requests = [request]
-        if predictor.is_seq2seq:
+        refused = [] if served.is_seq2seq else ["target", "beam_size"]
+        if isinstance(served, CheckpointPredictor):
+            refused = [*refused, "beam_size"]
+        elif served.is_seq2seq:
             # Each part stands in line by itself, so that others are answered between them.
-            parts = looked_parts(predictor, request.text, request.target)
+            parts = looked_parts(served, request.text, request.target)
             requests = [request.model_copy(update={"text": part}) for part in parts]
-        else:
-            for name in ("target", "beam_size"):
-                if (value := getattr(request, name)) is not None:
-                    raise Problem(
-                        422,
-                        f"{name} must be left out for a run of {predictor.recipe.task}; "
-                        f"got {shown(value)}.",
-                    )
-        examples = await self._answers(Job("look", run), requests, gone)
-        return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
+        for each in refused:
+            if (value := getattr(request, each)) is not None:
+                raise Problem(
+                    422,
+                    f"{each} must be left out for a run of {_task(served)}; got {shown(value)}.",
+                )
+        parts_looked: list[list[Looked]] = await self._answers(Job("look", name), requests, gone)
+        looked = [each for part in parts_looked for each in part]
+        replies = [each.reply.to_dict() for each in looked]
+        every = replace(looked[0].document, examples=tuple(each.example for each in looked))
+        return await asyncio.to_thread(lambda: every.to_json(replies=replies))
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
         """Exact weights of one head."""
@@ -189,18 +196,18 @@ class Service:
 
     def runs(self) -> list[dict[str, JsonValue]]:
         """List the served runs."""
-        return [_about(name, served) for name, served in self._predictors.items()]
+        return [_about(name, served) for name, served in self._served.items()]
 
     def examples(self) -> dict[str, dict[str, JsonValue]]:
         """A request that is answered, for each route that some run answers."""
-        return example_requests(self._predictors)
+        return example_requests(self._served)
 
     def health(self) -> dict[str, JsonValue]:
         """Whether requests are taken."""
         return {
             "live": True,
             "ready": not self.is_stopping,
-            "runs": len(self._predictors),
+            "runs": len(self._served),
             "waiting": self._batcher.waiting,
         }
 
@@ -237,14 +244,22 @@ class Service:
 
         return await asyncio.to_thread(join) if is_much or job.alignments else join()
 
-    def _run(self, name: str | None) -> tuple[str, Predictor]:
+    def _find(self, name: str | None) -> tuple[str, Served]:
         if name is None:
-            name = next(iter(self._predictors))
-        if name not in self._predictors:
+            name = next(iter(self._served))
+        if name not in self._served:
+            raise Problem(404, f"run must be one of {', '.join(self._served)}; got {shown(name)}.")
+        return name, self._served[name]
+
+    def _run(self, name: str | None) -> tuple[str, Predictor]:
+        name, served = self._find(name)
+        if isinstance(served, CheckpointPredictor):
             raise Problem(
-                404, f"run must be one of {', '.join(self._predictors)}; got {shown(name)}."
+                422,
+                f"run must be one that regard trained to be asked this; got {shown(name)}, a "
+                "Hugging Face model. Ask /attention.",
             )
-        return name, self._predictors[name]
+        return name, served
 
     def _decoding(self, predictor: Predictor, request: PredictRequest) -> DecodingConfig:
         """Settings of the search: the request's over the run's; by default translators' beam."""
@@ -336,19 +351,33 @@ def stopping() -> Problem:
     )
 
 
-def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
+def _task(served: Served) -> str:
+    return served.task if isinstance(served, CheckpointPredictor) else served.recipe.task
+
+
+def _about(name: str, served: Served) -> dict[str, JsonValue]:
     """Entry of a run in the list of runs."""
-    recipe, is_translator = served.recipe, served.is_seq2seq
-    return {
+    about: dict[str, JsonValue] = {
         "name": name,
-        "task": recipe.task,
-        "model": recipe.model_type,
+        "task": _task(served),
+        "model": type(served.model).__name__,
         "parameters": sum(each.numel() for each in served.model.parameters()),
-        "source_language": served.sequence_task.data.source_language if is_translator else None,
-        "target_language": served.sequence_task.data.target_language if is_translator else None,
-        "beam_size": served.decoding.beam_size if is_translator else None,
-        "max_tokens": getattr(recipe.data, "max_length", None),
+        "source_language": None,
+        "target_language": None,
+        "beam_size": None,
+        "max_tokens": getattr(served, "longest", None),
     }
+    if isinstance(served, CheckpointPredictor):
+        return about
+    about |= {
+        "model": served.recipe.model_type,
+        "max_tokens": getattr(served.recipe.data, "max_length", None),
+    }
+    if served.is_seq2seq:
+        data = served.sequence_task.data
+        about |= {"source_language": data.source_language, "target_language": data.target_language}
+        about |= {"beam_size": served.decoding.beam_size}
+    return about
 
 
 def _refuse_settings(request: PredictRequest, predictor: Predictor) -> None:

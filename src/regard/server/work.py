@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -15,10 +16,11 @@ from regard.config import JsonValue
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
 from regard.inference.look import calls_for_output, weights_of_row
-from regard.inference.looking import look_at
 from regard.inference.requests import request_of
+from regard.interop.answering import CheckpointPredictor
 from regard.server.batching import AbandonedError
 from regard.server.requests import AttentionRequest, ExplainRequest, Input, RowsRequest
+from regard.server.served import Served, edited, look
 from regard.tasks import DecodingConfig
 from regard.text import normalize
 
@@ -49,8 +51,8 @@ class Job:
 class Worker:
     """Answers batches, one after another; a refused item has its error in its place."""
 
-    def __init__(self, predictors: Mapping[str, Predictor]) -> None:
-        self._predictors = predictors
+    def __init__(self, served: Mapping[str, Served]) -> None:
+        self._served = served
         self._calls: OrderedDict[tuple[object, ...], _Calls] = OrderedDict()
 
     def __call__(
@@ -60,7 +62,7 @@ class Worker:
         match job.kind:
             case "translate":
                 assert job.decoding is not None
-                return self._predictors[job.run].translate_parts(
+                return self._run(job.run).translate_parts(
                     items,
                     decoding=job.decoding,
                     attention=job.alignments,
@@ -69,7 +71,7 @@ class Worker:
             case "predict":
                 return self._predict(job, items, is_wanted)
             case "look":
-                return _each(lambda request: self._look(job.run, request), items, is_wanted)
+                return _each(lambda request: look(self._served[job.run], request), items, is_wanted)
             case "rows":
                 return _each(lambda request: self._rows(job.run, request), items, is_wanted)
             case "explain":
@@ -78,7 +80,7 @@ class Worker:
     def _predict(
         self, job: Job, records: Sequence[Input], is_wanted: Callable[[], bool]
     ) -> list[Mapping[str, JsonValue] | RegardError]:
-        predictor = self._predictors[job.run]
+        predictor = self._run(job.run)
         requests = _each(lambda record: request_of(predictor.task, *record), records, is_wanted)
         usable = [each for each in requests if not isinstance(each, RegardError)]
 
@@ -95,14 +97,17 @@ class Worker:
         rest = iter(answers)
         return [each if isinstance(each, RegardError) else next(rest) for each in requests]
 
-    def _look(self, run: str, request: AttentionRequest) -> object:
-        predictor = self._predictors[run]
-        return look_at(predictor, request.text, request.target, beam_size=request.beam_size)
+    def _run(self, name: str) -> Predictor:
+        served = self._served[name]
+        assert not isinstance(served, CheckpointPredictor), "refused before"
+        return served
 
     def _rows(self, run: str, request: RowsRequest) -> list[list[float]]:
-        key = run, request.text, request.target, request.beam_size
+        key = run, request.text, request.target, request.beam_size, repr(request.edits)
         if key not in self._calls:
-            self._calls[key] = _calls(self._predictors[run], request)
+            predictor = self._run(run)
+            with edited(predictor, request) if request.edits else nullcontext():
+                self._calls[key] = _calls(predictor, request)
         self._calls.move_to_end(key)
         while len(self._calls) > 1 and (
             len(self._calls) > _CACHED_TEXTS

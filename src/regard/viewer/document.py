@@ -50,6 +50,8 @@ class Document:
         output_language: The same of the outputs.
         opening: The map to open with; None opens with the grid of heads where there are many, and
             else with the mean of the cross layers.
+        tab: The view to open with, by its name in links, such as ``compare``; None leaves that to
+            the page.
 
     Example:
         >>> from regard.viewer import HeadMap, Token
@@ -69,10 +71,11 @@ class Document:
     source_language: str | None = None
     output_language: str | None = None
     opening: View | None = None
+    tab: str | None = None
 
-    def to_json(self) -> str:
-        """Write the document as one line of JSON."""
-        members = {"format": FORMAT, "version": VERSION, **_members(self)}
+    def to_json(self, **others: object) -> str:
+        """Write the document as one line of JSON; ``others`` are members that readers skip."""
+        members = {"format": FORMAT, "version": VERSION, **_members(self), **others}
         text = json.dumps(
             members, default=_members, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         )

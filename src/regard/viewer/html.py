@@ -18,7 +18,7 @@ _STATIC = files("regard.viewer") / "static"
 _FILE_ENTRY = "main.js"  # asks for nothing
 _LIVE_ENTRY = "live.js"  # asks an address for exact rows
 _MODEL_ENTRY = "model/typing.js"  # runs a model that the page carries
-_MODEL_SHEET = "model/typing.css"
+_MODEL_SHEETS = ("model/muting.css", "model/typing.css")
 _FIRST_SHEET = "page/style.css"
 
 _IMPORT = re.compile(
@@ -75,7 +75,7 @@ def page(
     address = _ADDRESS.fullmatch(rows or "")
     if rows is not None and not address:
         raise SettingError(f"rows must be an http address without a query; got {rows!r}.")
-    style = styles() if model is None else f"{styles()}\n{_sheet(_MODEL_SHEET)}"
+    style = "\n".join([styles(), *map(_sheet, _MODEL_SHEETS if model is not None else ())])
     entry = _MODEL_ENTRY if model is not None else _LIVE_ENTRY if address else _FILE_ENTRY
     script = bundle(entry)
     policy = (
@@ -104,7 +104,7 @@ def styles() -> str:
     """Join the style sheets of the viewer, ``style.css`` with the colours first; no comments."""
     names = [name for name, _ in files_below(_STATIC) if name.endswith(".css")]
     names.sort(key=lambda name: (name != _FIRST_SHEET, posixpath.basename(name)))
-    return "\n".join(_sheet(name) for name in names if name != _MODEL_SHEET)
+    return "\n".join(_sheet(name) for name in names if name not in _MODEL_SHEETS)
 
 
 def _sheet(name: str) -> str:

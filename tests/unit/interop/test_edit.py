@@ -46,6 +46,14 @@ def test_a_muted_head_gives_zeros_and_the_others_what_they_gave(model):
     assert torch.equal(after[:, [0, 2]], before[:, [0, 2]])
 
 
+def test_a_scaled_head_gives_so_many_times_what_it_gave(model):
+    before, after = edited(model, states(H), lambda edits: edits.scale(1.5, 0, [0, 2]))
+    assert torch.equal(after[:, [0, 2]], before[:, [0, 2]] * 1.5)
+    assert torch.equal(after[:, 1], before[:, 1])
+    with pytest.raises(SettingError, match="factor must be a finite number; got inf"):
+        edited(model, states(H), lambda edits: edits.scale(float("inf"), 0))
+
+
 def test_a_hidden_link_gives_its_weight_to_the_others(model):
     query, key, value = states(H)
     _, after = edited(

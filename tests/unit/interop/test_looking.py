@@ -1,7 +1,6 @@
 """Hugging Face folders and texts in, pages out: tiny random models with tokenizers of their own."""
 
 import json
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -11,6 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.unit.interop.tiny_folders import (
+    CHINESE,
+    ENGLISH,
+    SIZES,
+    byte_tokenizer,
+    save_bert,
+    save_gpt2,
+    save_t5,
+)
 
 import regard
 from regard.errors import DataError, SettingError
@@ -20,67 +28,6 @@ from regard.viewer import Example, page
 from regard.viewer.drawing import draw_layers
 
 transformers = pytest.importorskip("transformers")
-
-CHINESE = "我爱中国。他昨天去北京了，因为下雨。"
-ENGLISH = "the cat sat on a mat and we go to school."
-WORDS = re.findall(r"\w+|\.", ENGLISH)
-SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
-
-
-def save_bert(folder: Path, **sizes: int) -> None:
-    """An encoder of Chinese characters and English words."""
-    signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*signs, *dict.fromkeys(CHINESE), *dict.fromkeys(WORDS)]
-    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
-    config = transformers.BertConfig(
-        vocab_size=len(words), intermediate_size=17, max_position_embeddings=5000, **SIZES | sizes
-    )
-    save(transformers.BertModel(config), tokenizer, folder)
-
-
-def save_gpt2(folder: Path) -> None:
-    """A decoder of bytes, three to a Chinese character."""
-    tokenizer = byte_tokenizer()
-    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 77}
-    config = transformers.GPT2Config(vocab_size=len(tokenizer), **sizes)
-    save(transformers.GPT2LMHeadModel(config), tokenizer, folder)
-
-
-def save_t5(folder: Path) -> None:
-    """An encoder-decoder without a longest length."""
-    tokenizer = byte_tokenizer()
-    sizes = {"d_model": 12, "d_kv": 4, "d_ff": 17, "num_layers": 2, "num_heads": 3}
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer), **sizes, num_decoder_layers=1, decoder_start_token_id=0
-    )
-    save(transformers.T5ForConditionalGeneration(config), tokenizer, folder)
-
-
-def byte_tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=290,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=["<pad>", "</s>"],
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([ENGLISH] * 3, trainer)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>"
-    )
-
-
-def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    torch.manual_seed(5)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
 
 SAVED: dict[str, Callable[[Path], None]] = {"bert": save_bert, "gpt2": save_gpt2, "t5": save_t5}
 

@@ -2,12 +2,11 @@
 
 import { element } from "../page/dom.js";
 import { phrase, switchLanguage, t, watchLanguage } from "../page/language.js";
-import { figure } from "../data/maps.js";
 import { switchTheme } from "../page/palette.js";
-import { createTranslator } from "./translator.js";
 import { readAddress, show } from "../page/viewer.js";
+import { answerOf, createMuting } from "./muting.js";
+import { createTranslator } from "./translator.js";
 
-const MOST = 5; // labels that are listed
 const PAUSE = 120; // milliseconds of rest before what was typed is translated
 
 /** Fills `root` with the page of a packed model; `data` is a document without examples. */
@@ -16,7 +15,8 @@ function createPage(root, data, packed) {
   const isTranslator = ["transformer", "recurrent"].includes(packed.kind);
   const host = element("div", {});
   const panel = element("div", { class: "typing" });
-  const muted = new Set();
+  const muting = createMuting({ attentions: packed.attentions.map((one) => ({ ...one, heads: Array.from({ length: one.heads }, (_, head) => head) })), changed: translate });
+  const { chosen: muted, toggle: mute } = muting;
   let text = packed.texts[0] ?? "";
   let beam = packed.search.beam_size;
   let shown = null; // the viewer of the last translation
@@ -37,7 +37,6 @@ function createPage(root, data, packed) {
       }),
       output: element("div", { class: "written", "aria-live": "polite" }),
       note: element("p", { class: "hint note", role: "status" }),
-      heads: element("div", { class: "mutes" }),
     };
     parts.input.value = text;
     const [source, target] = [data.source_language, data.output_language].map((tag) => nameOfLanguage(tag));
@@ -57,10 +56,11 @@ function createPage(root, data, packed) {
         tries(),
         parts.output,
         parts.note,
-        element("details", { open: muted.size > 0 }, element("summary", {}, t("typing.mute")), element("p", { class: "caption" }, t("typing.mute.says")), parts.heads, isTranslator ? choiceOfBeam() : ""),
+        muting.node,
       ),
     );
-    drawHeads();
+    muting.draw();
+    if (isTranslator) muting.node.append(choiceOfBeam());
   }
 
   function tries() {
@@ -79,43 +79,8 @@ function createPage(root, data, packed) {
     return element("label", { class: "beam" }, element("span", { class: "name" }, t("typing.search")), select);
   }
 
-  // A row of buttons for each layer of each kind of attention; a pressed one is muted.
-  function drawHeads() {
-    const rows = packed.attentions.map(({ kind, layer, heads }) => {
-      const where = t("layer.head", { layer: t("kind.attention", { kind: t(`kind.${kind}`) }), head: t("layer.number", { number: layer + 1 }) });
-      const buttons = Array.from({ length: heads }, (_, head) => {
-        const key = `${kind} ${layer} ${head}`;
-        const name = `${where}, ${t("head.number", { number: head + 1 })}`;
-        return element("button", { type: "button", "aria-pressed": String(muted.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => mute([key]) }, String(head + 1));
-      });
-      const keys = buttons.map((one) => one.dataset.head);
-      const all = element("button", { type: "button", class: "plain", onclick: () => mute(keys) }, t("typing.all"));
-      return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads > 1 ? all : "");
-    });
-    const clear = element("button", { type: "button", class: "clear", disabled: muted.size === 0, onclick: () => mute([...muted]) }, t("typing.unmute"));
-    parts.heads.replaceChildren(...rows, element("div", { class: "tools" }, clear));
-  }
-
-  // The likeliest next tokens of a language model; the labels of a classifier.
-  function sharesOf({ next, labels }) {
-    if (!next && !labels) return "";
-    const options = next ? next.map(({ text: token, share }) => [token, share]) : labels;
-    const shown = options.slice(0, MOST).map(([name, share]) => element("span", {}, element("bdi", {}, name), " ", element("data", { value: share }, figure(share, 3))));
-    return element("div", { class: "nexts" }, next ? element("span", { class: "name" }, t("typing.next")) : "", ...shown);
-  }
-
   const OUTPUTS = { decoder: "typing.continuation", classifier: "side.label" };
   const nameOfOutput = () => (packed.kind in OUTPUTS ? t(OUTPUTS[packed.kind]) : (nameOfLanguage(data.output_language) ?? t("side.output")));
-
-  /** Mutes heads, or lets them be heard again where all of them are muted. */
-  function mute(keys) {
-    const areAll = keys.every((key) => muted.has(key));
-    for (const key of keys) muted[areAll ? "delete" : "add"](key);
-    const focused = document.activeElement?.dataset.head;
-    drawHeads();
-    if (focused) parts.heads.querySelector(`[data-head="${focused}"]`).focus();
-    translate();
-  }
 
   function soon() {
     clearTimeout(waiting);
@@ -145,16 +110,11 @@ function createPage(root, data, packed) {
     const [before, after] = found;
     const changed = after ? (isTranslator ? wordsBeside(before, after) : [after.output]) : [];
     parts.output.replaceChildren(
-      ...found.map((one, at) =>
-        element(
-          "div",
-          {},
-          element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
-          element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
-          sharesOf(one),
-          found.length > 1 && one.score !== null ? element("p", { class: "hint" }, `${t("score")} ${figure(one.score).replace("-", "−")}`) : "",
-        ),
-      ),
+      ...found.map((one, at) => {
+        const name = found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before");
+        const next = one.next?.map(({ text: token, share }) => [token, share]);
+        return answerOf(name, at ? changed : [one.output || "∅"], { ...one, next, score: after ? one.score : null }, data.output_language);
+      }),
     );
     shown?.destroy();
     const labels = found.length > 1 ? [t("typing.before"), t("typing.after")] : [null];

@@ -35,6 +35,7 @@ export const named = (group, name) => (`${group}.${name}` in STRINGS ? t(`${grou
 /** A sentence that Python wrote into the document in English, in the language of the page. */
 export function phrase(text) {
   if (language === "en") return text;
+  if (text.includes(" · ")) return text.split(" · ").map(phrase).join(" · ");
   for (const [english, chinese] of PHRASES) {
     const names = [...english.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     const found = text.match(new RegExp(`^${english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "u"));

@@ -445,6 +445,9 @@ export const STRINGS = {
   "compare.change": ["B − A: {less} in orange, {more} in blue", "B − A：{less}（橙色），{more}（蓝色）"],
   "compare.canvas": ["{title}: {rows} by {columns} tokens", "{title}：{rows} × {columns} 个词元"],
   "compare.canvas.pooled": ["{title}: {rows} by {columns} buckets", "{title}：{rows} × {columns} 组"],
+  "compare.tokens.title": ["Tokens", "词元"],
+  "compare.tokens.says": ["The models cut the text differently. Tokens that the other has not are marked.", "两个模型切分文本的方式不同。对方没有的词元已标出。"],
+  "compare.tokens.count": ["{count} tokens", "{count} 个词元"],
   "compare.token": ["token {from}", "第 {from} 个词元"],
   "compare.tokens": ["tokens {from}–{to}", "第 {from}–{to} 个词元"],
 
@@ -477,6 +480,9 @@ export const STRINGS = {
   "typing.unknown": ["Not in the vocabulary: {signs}", "词表里没有：{signs}"],
   "typing.mute": ["Mute heads", "关掉一些头"],
   "typing.mute.says": ["A muted head mixes nothing in: zeros take the place of its values. The output without it stands beside that of the whole model.", "被关掉的头不混入任何东西：它混合的值全部换成零。去掉它之后的输出与完整模型的输出并排显示。"],
+  "typing.scale": ["Mute or scale heads", "关掉或缩放一些头"],
+  "typing.scale.says": ["What the chosen heads mix is multiplied by the factor: 0 mutes them, 1 changes nothing. The answer with that stands beside that of the whole model, and Compare shows both attentions.", "所选的头混入的内容乘以系数：0 是关掉，1 是不变。改动后的回答与完整模型的回答并排显示，“比较”里有两者的注意力。"],
+  "typing.factor": ["Factor", "系数"],
   "typing.all": ["all", "全部"],
   "typing.unmute": ["Turn all heads on", "打开所有的头"],
   "typing.search": ["Search", "搜索"],
@@ -484,6 +490,8 @@ export const STRINGS = {
   "typing.beam": ["beam of {size}", "束宽 {size}"],
   "typing.before": ["All heads", "所有的头"],
   "typing.after": ["Without the muted heads", "去掉被关掉的头"],
+  "typing.scaled": ["With the heads times {factor}", "所选的头乘以 {factor}"],
+  "typing.masked": ["Likely at the mask", "掩码处可能是"],
 };
 
 /** English sentences that Python writes into documents, and the Chinese for them. */
@@ -493,6 +501,8 @@ export const PHRASES = [
   ["Kernel regression", "核回归"],
   ["What a translator looks at", "翻译器关注什么"],
   ["bandwidth {width}", "带宽 {width}"],
+  ["all heads", "所有的头"],
+  ["heads changed", "改动了一些头"],
   ["{model}, {count} parameters", "{model}，{count} 个参数"],
   ["{model}, {count} parameters, int8", "{model}，{count} 个参数，int8"],
   ["text {number}", "文本 {number}"],

@@ -283,6 +283,7 @@ function openingOf(data, reader, example, views) {
   const scale = offered.includes("words") ? "largest" : "log"; // long rows are mostly faint
   const isShort = offered.includes("words") && reader.kinds(example).includes("cross");
   const plain = offered.find((id) => id !== "grid" && id !== "answer");
+  if (offered.includes(data.tab)) return { example, scale: "largest", ...mean, ...data.opening, view: data.tab };
   if (data.opening) return { example, view: plain, scale, ...data.opening };
   if (offered.includes("answer")) return { example, view: "answer", scale, ...mean };
   const view = reader.headCount(example) > HANDFUL && !isShort && !reader.isNamed(example) ? "grid" : plain;

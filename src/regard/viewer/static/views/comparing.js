@@ -5,6 +5,7 @@ import { columnText, wrapped } from "../page/exporting.js";
 import { listed, phrase, sentences, t } from "../page/language.js";
 import { figure, nameOf, numberOf, spansOf } from "../data/maps.js";
 import { colourOf, inks, isDark, ramp, shareOf } from "../page/palette.js";
+import { tokenizations } from "./tokenizations.js";
 
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
@@ -98,7 +99,8 @@ function create(host, context) {
   // Examples of one text stand side by side: before and after, one model and another.
   function partnerOf(at) {
     const { examples } = reader.data;
-    const like = examples.findIndex((example, other) => other !== at && !reader.isEmpty(other) && example.source === examples[at].source);
+    const textOf = ({ source, output }) => source || output;
+    const like = examples.findIndex((example, other) => other !== at && !reader.isEmpty(other) && textOf(example) === textOf(examples[at]));
     if (like >= 0) return like;
     const next = examples.findIndex((_, other) => other > at && !reader.isEmpty(other));
     return next >= 0 ? next : examples.findIndex((_, other) => !reader.isEmpty(other));
@@ -153,6 +155,7 @@ function create(host, context) {
       element("h2", {}, t(changes.length && isOneText ? "compare.edits" : "compare.texts")),
       element("dl", { class: "texts versions" }, ...lines),
       ...chancesOf(one, other, languages),
+      ...tokenizations(one, other, languages),
     );
   }
 

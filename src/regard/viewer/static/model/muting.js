@@ -1,0 +1,130 @@
+// Heads to mute or to scale, a button for each; and the answers without and with that, side by side.
+
+import { figure } from "../data/maps.js";
+import { element } from "../page/dom.js";
+import { t } from "../page/language.js";
+
+const MOST = 5; // labels and next tokens that are listed
+
+/** The attentions of an example: `[{kind, layer, heads: [0, 1, …]}, …]`. */
+export function attentionsOf({ maps, summaries = [] }) {
+  const found = new Map();
+  const all = [...maps.map(({ kind, layer, head }) => ({ kind, layer, heads: [head] })), ...summaries];
+  for (const { kind, layer, heads } of all) {
+    const key = `${kind} ${layer}`;
+    if (!found.has(key)) found.set(key, { kind, layer, heads: [] });
+    found.get(key).heads.push(...heads.filter((head) => head !== "mean"));
+  }
+  return [...found.values()].filter(({ heads }) => heads.length);
+}
+
+/**
+ * A panel that opens to a row of buttons for each layer of `attentions`; a pressed one is chosen.
+ * `changed()` follows every change. With `scales`, a factor takes the place of muting.
+ *
+ * - `chosen`: the keys of the chosen heads, such as "cross 0 3": kind, layer, head.
+ * - `edits()`: the same as a server takes them, by layer; null of none.
+ */
+export function createMuting({ attentions = [], scales = false, changed }) {
+  const chosen = new Set();
+  const rows = element("div", { class: "mutes" });
+  const node = element("details", { class: "muting" });
+  let offered = attentions;
+  let factor = 0;
+
+  /** Draws the panel in the language of now. */
+  function draw() {
+    const key = scales ? "typing.scale" : "typing.mute";
+    node.hidden = !offered.length;
+    node.replaceChildren(element("summary", {}, t(key)), element("p", { class: "caption" }, t(`${key}.says`)), ...(scales ? [choiceOfFactor()] : []), rows);
+    drawRows();
+  }
+
+  function drawRows() {
+    const layers = offered.map(({ kind, layer, heads }) => {
+      const where = t("layer.head", { layer: t("kind.attention", { kind: t(`kind.${kind}`) }), head: t("layer.number", { number: layer + 1 }) });
+      const buttons = heads.map((head) => {
+        const key = `${kind} ${layer} ${head}`;
+        const name = `${where}, ${t("head.number", { number: head + 1 })}`;
+        return element("button", { type: "button", "aria-pressed": String(chosen.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => toggle([key]) }, String(head + 1));
+      });
+      const keys = buttons.map((one) => one.dataset.head);
+      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("typing.all")}`, onclick: () => toggle(keys) }, t("typing.all"));
+      return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads.length > 1 ? all : "");
+    });
+    const clear = element("button", { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) }, t("typing.unmute"));
+    rows.replaceChildren(...layers, element("div", { class: "tools" }, clear));
+    node.classList.toggle("scaled", factor !== 0);
+  }
+
+  function choiceOfFactor() {
+    const told = element("output", {}, String(factor));
+    const range = element("input", {
+      type: "range", min: 0, max: 2, step: 0.1, value: factor,
+      oninput: () => (told.textContent = range.value),
+      onchange: () => {
+        factor = Number(range.value);
+        drawRows();
+        if (chosen.size) changed();
+      },
+    });
+    return element("label", { class: "factor" }, element("span", { class: "name" }, t("typing.factor")), range, told);
+  }
+
+  /** Chooses heads, or lets them go where all of them are chosen. */
+  function toggle(keys) {
+    const areAll = keys.every((key) => chosen.has(key));
+    for (const key of keys) chosen[areAll ? "delete" : "add"](key);
+    const focused = document.activeElement?.dataset.head;
+    drawRows();
+    if (focused) rows.querySelector(`[data-head="${focused}"]`).focus();
+    changed();
+  }
+
+  /** Offers the heads of another model; those that it has not are let go of. */
+  function offer(found) {
+    if (JSON.stringify(found) === JSON.stringify(offered)) return;
+    offered = found;
+    const keys = found.flatMap(({ kind, layer, heads }) => heads.map((head) => `${kind} ${layer} ${head}`));
+    for (const key of chosen) if (!keys.includes(key)) chosen.delete(key);
+    draw();
+  }
+
+  /** Chooses heads and a factor that a link names. */
+  function restore(keys, other) {
+    chosen.clear();
+    for (const key of keys) chosen.add(key);
+    factor = other;
+    node.open ||= chosen.size > 0;
+    draw();
+  }
+
+  function edits() {
+    const layers = new Map();
+    for (const key of chosen) {
+      const [kind, layer, head] = key.split(" ");
+      const name = `${kind} ${layer}`;
+      if (!layers.has(name)) layers.set(name, { kind, layer: Number(layer), heads: [], factor });
+      layers.get(name).heads.push(Number(head));
+    }
+    return layers.size ? [...layers.values()] : null;
+  }
+
+  const nameOfAfter = () => t(factor ? "typing.scaled" : "typing.after", { factor: String(factor) });
+
+  return { node, chosen, draw, toggle, offer, restore, edits, factor: () => factor, nameOfAfter };
+}
+
+/** One answer under its name: `nodes`, and the shares of `next` tokens or of `labels`. */
+export function answerOf(name, nodes, { next, labels, score = null, nextName = "typing.next" }, language) {
+  const shares = next?.length ? next : (labels ?? []);
+  const shown = shares.slice(0, MOST).map(([text, share]) => element("span", {}, element("bdi", {}, text.trim() ? text : JSON.stringify(text)), " ", element("data", { value: share }, figure(share, 3))));
+  return element(
+    "div",
+    {},
+    name ? element("span", { class: "name" }, name) : "",
+    nodes.length ? element("p", { lang: language }, ...nodes) : "",
+    shown.length ? element("div", { class: "nexts" }, next?.length ? element("span", { class: "name" }, t(nextName)) : "", ...shown) : "",
+    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${figure(score).replace("-", "−")}`),
+  );
+}

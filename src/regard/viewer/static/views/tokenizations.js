@@ -1,0 +1,31 @@
+// How two models cut one text into tokens, where they cut it differently.
+
+import { nameOf } from "../data/maps.js";
+import { element, tokenLabel } from "../page/dom.js";
+import { t } from "../page/language.js";
+
+const MOST = 200; // tokens of a line
+
+/** Both ways of each text that is the same in two examples, as nodes; none where these are the same. */
+export function tokenizations(one, other, languages) {
+  return ["source", "output"].flatMap((side) => {
+    const [first, second] = [one, other].map((example) => example[`${side}_tokens`]);
+    const [starts, others] = [first, second].map((tokens) => new Set(tokens.map(placeOf)));
+    const isSame = first.length === second.length && first.every((token) => others.has(placeOf(token)));
+    if (one === other || !one[side] || one[side] !== other[side] || isSame) return [];
+    const lines = [["A", first, others], ["B", second, starts]].map(([name, tokens, theirs]) => lineOf(name, tokens, theirs, languages[side]));
+    return [element("h3", {}, t("compare.tokens.title")), element("p", { class: "caption" }, t("compare.tokens.says")), element("dl", { class: "texts versions cut" }, ...lines)];
+  });
+}
+
+const placeOf = ({ start, end }) => `${start} ${end}`;
+
+function lineOf(name, tokens, theirs, language) {
+  const shown = tokens.slice(0, MOST).map((token) => {
+    const isOwn = !theirs.has(placeOf(token));
+    return element(isOwn ? "mark" : "span", { class: "piece", title: nameOf(token) }, tokenLabel(token, language));
+  });
+  const rest = tokens.length - MOST;
+  const count = t(rest > 0 ? "and-more" : "compare.tokens.count", { count: rest > 0 ? rest : tokens.length });
+  return element("div", {}, element("dt", {}, name), element("dd", { dir: "auto" }, ...shown, element("small", {}, count)));
+}

@@ -1,0 +1,181 @@
+"""The served page for Hugging Face models and runs: type, mute and scale heads, compare."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.server_clients import Server, serving
+from tests.unit.interop.tiny_folders import save_bert, save_gpt2
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LABELS = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+COLUMNS = "[...document.querySelectorAll('#replies > div')].map(each => each.innerText)"
+
+
+@pytest.fixture(scope="module")
+def server(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("models")
+    save_gpt2(folder / "gpt2")
+    save_bert(folder / "reviews", "BertForSequenceClassification", **LABELS)
+    save_bert(folder / "masked", "BertForMaskedLM")
+    save_bert(folder / "bert")
+    options = [word for name in ("masked", "bert") for word in ("--model", folder / name)]
+    with serving(folder / "gpt2", folder / "reviews", run, options=options) as found:
+        yield found
+
+
+@pytest.fixture
+def page(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
+    """The page, opened; it must not complain, and must ask nobody but its server."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
+    found = open_tab(context, tmp_path)
+    found.page.goto(address(server))
+    found.page.wait_for_selector("#told:not(:empty)")
+    yield found
+    assert found.complaints == []
+    assert all(each.startswith((address(server), "data:", "blob:")) for each in found.requests)
+    context.close()
+
+
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}/"
+
+
+def look(tab: Tab, name: str, text: str) -> None:
+    tab.page.select_option("#run", name)
+    tab.page.fill("#text", text)
+    tab.page.press("#text", "Enter")
+    tab.wait(
+        "text => document.querySelector('#regard h1')?.innerText.startsWith(text)"
+        " && !document.querySelector('#told').innerText",
+        text,
+    )
+    tab.settled()
+
+
+def choose(tab: Tab, head: str, columns: int = 2) -> None:
+    tab.page.click(f'[data-head="{head}"]')
+    columned(tab, columns)
+
+
+def columned(tab: Tab, columns: int) -> None:
+    tab.wait("count => document.querySelectorAll('#replies > div').length === count", columns)
+    tab.wait("() => !document.querySelector('#told').innerText")
+    tab.settled()
+
+
+def replies(server: Server, **members: object) -> list[dict[str, object]]:
+    asked = urllib.request.Request(
+        f"{address(server)}attention",
+        json.dumps(members).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        found: list[dict[str, object]] = json.load(answer)["replies"]
+    return found
+
+
+def test_a_language_model_continues_and_heads_are_muted_by_keyboard(
+    page: Tab, server: Server
+) -> None:
+    look(page, "gpt2", "the cat sat")
+    (plain,) = replies(server, run="gpt2", text="the cat sat")
+    (column,) = page.ask(COLUMNS)
+    assert column.startswith("Continuation") or column.startswith("CONTINUATION")
+    assert "Likely next" in column or "LIKELY NEXT" in column
+    page.page.focus(".muting summary")
+    page.page.keyboard.press("Enter")
+    for _ in range(3):  # the factor, the first head, the second
+        page.page.keyboard.press("Tab")
+    page.page.keyboard.press("Space")
+    columned(page, 2)
+    assert page.ask("document.activeElement.dataset.head") == "decoder 0 1"
+    assert page.ask("document.querySelector('main.view').dataset.view") == "compare"
+    edits = [{"kind": "decoder", "layer": 0, "heads": [1]}]
+    _, changed = replies(server, run="gpt2", text="the cat sat", edits=edits)
+    shown = page.ask(
+        "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
+    )
+    expected = [share for each in (plain, changed) for _, share in each["next_tokens"]]  # type: ignore[attr-defined]
+    assert [float(each) for each in shown] == expected
+    texts = page.ask("[...document.querySelectorAll('#replies p')].map(each => each.textContent)")
+    assert texts == [plain["text"], changed["text"]]
+    # A link brings it back; without the heads it is as before.
+    page.page.reload()
+    columned(page, 2)
+    assert page.page.get_attribute('[data-head="decoder 0 1"]', "aria-pressed") == "true"
+    page.page.click(".mutes .clear")
+    columned(page, 1)
+    assert "heads=" not in page.page.url
+
+
+def test_a_classifier_and_a_translator_answer_with_heads_scaled(page: Tab, server: Server) -> None:
+    look(page, "reviews", "the cat sat")
+    assert page.ask(COLUMNS) == []
+    assert page.ask("document.querySelector('main.view').dataset.view") == "answer"
+    page.page.click(".muting summary")
+    page.page.evaluate(
+        "() => { const range = document.querySelector('.factor input'); range.value = 1.5;"
+        "range.dispatchEvent(new Event('input')); range.dispatchEvent(new Event('change')); }"
+    )
+    choose(page, "encoder 1")
+    edits = [{"kind": "encoder", "layer": 1, "heads": [0, 1, 2], "factor": 1.5}]
+    found = replies(server, run="reviews", text="the cat sat", edits=edits)
+    shown = page.ask(
+        "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
+    )
+    assert [float(each) for each in shown] == [
+        share
+        for each in found
+        for _, share in each["labels"]  # type: ignore[attr-defined]
+    ]
+    assert "1.5" in page.ask(COLUMNS)[1]
+    look(page, "run", "我爱中国")
+    assert page.ask(COLUMNS) == []
+    assert page.page.locator('[data-head="encoder 1 0"]').count() == 0
+    choose(page, "cross 0 0")
+    assert page.text("#regard h1").startswith("我爱中国 → ")
+
+
+def test_a_mask_is_filled_in_and_an_encoder_is_looked_at(page: Tab) -> None:
+    look(page, "masked", "the [MASK] sat")
+    (column,) = page.ask(COLUMNS)
+    assert "at the mask" in column.lower()
+    look(page, "bert", "the cat sat")
+    assert page.ask(COLUMNS) == []
+    page.page.click(".muting summary")
+    page.page.click('[data-head="encoder 0 0"]')
+    page.page.wait_for_selector("main.view[data-view=compare] canvas")
+    assert page.ask(COLUMNS) == []
+
+
+def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page: Tab) -> None:
+    page.page.select_option("#run", "gpt2")
+    page.page.fill("#text", "a" * 90)
+    page.page.press("#text", "Enter")
+    page.page.wait_for_selector("#failure:not([hidden])")
+    assert page.text("#failure").startswith("text must be at most 77 tokens long")
+    assert any("422" in each for each in page.complaints)
+    page.complaints.clear()  # the browser's own line about the status
+    look(page, "gpt2", "the cat")
+    assert page.page.locator("#failure").is_hidden()
+
+
+def test_it_fits_a_phone_in_the_dark_and_speaks_chinese(page: Tab) -> None:
+    page.page.set_viewport_size({"width": 400, "height": 800})
+    page.page.emulate_media(color_scheme="dark")
+    look(page, "gpt2", "the cat sat")
+    page.page.click("#language")
+    page.page.click(".muting summary")
+    assert page.text(".muting summary") == "关掉或缩放一些头"
+    choose(page, "decoder 1 2")
+    assert page.ask("document.documentElement.scrollWidth") <= 400
+    assert "去掉被关掉的头" in page.ask(COLUMNS)[1]
+    page.page.click("#language")
+    assert "without the muted heads" in page.ask(COLUMNS)[1].lower()
+    assert page.ask("document.documentElement.lang") == "en"

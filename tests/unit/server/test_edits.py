@@ -1,0 +1,201 @@
+"""Runs and Hugging Face models behind the routes: answers with heads muted or scaled."""
+
+import asyncio
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2
+from tests.unit.server.conftest import refusal
+
+import regard
+from regard.inference import Predictor
+from regard.inference.looking import look_at
+from regard.interop.answering import CheckpointPredictor
+from regard.server import Limits, Service, make_app
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.labels.classification import LabelledText
+from regard.tasks.running_text.language_modelling import Passage
+from regard.text import Pair
+from regard.viewer import Document
+
+HEADS = {"num_heads": 2, "model_dim": 8, "ffn_dim": 8}
+TABLES: dict[str, dict[str, Any]] = {
+    "translation": {"model": {"type": "transformer", **HEADS, "num_encoder_layers": 1}},
+    "language_modelling": {"model": {"type": "decoder", **HEADS}, "data": {"context": 12}},
+    "classification": {"model": {"type": "transformer", **HEADS}, "head": {"pooling": "mean"}},
+}
+EXAMPLES: dict[str, list[Any]] = {
+    "translation": [Pair("我爱你", "I love you", ("I love you",), "")],
+    "language_modelling": [Passage(("我爱你", "你爱我"), "")],
+    "classification": [
+        LabelledText("好", "good", None, ""),
+        LabelledText("坏", "bad", None, ""),
+    ],
+}
+KINDS = {"translation": "cross", "language_modelling": "decoder", "classification": "encoder"}
+
+
+def a_run(task: str) -> Predictor:
+    table = {"task": task, "tokenizer": {"type": "characters"}, **TABLES[task]}
+    job = TASKS[task].task.learn(recipe_from_table(table), EXAMPLES[task])
+    torch.manual_seed(3)
+    model = job.build_model().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.6)
+    return Predictor(model, job)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder: Path = tmp_path_factory.mktemp("folders")
+    save_gpt2(folder / "gpt2")
+    save_bert(folder / "bert", "BertForSequenceClassification", num_labels=2)
+    models = {name: CheckpointPredictor.load(folder / name) for name in ("gpt2", "bert")}
+    return {**models, **{task: a_run(task) for task in TABLES}}
+
+
+def ask(served: dict[str, Any], *asked: tuple[str, Any], **limits: Any) -> list[httpx.Response]:
+    """The answers to requests that come together, each a path and its members or its bytes."""
+    app = make_app(Service(served, Limits(**limits)))
+    head = {"Content-Type": "application/json"}
+
+    async def every() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await asyncio.gather(
+                *(
+                    client.get(path)
+                    if members is None
+                    else client.post(path, content=members, headers=head)
+                    if isinstance(members, bytes)
+                    else client.post(path, json=members)
+                    for path, members in asked
+                )
+            )
+
+    return asyncio.run(every())
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", *TABLES])
+@pytest.mark.parametrize("factor", [0.0, 1.6])
+def test_an_answer_with_heads_changed_is_that_of_edit(
+    name: str, factor: float, served: dict[str, Any]
+) -> None:
+    text = ENGLISH[:15] if name in ("gpt2", "bert") else "你爱我"
+    kind = {"gpt2": "decoder", "bert": "encoder"}.get(name) or KINDS[name]
+    edit = {"kind": kind, "layer": 0, "heads": [1], "factor": factor}
+    (answer,) = ask(served, ("/attention", {"run": name, "text": text, "edits": [edit]}))
+    assert answer.status_code == 200, answer.text
+    first, second = Document.from_json(answer.text).examples
+    assert (first.label, second.label) == ("all heads", "heads changed")
+
+    def expected() -> tuple[Any, Any]:
+        one = served[name]
+        if isinstance(one, CheckpointPredictor):
+            (example,) = one.look_at(text).examples
+            return example, one.reply_of(text, example).to_dict()
+        example = look_at(one, text)
+        return example, None if name != "language_modelling" else one.predict(
+            [text], method="greedy", max_tokens=24
+        )[0].best.text
+
+    with regard.edit(served[name].model) as edits:
+        edits.scale(factor, 0, 1, kind=kind)
+        example, reply = expected()
+    plain, _ = expected()
+    assert (first.output, first.maps, first.summaries) == (
+        plain.output,
+        plain.maps,
+        plain.summaries,
+    )
+    assert (second.output, second.maps, second.answer) == (
+        example.output,
+        example.maps,
+        example.answer,
+    )
+    replies = answer.json()["replies"]
+    assert len(replies) == 2
+    assert replace(first, label="") != replace(second, label="")
+    if isinstance(reply, str):
+        assert replies[1]["text"] == reply
+    elif reply is not None:
+        assert replies[1]["text"] == reply["text"]
+        assert [tuple(each) for each in replies[1]["next_tokens"]] == list(reply["next_tokens"])
+    (again,) = ask(served, ("/attention", {"run": name, "text": text}))
+    assert again.json()["replies"] == replies[:1]  # nothing stays changed
+
+
+def test_rows_are_those_of_the_edited_model(served: dict[str, Any]) -> None:
+    asked = {"run": "translation", "text": "你爱我", "target": "I love", "kind": "cross"}
+    edits = [{"kind": "encoder", "layer": 0}]
+    plain, edited = ask(
+        served, ("/attention/rows", asked), ("/attention/rows", {**asked, "edits": edits})
+    )
+    assert plain.json()["weights"] != edited.json()["weights"]
+
+
+def heads(**changes: object) -> dict[str, object]:
+    return {"text": "the cat", "edits": [{"kind": "decoder", "layer": 0, "heads": [0], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "members", "status", "message"),
+    [
+        ("/attention", heads(heads=[7]), 422, "head must be below 3, the heads of .*; got"),
+        ("/attention", heads(layer=9), 422, "layer must be one that attended: decoder 0, "),
+        ("/attention", heads(kind="encoder"), 422, "layer must be one that attended"),
+        (
+            "/attention",
+            heads(kind="heads"),
+            422,
+            r"edits\[0\].kind must be 'cross', 'encoder' or 'd",
+        ),
+        ("/attention", heads(factor=3), 422, r"edits\[0\].factor must be at most 2; got 3"),
+        ("/attention", heads(factor="a"), 422, r"edits\[0\].factor must be a number; got 'a'"),
+        ("/attention", heads(heads=[]), 422, r"edits\[0\].heads must be at least 1 long"),
+        ("/attention", {"text": "a", "edits": []}, 422, "edits must be at least 1 long"),
+        ("/attention", {"text": ""}, 422, "text must hold something to read; got an empty"),
+        ("/attention", {"text": "a" * 78}, 422, "text must be at most 77 tokens long"),
+        ("/attention", {"text": "a" * 81}, 422, "text must be at most 80 characters long"),
+        ("/attention", {"text": "a", "target": "b"}, 422, "target must be left out for a run of l"),
+        ("/attention", {"text": "a", "beam_size": 2}, 422, "beam_size must be left out"),
+        ("/attention", {"text": 3}, 422, "text must be text; got 3"),
+        ("/attention", b'{"text": "a"', 400, "body must be JSON"),
+        ("/predict", {"text": "a"}, 422, "must be one that regard trained .*'gpt2', a Hugging F"),
+        ("/attention/rows", {"text": "a"}, 422, "must be one that regard trained to be asked"),
+        ("/attention", {"text": "a", "run": "gpt"}, 404, "run must be one of gpt2, bert, "),
+    ],
+)
+def test_what_is_wrong_is_refused_and_the_next_is_answered(
+    path: str, members: Any, status: int, message: str, served: dict[str, Any]
+) -> None:
+    good = ("/attention", {"text": "the cat"})
+    refused, *others = ask(served, (path, members), good, good, max_looked=80)
+    assert re.search(message, refusal(refused, status))
+    assert [each.status_code for each in others] == [200, 200]
+
+
+def test_the_list_has_its_task_and_the_page_an_example_of_it(served: dict[str, Any]) -> None:
+    models = {name: served[name] for name in ("gpt2", "bert")}
+    runs, schema = ask(models, ("/runs", None), ("/openapi.json", None))
+    first, second = runs.json()["runs"]
+    assert first == {
+        "name": "gpt2",
+        "task": "language_modelling",
+        "model": "GPT2LMHeadModel",
+        "parameters": sum(each.numel() for each in models["gpt2"].model.parameters()),
+        "source_language": None,
+        "target_language": None,
+        "beam_size": None,
+        "max_tokens": 77,
+    }
+    assert second["task"] == "classification"
+    bodies = schema.json()["paths"]
+    content = bodies["/attention"]["post"]["requestBody"]["content"]["application/json"]
+    (answer,) = ask(models, ("/attention", content["example"]))
+    assert answer.status_code == 200, answer.text
