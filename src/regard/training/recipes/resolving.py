@@ -74,12 +74,20 @@ def packaged_recipe(name: str) -> Path:
 
 
 def is_recipe(name: str) -> bool:
-    """Whether an argument names a recipe, there or not; a file hides a packaged one of its name."""
-    path = Path(name)
-    if name.endswith(".toml") or path.is_file():
-        return name.endswith(".toml")
-    is_path = path.suffix or path.name != name or path.is_dir() or has_magic(name)
-    return name in packaged_recipes() or not is_path
+    """Whether an argument names a recipe; a file of that name hides a packaged recipe."""
+    if name.endswith(".toml"):
+        return True
+    if Path(name).is_file():
+        return False
+    if name in packaged_recipes():
+        return True
+    if Path(name).suffix or Path(name).name != name or Path(name).is_dir() or has_magic(name):
+        return False
+    close = _REPLACED.get(name) or nearest(name, packaged_recipes())
+    raise SettingError(
+        f"{name!r} must be a recipe or a file; there is neither. "
+        f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
+    )
 
 
 def default_run(name: str) -> Path:
@@ -166,12 +174,6 @@ def _named_recipe(recipe: RecipeSource, settings: Settings) -> "Recipe":
         return replace(recipe_from_table(assign(table, settings)), name=recipe.name)
     name = str(recipe)
     if not name.endswith(".toml"):
-        if name not in packaged_recipes():
-            close = _REPLACED.get(name) or nearest(name, packaged_recipes())
-            raise SettingError(
-                f"{name!r} must be a recipe or a file; there is neither. "
-                f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
-            )
         return replace(read_recipe(packaged_recipe(name), settings), folder=Path())
     if not Path(name).is_file():
         stem = Path(name).name.removesuffix(".toml")
