@@ -2,9 +2,10 @@
 
 ``attention`` has the passes of the engine, ``products`` matrix products in float32 and int8,
 ``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches;
-``threads`` splits their rows among the threads of torch.
+``threads`` splits their rows among the threads of torch, and in ``team`` threads share out the
+parts of one loop.
 
-A loop knows nothing of threads. Masks come as bytes that are one where a pair is masked; an array
+No other loop knows of threads. Masks come as bytes that are one where a pair is masked; an array
 without entries stands for none. Modules are imported by the first call that needs them, after
 ``why_not`` found nothing against it.
 """

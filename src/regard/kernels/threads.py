@@ -19,7 +19,7 @@ import torch
 
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
-_MOST_ROWS, _FEWEST_ROWS = 64, 8
+_MOST_ROWS, FEWEST_ROWS = 64, 8
 # Below this many operations a loop is not shared out.
 _FEWEST_OPERATIONS = 2**18
 
@@ -53,7 +53,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.forget)
 
 
-def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
+def parallel_for(tasks: int, work: Callable[[int], object]) -> None:
     """Call ``work(task)`` for every task on all torch threads; raises the first error of one."""
     threads = min(tasks, torch.get_num_threads())
     if threads <= 1:
@@ -65,16 +65,31 @@ def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
     errors: list[BaseException] = []
 
     def take() -> None:
+        with alone():
+            while not errors and (task := next(numbers)) < tasks:
+                work(task)
+
+    on_each(threads, take, errors)
+
+
+def on_each(
+    threads: int, do: Callable[[], None], errors: list[BaseException] | None = None
+) -> None:
+    """Call ``do`` on so many threads, the caller's among them; raises the first error of one."""
+    errors = [] if errors is None else errors
+
+    def guarded() -> None:
         try:
-            with alone():
-                while not errors and (task := next(numbers)) < tasks:
-                    work(task)
+            do()
         except BaseException as error:
             errors.append(error)
 
-    if _pools.is_forked or not in_team(threads, take):
-        others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
-        take()
+    if threads == 1:
+        do()
+        return
+    if _pools.is_forked or not in_team(threads, guarded):
+        others = [_pools.of(threads - 1).submit(guarded) for _ in range(threads - 1)]
+        guarded()
         wait(others)
     if errors:
         raise errors[0]
@@ -90,10 +105,10 @@ def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) 
     parallel_for(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
 
 
-def parallel_blocks(rows: int, work: Callable[[int, int], None]) -> None:
+def parallel_blocks(rows: int, work: Callable[[int, int], object]) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
-    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
-    blocks = min(-(-rows // each), rows // _FEWEST_ROWS)
+    each = max(FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
+    blocks = min(-(-rows // each), rows // FEWEST_ROWS)
     if blocks <= 1:
         work(0, rows)
         return

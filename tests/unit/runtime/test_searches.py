@@ -70,7 +70,7 @@ def check_searches(model, draw):
 def test_greedy_and_beam_find_the_same(seed, monkeypatch):
     draw = random.Random(seed)
     if seed % 3 == 2:
-        monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # layer by layer
+        monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # all rows in one block
     model = translator(
         num_decoder_layers=draw.randint(1, 2),
         norm=draw.choice(["pre", "post"]),
@@ -89,8 +89,12 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
 
 
 @pytest.mark.usefixtures("threads")
-@cases.pairwise(rows=[7, 17, 65, 121], search=[greedy, beam], kind=MODELS)
-def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind):
+@cases.pairwise(
+    rows=[1, 7, 17, 65, 121], search=[greedy, beam], kind=MODELS, most=[decoder.MOST_BYTES, 0]
+)
+def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind, most, monkeypatch):
+    monkeypatch.setattr(decoder, "MOST_BYTES", most)  # blocks of rows, or all of them in one
+    monkeypatch.setattr(decoder, "_BYTES_A_THREAD", 1)
     model, precision = kind
     runtime = prepared(in_precision(ending(model(output_bias=True)), precision))
     inputs = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))

@@ -147,19 +147,24 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
 
 
 @shared
-def attend_one_query(query, store, rows, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
-    """Attend over ``count`` keys and values in rows ``places`` of ``store``, (P, 2 G D)."""
-    H, G, D = options.heads, options.key_heads, options.head_dim
-    width, row = store.shape[1] * 4, scores.shape[1] * 4
-    keys, where, room = store.ctypes.data, rows.ctypes.data, scores.ctypes.data
-    _score(query.ctypes.data, keys, where, count, width, G, H // G, D, options.scale, room, row)
+def attend_one_query(query, store, flat_rows, count, first, stop, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+    """Attend over ``count`` keys and values in ``flat_rows`` of ``store``, (P, 2 G D).
+
+    Key heads ``first`` to ``stop`` alone; ``scores`` has a row for each of their queries.
+    """
+    G, D = options.key_heads, options.head_dim
+    per, heads = options.heads // G, stop - first
+    width, row, before = store.shape[1] * 4, scores.shape[1] * 4, first * per * D
+    keys, where, room = store.ctypes.data + first * D * 4, flat_rows.ctypes.data, scores.ctypes.data
+    asking, to = query.ctypes.data + before * 4, out.ctypes.data + before * 4
+    _score(asking, keys, where, count, width, heads, per, D, options.scale, room, row)
     # Numbers that are left over of registers would go one by one.
     padded = -(-count // OUTPUTS) * OUTPUTS
-    for h in range(H):
+    for h in range(heads * per):
         if slopes.size:
             for m in range(count):
-                scores[h, m] -= slopes[h] * f32(count - 1 - m)
+                scores[h, m] -= slopes[first * per + h] * f32(count - 1 - m)
         to_weights(scores[h, :padded])
-    for c in range(H * D):
+    for c in range(before, stop * per * D):
         out[c] = f32(0)
-    _mix(room, row, keys + G * D * 4, where, count, width, G, H // G, D, out.ctypes.data)
+    _mix(room, row, keys + G * D * 4, where, count, width, heads, per, D, to)

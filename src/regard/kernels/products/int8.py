@@ -7,13 +7,14 @@ whole numbers, so that a state's product does not depend on its neighbours. Weig
 some outputs, in each of which as many inputs of an output stand together as are added up at once,
 and nowhere else: the vector of a token is read from there as well.
 
-Buys 1.6 to 3.8 times the tokens per second of float32: ``benchmarks/records/decoding_speed.json``.
+Tokens per second of both precisions: ``benchmarks/records/decoding_speed.json``.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int, Int8
+from jaxtyping import Float32, Int, Int8, Int32
 
 from regard.kernels.compiling import compiled, in_order, inlined, shared
 from regard.kernels.elementary import copy, largest_absolute, whole
@@ -24,9 +25,11 @@ from regard.kernels.products.packed import (
     Pairs,
     has,
     i64,
+    plain_panels,
     plain_rows,
     tiling,
 )
+from regard.kernels.team import end, finish, take
 
 f32, i32 = np.float32, np.int32
 
@@ -35,6 +38,9 @@ HAS_BYTES = has("avx512vnni")
 OUTPUTS, INPUTS, ROUNDED = (16, 4, np.int8) if HAS_BYTES else (PAIRED_OUTPUTS, 2, np.int16)
 # Of two bytes that are multiplied one has no sign: weights are so much more than they are.
 _SHIFT, _LARGEST = (128, 127) if HAS_BYTES else (0, 2**14 - 1)
+
+# Chunks of a product for each thread of a team, and the fewest products of numbers in one.
+_CHUNKS, _LEAST_WORK = 16, 2**15
 
 _by_tiles = tiling(Bytes if HAS_BYTES else Pairs)
 
@@ -67,12 +73,11 @@ def weight_at(panels, output, index):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
+def _round_rows(first, stop, states, inputs, out, begins, sizes):  # type: ignore[no-untyped-def]
     """Rows as whole numbers, what undoes the shift in their sums, and their scales."""
-    inputs = states.shape[1]
     most = f32(min(_LARGEST, (2**31 - 1) // (127 * inputs)))
     for r in range(first, stop):
-        row, target = states[r], out[r]
+        row, target = states[r, :inputs], out[r]
         size = largest_absolute(row)
         sizes[r] = size / most
         factor = most / size if size > f32(0) else f32(0)
@@ -92,7 +97,7 @@ def multiply_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped
     rows, panels = states.shape[0], weight.shape[0]
     rounded = np.empty((rows, INPUTS * weight.shape[1]), ROUNDED)
     begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-    _round_rows(0, rows, states, rounded, begins, sizes)
+    _round_rows(0, rows, states, states.shape[1], rounded, begins, sizes)
     if out.shape[1] == panels * OUTPUTS:
         _by_tiles(i64(0), panels, rounded, weight, begins, sizes, scales, bias, out)
         return
@@ -105,7 +110,7 @@ def multiply_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped
 @compiled
 def round_part(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
     """Rows ``first`` to ``stop`` rounded, what their sums begin with, and what gives them back."""
-    _round_rows(first, stop, states, out, begins, sizes)
+    _round_rows(first, stop, states, states.shape[1], out, begins, sizes)
 
 
 @compiled
@@ -147,6 +152,80 @@ def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
         multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
     else:
         plain_rows(states, maps.weight[layer], bias, out)
+
+
+class RoundedRows(NamedTuple):
+    """Room for rows as they are multiplied in int8, one after the other."""
+
+    values: Int[np.ndarray, " N"]
+    begins: Int32[np.ndarray, " R"]
+    sizes: Float32[np.ndarray, " R"]
+
+
+def rows_to_round(rows: int, maps: Sequence[Projections]) -> RoundedRows:
+    """Room for the inputs of any of some maps; none, if all are in float32."""
+    width = INPUTS * max(each.rounded.shape[2] for each in maps)
+    if not any(each.rounded.size for each in maps):
+        rows = 0
+    return RoundedRows(
+        np.empty(rows * width, ROUNDED), np.empty(rows, np.int32), np.empty(rows, f32)
+    )
+
+
+@inlined
+def _rows_of(rounded, maps, rows):  # type: ignore[no-untyped-def]
+    """The rounded rows as inputs of a map."""
+    width = INPUTS * maps.rounded.shape[2]
+    return rounded.values[: rows * width].reshape(rows, width)
+
+
+@shared
+def round_for(first, stop, states, inputs, maps, rounded):  # type: ignore[no-untyped-def]
+    """Round rows ``first`` to ``stop`` as inputs of a map, if that is in int8."""
+    if maps.rounded.size:
+        rows = _rows_of(rounded, maps, states.shape[0])
+        _round_rows(first, stop, states, inputs, rows, rounded.begins, rounded.sizes)
+
+
+@inlined
+def _panels_of_chunk(panels, grain, work, threads):  # type: ignore[no-untyped-def]
+    """Panels of a chunk that a thread takes: enough work, and chunks for all threads."""
+    if threads == 1:
+        return panels
+    fewest = max(_LEAST_WORK // work, panels // (_CHUNKS * threads))
+    return max(1, -(-fewest // grain)) * grain
+
+
+@shared
+def project_in_team(team, phase, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
+    """A layer's map of the states, rounded before; ``out`` has whole panels."""
+    rows, bias = states.shape[0], maps.bias[layer]
+    is_rounded = maps.rounded.size > 0
+    panels = maps.rounded.shape[1] if is_rounded else maps.weight.shape[1]
+    size = maps.rounded.shape[2] * OUTPUTS * INPUTS if is_rounded else maps.weight.shape[2] * LANES
+    grain = 4 if rows == 1 else 2 if is_rounded else 3
+    each = _panels_of_chunk(panels, grain, rows * size, team.threads)
+    chunks = -(-panels // each)
+    chunk = take(team, phase, chunks)
+    while chunk < chunks:
+        first, stop = chunk * each, min(panels, (chunk + 1) * each)
+        if is_rounded:
+            _by_tiles(
+                first,
+                stop,
+                _rows_of(rounded, maps, rows),
+                maps.rounded[layer],
+                rounded.begins,
+                rounded.sizes,
+                maps.scales[layer],
+                bias,
+                out,
+            )
+        else:
+            plain_panels(first, stop, states, maps.weight[layer], bias, out)
+        finish(team, phase)
+        chunk = take(team, phase, chunks)
+    end(team, phase, chunks)
 
 
 @inlined

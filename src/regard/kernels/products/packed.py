@@ -3,8 +3,7 @@
 Panels of eight or sixteen outputs side by side, input after input: a sum needs no adding up of
 lanes, and a tile of some states by some panels fills the registers. Each number of the result is
 added up in the same order whatever the tile, so that a state's product does not depend on its
-neighbours. Weights that come from memory are fetched ahead: a tile of several states has time to
-fetch the panels of the next.
+neighbours. Weights come from memory: each tile fetches those of the next.
 
 ``int8`` rounds what is multiplied in int8, and packs its weights. Of float32, what this buys over
 calls of torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
@@ -225,22 +224,59 @@ Kind = type[_Plain] | type[Pairs] | type[Bytes]
 
 # Panels of a tile of one state, which leaves room for their sums.
 _PANELS_OF_ONE = 4
-# How far ahead of a tile of few states its own panels are fetched, in bytes; and up to how many
-# bytes of weights are near enough without.
-_AHEAD, _NEAR = 1024, 2**19
+# Bytes of a cache line.
+_LINE = 64
 
 
-def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[..., None]:
+class _Tile:
+    """Sums of ``rows`` states by ``panels`` panels, by addresses and distances in bytes."""
+
+    def __init__(self, builder: ir.IRBuilder, kind: Kind, totals: list[list[ir.Value]]) -> None:
+        self.builder, self.kind, self.totals = builder, kind, totals
+        self.panels = len(totals[0])
+
+    def add_step(
+        self,
+        index: ir.Value,
+        states: ir.Value,
+        width: ir.Value,
+        weights: ir.Value,
+        stride: ir.Value,
+        *,
+        fetches: bool,
+    ) -> None:
+        """Add the products of one step; fetch those weights of the tile that follows."""
+        builder, kind, loaded = self.builder, self.kind, []
+        for panel in range(self.panels):
+            begin = offset(builder, weights, panel, stride)
+            at = offset(builder, begin, kind.step, index)
+            loaded.append(kind.weights(builder, at))
+            if fetches:
+                _fetch(builder, offset(builder, at, self.panels, stride))
+        for row, totals in enumerate(self.totals):
+            begin = offset(builder, states, row, width)
+            state = kind.state(builder, offset(builder, begin, 4, index))
+            for weight, total in zip(loaded, totals, strict=True):
+                added = kind.accumulate(builder, builder.load(total), state, weight)
+                builder.store(added, total)
+
+
+def _fetch(builder: ir.IRBuilder, address: ir.Value) -> None:
+    """Fetch a cache line to be read, into level two."""
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    takes = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], takes)
+    flags = [ir.Constant(number, flag) for flag in (0, 2, 1)]
+    builder.call(fetch, [builder.inttoptr(address, byte), *flags])
+
+
+def _tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
     """Product of ``rows`` states with ``panels`` panels, by addresses and distances in bytes."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         states, width, begins, sizes, weights, stride, steps, scales, biases, out, out_width = (
             arguments
         )
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        takes = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], takes)
-        read_to_keep_in_level_two = [ir.Constant(number, flag) for flag in (0, 2, 1)]
         wide = 4 * kind.sums.count
 
         def beyond(begin: ir.Value, distance: int) -> ir.Value:
@@ -250,22 +286,18 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
         totals = [
             [cgutils.alloca_once_value(builder, begin) for _ in range(panels)] for begin in initial
         ]
-        with cgutils.for_range(builder, steps) as loop:
-            loaded = []
-            for panel in range(panels):
-                begin = offset(builder, weights, panel, stride)
-                at = offset(builder, begin, kind.step, loop.index)
-                loaded.append(kind.weights(builder, at))
-                if fetches:
-                    later = beyond(at, _AHEAD) if rows < 4 else offset(builder, at, panels, stride)
-                    address = builder.inttoptr(later, byte)
-                    builder.call(fetch, [address, *read_to_keep_in_level_two])
-            for row in range(rows):
-                begin = offset(builder, states, row, width)
-                state = kind.state(builder, offset(builder, begin, 4, loop.index))
-                for weight, total in zip(loaded, totals[row], strict=True):
-                    added = kind.accumulate(builder, builder.load(total), state, weight)
-                    builder.store(added, total)
+        tile, where = _Tile(builder, kind, totals), (states, width, weights, stride)
+        # Where a tile is little work, the steps of a cache line together, which need one fetch.
+        count = max(1, _LINE // kind.step) if rows < 4 else 1
+        together = ir.Constant(ir.IntType(64), count)
+        lines = builder.udiv(steps, together)
+        with cgutils.for_range(builder, lines) as loop:
+            begin = builder.mul(loop.index, together)
+            for index in range(count):
+                tile.add_step(beyond(begin, index), *where, fetches=index == 0)
+        begin = builder.mul(lines, together)
+        with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
+            tile.add_step(builder.add(begin, loop.index), *where, fetches=False)
         for row in range(rows):
             target = offset(builder, out, row, out_width)
             for panel in range(panels):
@@ -288,7 +320,7 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
 def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
     """Loop over states, in tiles as high as possible, through ``panels`` panels."""
     height = heights[0]
-    tile = _tile_of(kind, height, panels, fetches=True)
+    tile = _tile_of(kind, height, panels)
     rest = _by_rows(kind, panels, heights[1:]) if len(heights) > 1 else None
 
     @in_order
@@ -306,7 +338,7 @@ def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., N
 
 def tiling(kind: Kind) -> Callable[..., None]:
     """Loop over panels ``first`` to ``stop``, a few at a time; ``out`` has whole panels."""
-    near, far = (_tile_of(kind, 1, _PANELS_OF_ONE, fetches=each) for each in (False, True))
+    of_one = _tile_of(kind, 1, _PANELS_OF_ONE)
     several, single = _by_rows(kind, kind.panels, kind.heights), _by_rows(kind, 1, (4, 1))
     wide, panels, most = 4 * kind.sums.count, kind.panels, kind.block
 
@@ -316,7 +348,6 @@ def tiling(kind: Kind) -> Callable[..., None]:
         width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
         stride = steps * weight.shape[2] * weight.itemsize
         at, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
-        is_near = (stop - first) * stride <= _NEAR
         for block in range(0, rows, most):
             end, panel = min(rows, block + most), first
             while panel < stop:
@@ -327,10 +358,7 @@ def tiling(kind: Kind) -> Callable[..., None]:
                 scaled, biased = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
                 of_panels = (weights, stride, steps, scaled, biased)
                 if rows == 1 and stop - panel >= _PANELS_OF_ONE:
-                    if is_near:
-                        near(at, width, begin, size, *of_panels, to, out_width)
-                    else:
-                        far(at, width, begin, size, *of_panels, to, out_width)
+                    of_one(at, width, begin, size, *of_panels, to, out_width)
                     panel += _PANELS_OF_ONE
                 elif stop - panel >= panels:
                     several(block, end, at, width, begin, size, of_panels, to, out_width)
@@ -346,7 +374,8 @@ _by_tiles = tiling(_Plain)
 
 
 @shared
-def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+def plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Panels ``first`` to ``stop`` of ``plain_rows``."""
     rows, outputs = out.shape
     whole = min(stop, outputs // OUTPUTS)
     _by_tiles(first, whole, states, weight, bias, bias, bias, bias, out)
@@ -361,10 +390,10 @@ def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-un
 @shared
 def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
     """``states @ weightᵀ + bias``, of packed weight and padded bias."""
-    _plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
+    plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
 
 
 @compiled
 def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
     """Panels ``first`` to ``stop`` of ``plain_rows``."""
-    _plain_panels(first, stop, states, weight, bias, out)
+    plain_panels(first, stop, states, weight, bias, out)

@@ -18,8 +18,7 @@ from jaxtyping import Float32, Int32, Int64
 from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import copy, exp, largest, sigmoid
-from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
-from regard.kernels.products.packed import OUTPUTS
+from regard.kernels.products.int8 import EmbeddingTable, Projections
 
 f32, i64 = np.float32, np.int64
 
@@ -90,37 +89,34 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
+def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
+    """``attend_to_past`` of one row, key heads ``first`` to ``stop``; ``row`` is projected."""
     room, slots, width = store.shape
-    queries_width = options.heads * options.head_dim
-    flat = store.reshape(room * slots, width)
-    places = np.empty(now + 1, np.int64)
-    for r in range(first, stop):
-        rotary = past.rotary[min(r, len(past.rotary) - 1)]
-        rotate(projected[r - first], options.heads + options.key_heads, rotary, options)
-        copy(projected[r - first, queries_width:], store[now, r])
-        begin = min(past.starts[r], now)
-        for t in range(begin, now):
-            places[t - begin] = t * slots + past.ancestors[r, t]
-        places[now - begin] = now * slots + r
-        query, mixed, count = projected[r - first], out[r - first], now - begin + 1
-        attend_one_query(query, flat, places, count, options, options.slopes, scores, mixed)
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    rotary, per = past.rotary[min(r, len(past.rotary) - 1)], H // G
+    rotate(row[first * per * D :], (stop - first) * per, rotary, options)
+    rotate(row[(H + first) * D :], stop - first, rotary, options)
+    for side in range(2):
+        begin, end = (side * G + first) * D, (side * G + stop) * D
+        copy(row[H * D + begin : H * D + end], store[now, r, begin:end])
+    begin = min(past.starts[r], now)
+    for t in range(begin, now):
+        flat_rows[t - begin] = t * slots + past.ancestors[r, t]
+    flat_rows[now - begin] = now * slots + r
+    flat, count = store.reshape(room * slots, width), now - begin + 1
+    attend_one_query(row, flat, flat_rows, count, first, stop, options, options.slopes, scores, out)
 
 
 @shared
-def _attend_to_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
-    """``attend_to_memory``; ``query`` and ``out`` begin with row ``first``."""
+def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
+    """``attend_to_memory`` of one row, key heads ``first`` to ``stop``."""
     M, width = memory.shape[1], memory.shape[2]
-    flat = memory.reshape(memory.shape[0] * M, width)
-    places = np.empty(M, np.int64)
-    for r in range(first, stop):
-        sentence = past.sentences[r]
-        count = past.lengths[sentence]
-        for m in range(count):
-            places[m] = sentence * M + m
-        one, mixed, slopes = query[r - first], out[r - first], options.slopes[:0]
-        attend_one_query(one, flat, places, count, options, slopes, scores, mixed)
+    sentence = past.sentences[r]
+    count = past.lengths[sentence]
+    for m in range(count):
+        flat_rows[m] = sentence * M + m
+    flat, slopes = memory.reshape(memory.shape[0] * M, width), options.slopes[:0]
+    attend_one_query(query, flat, flat_rows, count, first, stop, options, slopes, scores, out)
 
 
 @inlined
@@ -206,15 +202,23 @@ def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
 @compiled
 def attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """Store each row's key and value at position ``now``, and attend to its past and itself."""
-    part = projected[first:stop]
-    _attend_to_past(first, stop, part, store, past, now, options, scores, out[first:stop])
+    flat_rows, heads = np.empty(now + 1, np.int64), options.key_heads
+    for r in range(first, stop):
+        row = projected[r]
+        attend_row_to_past(
+            r, row, i64(0), heads, store, past, now, options, flat_rows, scores, out[r]
+        )
 
 
 @compiled
 def attend_to_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """Attend to the memory of each row's sentence, one layer's (B, M, W')."""
-    part, mixed = query[first:stop], out[first:stop]
-    _attend_to_memory(first, stop, part, memory, past, options, scores, mixed)
+    flat_rows, heads = np.empty(memory.shape[1], np.int64), options.key_heads
+    for r in range(first, stop):
+        row = query[r]
+        attend_row_to_memory(
+            r, row, i64(0), heads, memory, past, options, flat_rows, scores, out[r]
+        )
 
 
 @compiled
@@ -273,60 +277,6 @@ def _gelu(x):  # type: ignore[no-untyped-def]
     p = p * t + f32(0.254829592)
     tail = f32(0.5) * p * t * exp(-z * z)
     return x * (f32(1) - tail) if x >= f32(0) else x * tail
-
-
-@compiled
-def decode_step(  # type: ignore[no-untyped-def]
-    first, stop, token, places, weights, past, now, options, queries, states, banned, values, tokens
-):
-    """A step of all layers and the likeliest tokens after it, for a block of rows."""
-    rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
-    x = np.empty((rows, C), np.float32)
-    for r in range(rows):
-        position = places[first + r] if places.shape[0] > 1 else places[0]
-        embed(weights.embedding, token[first + r], position, x[r])
-    if weights.embedding_norm.size:
-        norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
-    room = max(now + 1, past.memory.shape[2]) + OUTPUTS
-    scores = np.empty((options.heads, room), np.float32)
-    normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, weights.self_in.outputs), np.float32)
-    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
-    change = np.empty((rows, C), np.float32)
-    inner = np.empty((rows, weights.inner.outputs), np.float32)
-    has_memory = weights.cross_in.outputs > 0
-    met = 0
-    if options.is_pre:
-        norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
-        met = 1
-    for layer in range(layers):
-        store = past.store[layer]
-        project(normed, weights.self_in, layer, projected)
-        _attend_to_past(first, stop, projected, store, past, now, options, scores, mixed)
-        project(mixed, weights.self_out, layer, change)
-        if has_memory:
-            add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-            met += 1
-            query = queries[layer, first:stop]
-            project(normed, weights.cross_in, layer, query)
-            _attend_to_memory(first, stop, query, past.memory[layer], past, options, scores, mixed)
-            project(mixed, weights.cross_out, layer, change)
-        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        met += 1
-        project(normed, weights.inner, layer, inner)
-        activate(inner, options.activation)
-        project(inner, weights.outer, layer, change)
-        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        met += 1
-    if weights.table.outputs == 0:
-        for r in range(rows):
-            copy(normed[r], states[first + r])
-        return
-    logits = np.empty((rows, weights.table.outputs), np.float32)
-    project(normed, weights.table, i64(0), logits)
-    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
-    for r in range(rows):
-        best_of(logits[r], banned, tops, values[first + r], tokens[first + r])
 
 
 @compiled

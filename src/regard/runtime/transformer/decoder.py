@@ -1,8 +1,9 @@
 """A stack of decoder layers as a search drives it: much work in few calls.
 
-Where all weights are small, a step is one compiled loop for each block of rows, the matrix products
-and the choice of the best tokens in it. Else a step is matrix products, each shared out among
-threads, and compiled loops between them.
+A step is one compiled loop, the matrix products and the choice of the best tokens in it. Where
+weights are small and rows many, threads have a block of rows each; else they share out each part of
+the step. Gated layers, and an output that is no table, run one by one, with compiled loops between
+their products.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.kernels.products.int8 import HAS_BYTES
 from regard.kernels.products.packed import OUTPUTS
-from regard.kernels.threads import parallel_blocks, parallel_rows
+from regard.kernels.threads import FEWEST_ROWS, on_each, parallel_blocks, parallel_rows
 from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer.step import StepBuffers, decode_step, step_buffers, step_team
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
@@ -36,7 +38,7 @@ from regard.runtime.products import (
     part_of,
     projection_of,
 )
-from regard.runtime.state import PreparedState
+from regard.runtime.state import PreparedState, trim_memory
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
@@ -49,6 +51,13 @@ from regard.runtime.transformer.layers import (
 
 # Rounded weights up to so many bytes are gone through for each block of rows: of a base model.
 _MOST_BYTES_OF_BYTES = 2**26
+# Bytes of weights, once a row, for which a thread more is worth its start.
+_BYTES_A_THREAD = 2**20
+
+
+_NO_RANKING = RankedTokens(
+    np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64)
+)
 
 
 class DecoderStack(DecoderSteps[PreparedState]):
@@ -77,28 +86,42 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self._looks = sum(block.look is not None for block in blocks)  # layers of cross-attention
         self.layers, self.width = len(self._blocks), 2 * attend.num_key_heads * attend.head_dim
         self._norms = norms_of(self._blocks, norm)
-        self._weights = self._all_weights()
 
     def _advance(
         self, token: Int[Tensor, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
         state = state.with_room()
-        if self._weights is None or ranking is None:
+        if self._weights is None:
             states, state = self._layer_by_layer(token, state)
             return self._logits_of(states), state
         rows, options, weights = len(token), self._options, self._weights
-        is_ranked = weights.table.outputs > 0
-        last = np.empty((0 if is_ranked else rows, weights.norms.shape[1]), np.float32)
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions, past, now = self._added_positions(state), self._past(state), state.length
-        inputs = (token.numpy(), positions, weights, past, now, options, queries, last, *ranking)
-        parallel_blocks(rows, lambda *part: kernels.decode_step(*part, *inputs))
+        written = _NO_RANKING if ranking is None else ranking
+        inputs = (token.numpy(), positions, weights, past, now, options, queries, *written)
+
+        def step(first: int, stop: int, threads: int = 1) -> StepBuffers:
+            team, buffers = (
+                step_team(threads, weights),
+                step_buffers(stop - first, weights, options),
+            )
+            on_each(threads, lambda: decode_step(first, *inputs, team, buffers))
+            return buffers
+
+        logits = None
+        if ranking is not None and self._fits_a_core and rows >= 2 * FEWEST_ROWS:
+            parallel_blocks(rows, step)
+        else:
+            most = max(1, rows * self._bytes // _BYTES_A_THREAD)
+            buffers = step(0, rows, min(torch.get_num_threads(), most))
+            if ranking is None:
+                logits = torch.from_numpy(buffers.logits[:, : weights.table.outputs])
         if current_observer() is not None:
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
                     self._announce(index, block.look, torch.from_numpy(query), state)
         state = state.after([self._in_heads(query) for query in queries])
-        return None if is_ranked else self._logits_of(torch.from_numpy(last)), state
+        return logits, state
 
     def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
         states = self._embedding(token) + torch.from_numpy(self._added_positions(state))
@@ -198,23 +221,33 @@ class DecoderStack(DecoderSteps[PreparedState]):
         """Projections outside the compiled loop; most searches of a small model need none."""
         return [_layer_of(block, self._options) for block in self._blocks]
 
-    def _all_weights(self) -> kernels.Weights | None:
-        """All weights packed, if one loop can take them."""
+    @cached_property
+    def _bytes(self) -> int:
+        """Bytes of all weights that a row is multiplied with."""
+        assert isinstance(self._output, TokenEmbedding | Int8Embedding)
+        maps = [each for block in self._blocks for each in _projections_of(block)]
+        return bytes_of([self._output, *maps])
+
+    @cached_property
+    def _fits_a_core(self) -> bool:
+        """Whether each block of rows may go through all weights by itself."""
+        # Products of bytes are worth reading the weights again.
+        is_in_bytes = isinstance(self._output, Int8Embedding) and HAS_BYTES
+        return self._bytes <= (_MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES)
+
+    @cached_property
+    def _weights(self) -> kernels.Weights | None:
+        """All weights packed at the first step, if one loop can take them."""
         output, embedding = self._output, self._embedding
         if self._options.activation < 0 or not isinstance(output, TokenEmbedding | Int8Embedding):
             return None
         maps = [_projections_of(block) for block in self._blocks]
-        # Products of bytes are worth reading the weights again for each block of rows.
-        is_in_bytes = isinstance(output, Int8Embedding) and HAS_BYTES
-        most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
-        if bytes_of([output, *(each for several in maps for each in several)]) > most:
-            return None
         self_in, self_out, cross_in, cross_out, inner, outer = (
             pack_projections([part_of(each) for each in several if each is not None])
             for several in zip(*maps, strict=True)
         )
         embedding_norm, embedding_norm_bias = weights_of(self._embedding_norm)
-        return kernels.Weights(
+        weights = kernels.Weights(
             self_in=self_in,
             self_out=self_out,
             cross_in=cross_in,
@@ -228,6 +261,8 @@ class DecoderStack(DecoderSteps[PreparedState]):
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
+        trim_memory()  # of the weights that were packed
+        return weights
 
 
 class _Layer(NamedTuple):

@@ -5,7 +5,6 @@ import torch
 from tests.cases import two_by_two
 
 from regard.errors import ShapeError
-from regard.kernels.transformer import decoder as kernels
 from regard.layers import RotaryPositions
 from regard.runtime import PreparedDecoder, PreparedTransformer, base, in_precision
 from regard.runtime.transformer import decoder, encoder
@@ -52,7 +51,7 @@ def test_steps_of_a_translator_are_the_models(options, monkeypatch):
     model = translator(**options)
     copies = rounded_copies(model)
     check_steps(model, PreparedTransformer(model), source(), count=9, copies=copies)
-    for each in (decoder, encoder):  # layer by layer
+    for each in (decoder, encoder):  # all rows in one block, and layer by layer
         monkeypatch.setattr(each, "MOST_BYTES", 0)
     check_steps(model, PreparedTransformer(model), source(), count=4, copies=copies)
 
@@ -140,9 +139,9 @@ def test_pairs_are_turned_as_their_kind_lies(pairs, num_heads):
 )
 def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
     calls = []
-    decode_step, best_tokens = kernels.decode_step, base.best_tokens
+    decode_step, best_tokens = decoder.decode_step, base.best_tokens
     monkeypatch.setattr(
-        kernels, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
+        decoder, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
     )
     monkeypatch.setattr(base, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all))
     runtime = PreparedTransformer(in_precision(translator(**options), precision))
@@ -178,10 +177,11 @@ def test_more_tokens_than_there_are_end_in_nothing():
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("activation", TRANSLATORS["activation"])
 @pytest.mark.parametrize("count", [1, 2])
-def test_layer_by_layer_what_a_sentence_gets_does_not_depend_on_the_others(
+def test_what_a_sentence_gets_from_large_weights_does_not_depend_on_the_others(
     activation, count, monkeypatch
 ):
     torch.set_num_threads(count)
+    monkeypatch.setattr(decoder, "_BYTES_A_THREAD", 1)
     for each in (decoder, encoder):
         monkeypatch.setattr(each, "MOST_BYTES", 0)
     runtime = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))
