@@ -1,81 +1,112 @@
-"""Whether the backend that ``attend`` chooses on a CPU is the fastest of ours.
+"""Whether the backend that ``attend`` chooses on a CPU is the fastest of ours, and of torch's.
 
-Twenty calls, forward and backward, on every backend that serves them, in turn; fails where the one
-chosen takes more than 1.3 times what the fastest takes. The thresholds that decide stand in
-``regard.attention.backends.base``. One thread: at several, all backends share out alike.
+    python -m benchmarks.backend_choice [--threads 1 2] [--seconds 2] [--only SHAPE] [--dry]
+
+Calls of seven sizes, forward, and forward and backward: without options, under masks, with biases
+and with dropout, on every backend that serves them and by torch's
+``scaled_dot_product_attention`` with a mask or a bias made before, in turn. Fails where the choice
+takes more than 1.3 times what the fastest of ours takes; beside torch, ratios are recorded. The
+thresholds that decide stand in ``regard.attention.backends.base``.
 """
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.measuring import TINY, before_timing, sized, write_record
 from regard.attention import alibi, attend, causal, explain, lengths, window
+from regard.attention.biases import alibi_slopes
 from regard.attention.plan import BACKENDS
 from regard.errors import SettingError
 
 _LARGEST_RATIO = 1.3
-_SECONDS, _ROUNDS, _FEWEST_ROUNDS = sized((5.0, 300, 12), (0.001, 1, 0))
-_Case = tuple[tuple[int, int, int, int], dict[str, Any], bool]
+_SECONDS, _ROUNDS, _FEWEST_ROUNDS = sized((2.0, 300, 12), (0.001, 1, 0))
+# ``attend`` left to choose, and torch's function.
+OURS, TORCH = "attend", "torch"
+_Shape = tuple[int, int, int, int]
+# Options of ``attend``, and of torch's function.
+_Options = tuple[dict[str, Any], dict[str, Any]]
+
+# (B, H, N, D), by name.
+SHAPES: dict[str, _Shape] = {
+    "tiny": (1, 1, 16, 16),
+    "small": (2, 4, 8, 32),
+    "few": (8, 4, 32, 32),
+    "short": (64, 4, 16, 32),
+    "middle": (16, 8, 64, 64),
+    "long": (4, 8, 256, 64),
+    "longest": (1, 8, 1024, 64),
+}
 
 
-def _cases() -> dict[str, _Case]:
-    """Shapes (B, H, N, D), options, and whether gradients are worked out, by their names."""
-    tiny = (1, 2, 4, 8)
-    short, middle, long = (
-        sized(s, tiny) for s in ((64, 4, 16, 32), (16, 8, 64, 64), (4, 8, 256, 64))
-    )
-    small, longest = (sized(s, tiny) for s in ((2, 4, 8, 32), (1, 8, 1024, 64)))
+def _options(shape: _Shape) -> dict[str, _Options]:
+    """Options of calls of one size, by what they are."""
+    B, H, N, _ = shape
+    generator = torch.Generator().manual_seed(1)
+    padding = lengths(torch.randint(N // 2, N + 1, (B,), generator=generator))
+    distances = (torch.arange(N)[:, None] - torch.arange(N)).abs().float()
+    slopes = torch.tensor(alibi_slopes(H))[:, None, None] * -distances
+    bias = torch.randn(1, H, N, N, generator=generator)
+    near = window(max(1, N // 16), 0)
+    return {
+        "plain": ({}, {}),
+        "causal": ({"mask": causal()}, {"is_causal": True}),
+        "lengths": ({"mask": padding}, {"attn_mask": padding.bind(B, H, N, N).dense()}),
+        "window": ({"mask": near}, {"attn_mask": near.bind(1, 1, N, N).dense()}),
+        "bias": ({"bias": bias}, {"attn_mask": bias}),
+        "ALiBi": ({"bias": alibi()}, {"attn_mask": slopes}),
+        "dropout": ({"dropout": 0.1}, {"dropout_p": 0.1}),
+        "dropout, lengths": (
+            {"dropout": 0.1, "mask": padding},
+            {"dropout_p": 0.1, "attn_mask": padding.bind(B, H, N, N).dense()},
+        ),
+    }
 
-    def some(shape: tuple[int, int, int, int]) -> Any:
-        generator = torch.Generator().manual_seed(1)
-        return lengths(torch.randint(shape[2] // 2, shape[2] + 1, shape[:1], generator=generator))
 
-    cases: dict[str, _Case] = {}
-    for name, shape in (("short", short), ("middle", middle), ("long", long)):
-        cases[f"{name}, plain"] = (shape, {}, True)
-        cases[f"{name}, causal"] = (shape, {"mask": causal()}, True)
-        cases[f"{name}, lengths"] = (shape, {"mask": some(shape)}, True)
-        cases[f"{name}, ALiBi"] = (shape, {"bias": alibi()}, True)
-        cases[f"{name}, dropout"] = (shape, {"dropout": 0.1}, True)
-    cases["small, causal"] = (small, {"mask": causal()}, True)
-    cases["longest, causal, forward"] = (longest, {"mask": causal()}, False)
-    cases["longest, window, forward"] = (longest, {"mask": window(64, 0)}, False)
-    cases["long, lengths, forward"] = (long, {"mask": some(long)}, False)
-    cases["short, ALiBi, forward"] = (short, {"bias": alibi()}, False)
-    return cases
+def _cases(only: str | None) -> Iterator[tuple[str, _Shape, _Options, bool]]:
+    """Name, shape, options, and whether gradients are computed."""
+    for name, full in SHAPES.items():
+        shape = sized(full, (1, 2, 4, 8))
+        if only not in (None, name):
+            continue
+        for option, options in _options(shape).items():
+            yield f"{name}, {option}", shape, options, True
+            yield f"{name}, {option}, forward", shape, options, False
 
 
 def main() -> None:
     """Measure all calls, write the record, and fail where the choice is too slow."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of each call")
+    parser.add_argument("--only", choices=SHAPES, help="calls of one size")
     parser.add_argument("--dry", action="store_true", help="write no record")
-    dry = parser.parse_args().dry
-    before = before_timing(_FEWEST_ROUNDS, is_dry=dry)
-    torch.set_num_threads(1)
-    calls = {}
-    for name, case in _cases().items():
-        best = {side: min(each) for side, each in _samples(_sides(*case)).items()}
-        chosen = _chosen(*case)
-        ratio = best[chosen] / min(best.values())
-        milliseconds = {side: round(1e3 * each, 4) for side, each in best.items()}
-        calls[name] = {
-            "shape": case[0],
-            "chosen": chosen,
-            "ratio": round(ratio, 3),
-            "milliseconds": milliseconds,
-        }
-        print(f"{name}: {chosen}, {ratio:.2f} × the fastest; {milliseconds}", flush=True)
-    if not dry:
+    arguments = parser.parse_args()
+    before = before_timing(_FEWEST_ROUNDS, is_dry=arguments.dry)
+    calls: dict[str, dict[str, Any]] = {}
+    for threads in arguments.threads:
+        torch.set_num_threads(threads)
+        for name, shape, options, learns in _cases(arguments.only):
+            call = _measured(shape, options, learns, arguments.seconds)
+            calls[f"{name}, threads: {threads}"] = call
+            text = ", ".join(f"{side} {took}" for side, took in call["milliseconds"].items())
+            ratios = (
+                f"{call['ratio']:.2f} × the fastest of ours, {call['beside torch']:.2f} × torch"
+            )
+            print(f"{name}, threads: {threads}: {call['chosen']}, {ratios}; {text}", flush=True)
+    if not arguments.dry:
         write_record(
             "backend_choice",
             title="The backend that attend chooses on a CPU beside the fastest of ours",
             figures=[],
             details={"largest ratio allowed": _LARGEST_RATIO, "calls": calls},
+            threads=arguments.threads,
             rounds=_FEWEST_ROUNDS,
             started_on=before,
         )
@@ -84,47 +115,59 @@ def main() -> None:
         raise SystemExit(f"chosen more than {_LARGEST_RATIO} × too slow: {', '.join(slow)}")
 
 
-def _inputs(shape: tuple[int, int, int, int], learns: bool) -> list[Tensor]:
+def _measured(shape: _Shape, options: _Options, learns: bool, seconds: float) -> dict[str, Any]:
+    """Least milliseconds of each side, the backend chosen, and its ratios."""
+    sides = _sides(shape, options, learns)
+    best = {side: min(each) for side, each in _samples(sides, seconds).items()}
+    with torch.set_grad_enabled(learns):
+        chosen = explain(*_inputs(shape, learns), **options[0]).backend
+    of_ours = min(took for side, took in best.items() if side != TORCH)
+    return {
+        "shape": shape,
+        "chosen": chosen,
+        "ratio": round(best[OURS] / of_ours, 3),
+        "beside torch": round(best[OURS] / best[TORCH], 3),
+        "milliseconds": {side: round(1e3 * each, 4) for side, each in best.items()},
+    }
+
+
+def _inputs(shape: _Shape, learns: bool) -> list[Tensor]:
     return [torch.randn(shape).requires_grad_(learns) for _ in range(3)]
 
 
-def _chosen(shape: tuple[int, int, int, int], options: dict[str, Any], learns: bool) -> str:
-    with torch.set_grad_enabled(learns):
-        return explain(*_inputs(shape, learns), **options).backend
-
-
-def _sides(
-    shape: tuple[int, int, int, int], options: dict[str, Any], learns: bool
-) -> dict[str, Callable[[], float]]:
-    """A measurement for each backend that serves the call."""
+def _sides(shape: _Shape, options: _Options, learns: bool) -> dict[str, Callable[[], float]]:
+    """A measurement for each backend that serves the call, and for torch's function."""
     inputs, grad = _inputs(shape, learns), torch.randn(shape)
 
-    def call(backend: str) -> float:
+    def call(function: Callable[..., Tensor]) -> float:
         start = time.perf_counter()
         with torch.set_grad_enabled(learns):
-            out = attend(*inputs, backend=backend, **options)
+            out = function(*inputs)
         if learns:
             torch.autograd.grad(out, inputs, grad)
         return time.perf_counter() - start
 
-    sides = {}
+    ours, theirs = options
+    sides: dict[str, Callable[[], float]] = {OURS: partial(call, partial(attend, **ours))}
     for backend in BACKENDS:
+        function = partial(attend, backend=backend, **ours)
         try:
-            call(backend)
+            call(function)
         except SettingError:
             continue
-        sides[backend] = lambda backend=backend: call(backend)
+        sides[backend] = partial(call, function)
+    sides[TORCH] = partial(call, partial(scaled_dot_product_attention, **theirs))
     return sides
 
 
-def _samples(sides: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+def _samples(sides: dict[str, Callable[[], float]], seconds: float) -> dict[str, list[float]]:
     """Seconds of each side, in turn; of many rounds, so that the least is of a calm moment."""
     samples: dict[str, list[float]] = {side: [] for side in sides}
     start = time.perf_counter()
     for turn in range(_ROUNDS):
         for side, measure in sides.items():
             samples[side].append(measure())
-        if turn >= _FEWEST_ROUNDS and time.perf_counter() - start > _SECONDS:
+        if turn >= _FEWEST_ROUNDS and time.perf_counter() - start > seconds:
             break
     return samples
 

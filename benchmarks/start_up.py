@@ -1,19 +1,22 @@
-"""Seconds from a command to its end: ``regard --help``, and one line through ``regard predict``.
+"""Seconds from a command to its end: an import, ``regard --help``, a line of ``regard predict``.
 
     python -m benchmarks.start_up [--rounds 9] [--dry]
 
 Each is a process of its own, in turn with one that does nothing but ``import torch``, which every
 answer waits for. The model is the demo's with random weights, whose answers are long. Modules
-are there as bytecode and compiled loops in the cache, as after the first call.
+are there as bytecode and compiled loops in the cache, as after the first call. The record also has
+the size of each package that an installation brings.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from benchmarks.measuring import (
@@ -27,10 +30,15 @@ from benchmarks.measuring import (
 )
 
 NAME = "start_up"
-TORCH = "import torch"
+TORCH, IMPORT, HELP, LINE = (
+    "import torch",
+    "import regard",
+    "regard --help",
+    "regard predict, one line",
+)
 SENTENCE = "我爱中国\n"
 # What is asked of each, in seconds.
-BARS = {"regard --help": 0.4, "regard predict, one line": 1.5}
+BARS = {IMPORT: 0.15, HELP: 0.3, LINE: 1.5}
 
 
 def make_run(path: Path) -> None:
@@ -57,12 +65,42 @@ def seconds(*arguments: str) -> float:
     return time.perf_counter() - start
 
 
+def megabytes(package: str = "regard") -> dict[str, float]:
+    """Size on disk of the packages that one needs without extras, the largest first."""
+    sizes: dict[str, float] = {}
+    names = {package}
+    while names:
+        name = names.pop()
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:  # of another system or Python
+            continue
+        files = (Path(str(found.locate_file(each))) for each in found.files or ())
+        sizes[name] = sum(each.stat().st_size for each in files if each.is_file()) / 1e6
+        needed = (each for each in found.requires or () if "extra ==" not in each)
+        of_needed = {re.split(r"[^\w.-]", each)[0].lower().replace("_", "-") for each in needed}
+        names |= of_needed - set(sizes)
+    del sizes[package]
+    return {name: round(size, 1) for name, size in sorted(sizes.items(), key=lambda each: -each[1])}
+
+
+def figure_of_sizes(sizes: dict[str, float]) -> Figure:
+    """One line of docs/measured.md: packages of more than five megabytes."""
+    large = [f"{name} {size:.0f}" for name, size in sizes.items() if size > 5]
+    return Figure(
+        what=f"{len(sizes)} packages that an installation without extras brings",
+        ours=f"{sum(sizes.values()):,.0f} MB",
+        beside="",
+        note=f"{', '.join(large)}; the others less than 5 each",
+    )
+
+
 def figure(side: str, samples: dict[str, list[float]]) -> Figure:
     """One line of docs/measured.md."""
     took = Spread.of(samples[side])
     torch = Spread.of(samples[TORCH])
     note = ""
-    if side != "regard --help":
+    if side == LINE:
         ratio = paired_ratio(samples[side], samples[TORCH])
         note = f"{ratio.median:.2f} × of what torch takes ({torch.median:.2f} s)"
     return Figure(
@@ -85,13 +123,15 @@ def main() -> None:
         make_run(run)
         asked = {
             TORCH: ("-c", TORCH),
-            "regard --help": ("-m", "regard", "--help"),
-            "regard predict, one line": ("-m", "regard", "predict", str(run)),
+            IMPORT: ("-c", IMPORT),
+            HELP: ("-m", "regard", "--help"),
+            LINE: ("-m", "regard", "predict", str(run)),
         }
         sides = {side: partial(seconds, *arguments) for side, arguments in asked.items()}
         alternate(sides, 1, report=lambda line: None)  # which leaves bytecode behind
         samples = alternate(sides, options.rounds)
-    figures = [figure(side, samples) for side in BARS]
+    sizes = megabytes()
+    figures = [*(figure(side, samples) for side in BARS), figure_of_sizes(sizes)]
     print(*figures, sep="\n")
     if options.dry:
         return
@@ -99,7 +139,10 @@ def main() -> None:
         NAME,
         title="From a command to its end",
         figures=figures,
-        details={"seconds": {side: Spread.of(each).table() for side, each in samples.items()}},
+        details={
+            "seconds": {side: Spread.of(each).table() for side, each in samples.items()},
+            "megabytes": sizes,
+        },
         threads=[1],
         rounds=options.rounds,
         started_on=before,
