@@ -51,6 +51,8 @@ class Short(Backend):
             return "no gradient is wanted, and the fused forward pass is as fast"
         if request.query.shape[:3].numel() * request.key.shape[2] < FEWEST_PAIRS:
             return "there is too little to do"
+        if request.dropout and request.key.shape[2] > MOST_KEYS_OF_SHORT // 2:
+            return "with so many keys, a compiled pass drops weights faster"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
