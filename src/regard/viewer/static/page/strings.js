@@ -446,7 +446,7 @@ export const STRINGS = {
   "compare.canvas": ["{title}: {rows} by {columns} tokens", "{title}：{rows} × {columns} 个词元"],
   "compare.canvas.pooled": ["{title}: {rows} by {columns} buckets", "{title}：{rows} × {columns} 组"],
   "compare.tokens.title": ["Tokens", "词元"],
-  "compare.tokens.says": ["The models cut the text differently. Tokens that the other has not are marked.", "两个模型切分文本的方式不同。对方没有的词元已标出。"],
+  "compare.tokens.says": ["The models cut the text differently. Marked are the tokens that the other model does not have.", "两个模型切分文本的方式不同。对方没有的词元已标出。"],
   "compare.tokens.count": ["{count} tokens", "{count} 个词元"],
   "compare.token": ["token {from}", "第 {from} 个词元"],
   "compare.tokens": ["tokens {from}–{to}", "第 {from}–{to} 个词元"],

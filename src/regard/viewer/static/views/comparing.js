@@ -26,7 +26,7 @@ function create(host, context) {
   const { reader, choose, point, say } = context;
   const picks = element("div", { class: "tools other", role: "group", "aria-label": t("compare.picks") });
   const swap = element("button", { type: "button", title: t("compare.swap.title"), onclick: () => turnAround() }, t("compare.swap"));
-  const outputs = element("section", { "aria-label": t("compare.outputs") });
+  const outputs = element("section", { class: "outputs", "aria-label": t("compare.outputs") });
   const says = element("p", { class: "caption" });
   const why = element("p", { class: "hint", hidden: true });
   const row = element("div", { class: "sides" });
