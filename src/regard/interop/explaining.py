@@ -135,12 +135,13 @@ class Reading:
                     return [(n, (n, token, other))]
             raise DataError(f"--not must differ from the output within it; got {against!r}.")
         if self.labels:
-            return [(None, (None, self._class(target), self._class(against)))]
+            return [(None, (None, self._class("target", target), self._class("--not", against)))]
         if not self.places and (target or against):
             raise DataError("text must have a mask where --target is to stand; got none.")
         outputs: list[tuple[int | None, _Chosen]] = []
         for position in self.places[:_MOST_OUTPUTS]:
-            first, second = (self._token(word, logits[position]) for word in (target, against))
+            first = self._token("target", target, logits[position])
+            second = self._token("--not", against, logits[position])
             if first is not None and first == second:
                 raise DataError(
                     f"--not must differ from --target in its first token; got {against!r}, which "
@@ -149,12 +150,12 @@ class Reading:
             outputs.append((None, (position, first, second)))
         return outputs
 
-    def _class(self, word: str | None) -> int | None:
+    def _class(self, option: str, word: str | None) -> int | None:
         if word is not None and word not in self.labels:
-            raise DataError(f"target must be one of {', '.join(self.labels)}; got {word!r}.")
+            raise DataError(f"{option} must be one of {', '.join(self.labels)}; got {word!r}.")
         return None if word is None else self.labels.index(word)
 
-    def _token(self, word: str | None, logits: Tensor) -> int | None:
+    def _token(self, option: str, word: str | None, logits: Tensor) -> int | None:
         """The first token of a word, after a space or not: as the model has it likelier."""
         if word is None:
             return None
@@ -162,7 +163,7 @@ class Reading:
         named = [[token for token in form if self.name(token).strip("▁Ġ ")] for form in forms]
         first = [form[0] for form in named if form]
         if not first:
-            raise DataError(f"target must have tokens that the model knows; got {word!r}.")
+            raise DataError(f"{option} must have tokens that the model knows; got {word!r}.")
         return max(first, key=lambda token: float(logits[token]))
 
     def _importances(

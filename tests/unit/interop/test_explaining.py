@@ -188,6 +188,8 @@ def test_a_class_is_explained_and_must_be_one(tokenizer):
     assert (importances["rollout"].target, importances["rollout"].position) == ("good", None)
     with pytest.raises(DataError, match="target must be one of bad, good; got 'fine'"):
         look(model, tokenizer, target="fine")
+    with pytest.raises(DataError, match="--not must be one of bad, good; got 'fine'"):
+        look(model, tokenizer, against="fine")
 
 
 def test_each_written_token_is_explained_and_another_output_from_where_it_differs(tokenizer):
