@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.unit.inference.conftest import PHRASE, make_predictor
 from tests.unit.inference.test_looking_at_answers import a_classifier, a_labeller
-from tests.unit.interop.test_looking import SIZES, byte_tokenizer, save
+from tests.unit.interop.tiny_folders import SIZES, byte_tokenizer, save
 from torch.testing import assert_close
 
 import regard as rg
