@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     )
     from regard.viewer.html import page
     from regard.viewer.image import Image, draw_image
-    from regard.viewer.layer_summary import HeadLines, LayerSummary
-    from regard.viewer.lens import Lens
+    from regard.viewer.layer_summary import HeadLines, LayerSummary, Lens
     from regard.viewer.notebook import NotebookPage, show
     from regard.viewer.packing import PackedArray, pack, pack_integers
     from regard.viewer.parts import OneAttention
