@@ -1,4 +1,4 @@
-"""What a model's layers looked at, and would predict, in packed arrays."""
+"""Attention summaries of layers, and their predictions, in packed arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
