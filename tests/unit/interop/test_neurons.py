@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.interop.test_looking import ENGLISH, byte_tokenizer, save
+from tests.unit.interop.tiny_folders import ENGLISH, byte_tokenizer, save
 
 import regard
 from regard.errors import SettingError
