@@ -12,8 +12,7 @@ from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import make_weights_request
 from regard.errors import SettingError
 from regard.interop.watch import Watched
-from regard.viewer import Example, pack
-from regard.viewer.vectors import HeadVectors
+from regard.viewer import Example, HeadVectors, pack
 
 MOST_BYTES = 1_500_000  # of a page
 

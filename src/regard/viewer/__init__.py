@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     )
     from regard.viewer.html import page
     from regard.viewer.image import Image, draw_image
-    from regard.viewer.layer_summary import HeadLines, LayerSummary, Lens
+    from regard.viewer.layer_summary import HeadLines, HeadVectors, LayerSummary, Lens
     from regard.viewer.notebook import NotebookPage, show
     from regard.viewer.packing import PackedArray, pack, pack_integers
     from regard.viewer.parts import OneAttention
     from regard.viewer.search import SearchTree
     from regard.viewer.summaries import example_of, watched_rows
     from regard.viewer.texts import Text, in_one_line
-    from regard.viewer.vectors import HeadVectors
 
 __getattr__ = _names(__name__, __file__)
 

@@ -9,9 +9,8 @@ from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.image import Image
-from regard.viewer.layer_summary import AXES, Kind, LayerSummary, Lens, Side
+from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
 from regard.viewer.search import SearchTree
-from regard.viewer.vectors import HeadVectors
 
 if TYPE_CHECKING:
     from torch import Tensor
