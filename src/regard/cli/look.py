@@ -51,48 +51,35 @@ def look(
 
     Example: `regard look regard-demo 我爱中国`
 
-    Example: `regard look bert-folder article.txt`
+    Example: `regard look runs/small runs/large 我爱中国`, both beside each other
 
-    Example: `regard look runs/small runs/large 我爱中国`, two models beside each other
-
-    Draws what can be drawn in the terminal, and writes a page that needs no network. A run of
-    translation translates each text; a text longer than it was trained on is cut at sentence ends,
-    as in `regard predict`. A run of another task says its label, its tags, or how unexpected each
-    token is, beside what the model looked at. A model that reads one text and writes another is
-    looked at while it writes; its weights must be safetensors.
-
-    Of two models, or of two texts, the page opens with both beside each other and their difference;
-    where two models cut a text differently, both ways are shown.
+    Draws what can be drawn in the terminal, and writes a page that needs no network. A run
+    translates its texts, or says a label, tags, or how unexpected each token is. Of two models, or
+    two texts, the page opens with both and their difference.
 
     Args:
-        run: The run folder, or that of a Hugging Face model; a second folder after it is compared
-            with it.
+        run: The run folder, or that of a Hugging Face model; a second one is compared with it.
         texts: The texts; of a Hugging Face model files of text, too. Without any, stdin.
-        model: The same as a Hugging Face folder for RUN, or a name on the Hugging Face hub; give it
-            twice, or beside RUN, to compare two.
+        model: A Hugging Face folder, or a name on its hub; twice, or beside RUN, to compare two.
         file: Read texts from here: of a run one on each line, with --model all of it.
-        target: Explain this output of the one text, instead of the model's own; of a language model
-            a next word, of a masked one a word in the mask's place, of a classifier a class.
+        target: Explain this output, not the model's own: a next word, a word for the mask, a class.
         against: Why the target, and not this: a word, a class, or another output.
-        attribute: How contributions of tokens are computed: `gradient-times-input`,
-            `integrated-gradients`, `leave-one-out`, `rollout`, `attention-gradient`, with commas
-            between them; `all`, or `none`. By default those that take little time.
+        attribute: How tokens contribute: `gradient-times-input`, `integrated-gradients`,
+            `leave-one-out`, `rollout`, `attention-gradient`, with commas; `all` or `none`. By
+            default those that take little time.
         layers: Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.
         heads: Which heads, in the same way.
         out: The page to write.
         beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
         truncate: Cut a text that is longer than the positions of --model.
-        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
-            the second GPU; `mps` for that of a Mac.
-        allow_download: Fetch --model from the Hugging Face hub where it is no folder here.
+        device: Where it works: `auto` (a GPU if there is one), `cpu`, `cuda`, `cuda:1`, `mps`.
+        allow_download: Fetch --model from the Hugging Face hub where it is no folder.
         open_page: Open the page in a browser.
-        serve: Serve the page on this machine until Ctrl-C, and answer it with the exact weights of
-            texts too long for a page to hold them; takes memory for their queries and keys.
-        live: Put the model itself into the page, which then translates, continues or classifies
-            what is typed into it, without a server; TEXTS are offered there.
+        serve: Serve the page until Ctrl-C, with exact weights of texts too long for a page.
+        live: Put the model itself into the page: it answers what is typed, without a server.
         pair: Let --model read two texts as one, as BERT reads a pair of sentences.
-        neurons: Heads of --model whose queries and keys the page has, counted from 0: 3.5 or
-            0.1,3.5 (layer.head); by default all, where they take at most 1.5 MB.
+        neurons: Heads of --model whose queries and keys the page has: 3.5 or 0.1,3.5
+            (layer.head, from 0); by default all, where they take at most 1.5 MB.
     """
     check_device_name("--device", device)
     from regard.inference.look import numbers_of

@@ -20,7 +20,7 @@ MOST_WRITTEN = 24  # tokens of a continuation, as of a page with the model in it
 MOST_LIKELY = 5  # next tokens
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Answer of a model to a text.
 

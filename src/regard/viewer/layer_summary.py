@@ -221,7 +221,7 @@ class HeadVectors:
         >>> from regard.viewer import pack
         >>> query, key = pack([[1.0, 0.0], [0.0, 2.0]]), pack([[3.0, 1.0], [0.0, 1.0]])
         >>> head = HeadVectors(kind="encoder", layer=0, head=0, query=query, key=key, scale=0.5)
-        >>> (head.scale * head.query.values() @ head.key.values().T).round(2)
+        >>> (head.scale * head.query.values() @ head.key.values().T).round(1)
         array([[1.5, 0. ],
                [1. , 1. ]])
     """

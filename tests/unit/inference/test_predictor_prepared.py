@@ -5,10 +5,10 @@ import torch
 from tests.unit.inference.conftest import LETTERS, letters_predictor
 
 from regard.inference import Predictor
-from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
 from regard.runtime import PreparedTransformer
+from regard.runtime.transformer import decoder
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 
@@ -25,8 +25,8 @@ def predictor(**decoding):
 @pytest.fixture
 def ran(monkeypatch):
     calls = set()
-    decode_step, step = kernels.decode_step, Transformer.step
-    monkeypatch.setattr(kernels, "decode_step", lambda *all: calls.add("loop") or decode_step(*all))
+    decode_step, step = decoder.decode_step, Transformer.step
+    monkeypatch.setattr(decoder, "decode_step", lambda *all: calls.add("loop") or decode_step(*all))
     monkeypatch.setattr(Transformer, "step", lambda *all: calls.add("model") or step(*all))
     return calls
 
