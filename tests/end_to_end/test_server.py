@@ -188,7 +188,7 @@ def test_a_token_is_needed_and_the_address_is_loopback(regard, run: Path):
 
 
 def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, monkeypatch):
-    assert "RUN must name a run folder; got nothing" in regard.refused("serve")
+    assert "RUN must name a run folder, or --model" in regard.refused("serve")
     assert "must have different names; got 'run' twice" in regard.refused("serve", run, run)
     assert "must" in regard.refused("serve", tmp_path / "nothing")
     assert "--max-batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)

@@ -24,7 +24,8 @@ _MOST_NAMED, _LONGEST_NAME = 4, 12
 def draw_examples(examples: Iterable[Example], opening: View | None = None) -> str:
     """Draw each example as far as a terminal can show it, one below the other.
 
-    Of two texts that look at each other the first example is drawn alone: the other is for a page.
+    Of two texts that look at each other the first example is drawn alone: the others are for a
+    page.
 
     Args:
         examples: The examples.
@@ -47,7 +48,7 @@ def draw_examples(examples: Iterable[Example], opening: View | None = None) -> s
     blocks: list[str] = []
     before: Example | None = None
     for example in examples:
-        if before is None or not _is_reverse(example, before):
+        if before is None or not _shows_pair_again(example, before):
             blocks += _blocks(example, None if layer == "mean" else layer)
             before = example
     return "\n\n".join(blocks)
@@ -156,8 +157,13 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
     )
 
 
-def _is_reverse(example: Example, before: Example) -> bool:
-    """Whether an example shows the other direction of the one before it."""
+def _shows_pair_again(example: Example, before: Example) -> bool:
+    """Whether an example shows the other direction of the one before it, or both texts in a row."""
+    if example.segments:
+        return example.source in (
+            f"{before.output}\n{before.source}",
+            f"{before.source}\n{before.output}",
+        )
     if example.answer is None or example.answer.side is None:
         return False
     return (example.source, example.output) == (before.output, before.source)
