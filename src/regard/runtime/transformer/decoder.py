@@ -51,8 +51,9 @@ from regard.runtime.transformer.layers import (
 
 # Rounded weights up to so many bytes are gone through for each block of rows: of a base model.
 _MOST_BYTES_OF_BYTES = 2**26
-# Bytes of weights, once a row, for which a thread more is worth its start.
-_BYTES_A_THREAD = 2**20
+# Bytes of weights, once a row, for which a thread more is worth its start and its waits: a small
+# model's sentence takes up to six times as long by two threads.
+_BYTES_A_THREAD = 2**24
 
 
 _NO_RANKING = RankedTokens(
