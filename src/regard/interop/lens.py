@@ -22,7 +22,7 @@ _TOP = 5
 
 
 class Readout:
-    """What a model computes after its last block, for any states.
+    """Logits and losses that a model computes from any states after its last block.
 
     The model itself is called, its blocks replaced: so norms, scales and caps of the head are its
     own, whatever the architecture. Tokens are predicted at the positions of the input ``name``.

@@ -9,7 +9,7 @@ from regard.cli.jobs import infer_task, parse_arguments
 from regard.errors import SettingError
 from regard.tasks.settings.data import ClassificationData
 from regard.training.recipes import inferring
-from regard.training.recipes.resolving import InferredTask, InferredTasks
+from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 LABELLED = "".join(f"It is a text of number {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(24))
 TWO_LABELS = "".join(

@@ -80,7 +80,7 @@ class Short(Backend):
 
 
 def _factors(request: Request) -> Tensor | None:
-    """What dropout multiplies each weight with, (B, H, N, M)."""
+    """Factors of dropout, (B, H, N, M); None without."""
     if not request.dropout:
         return None
     sizes = (*request.query.shape[:3], request.key.shape[2])

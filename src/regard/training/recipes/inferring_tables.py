@@ -21,7 +21,7 @@ from regard.training.recipes.columns import (
     is_chinese,
     most_match,
 )
-from regard.training.recipes.resolving import InferredTask, InferredTasks
+from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 # A summary's share of its document's length, and the characters from which a text is a document.
 _SUMMARY_SHARE, _LONG = 0.5, 150

@@ -1,17 +1,17 @@
 """One recipe from a name, a file or a table, from the files to train on, and settings over it."""
 
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from regard.choices import choose, nearest
-from regard.config import JsonValue, assign, format_setting
+from regard.config import JsonValue, assign
 from regard.errors import SettingError
+from regard.training.recipes.inferred_task import InferredTask, Settings
 from regard.training.settings import beside_epochs
 
 if TYPE_CHECKING:
@@ -22,38 +22,7 @@ _FOLDER = files("regard") / "recipes"
 _REPLACED = {"word-answering": "sentence-selection"}
 # Files of which two are read as two of the same, not as a source's and a target's lines.
 _WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
-Settings: TypeAlias = Mapping[str, JsonValue]
 RecipeSource: TypeAlias = "str | Path | Recipe | Settings"
-
-
-@dataclass(frozen=True, slots=True)
-class InferredTask:
-    """Inferred task of a file; no recipe is one made for its sentence pairs."""
-
-    description: str  # the examples, in the plural
-    reason: str  # the evidence
-    recipe: str | None = None
-    settings: Settings = field(default_factory=dict)  # over the recipe's, such as its columns
-
-    def command(self, files: Sequence[str], verb: str = "train") -> str:
-        """The command that names recipe and settings."""
-        words = [*verb.split(), *([self.recipe] if self.recipe else []), *files]
-        for name, value in self.settings.items():
-            words += ["--set", format_setting(name, value)]
-        return shlex.join(["regard", *words])
-
-
-@dataclass(frozen=True, slots=True)
-class InferredTasks:
-    """Candidate tasks, one at least and the likeliest first."""
-
-    candidates: tuple[InferredTask, ...]
-    is_sure: bool = True
-
-    @property
-    def best(self) -> InferredTask:
-        """The likeliest."""
-        return self.candidates[0]
 
 
 def packaged_recipes() -> dict[str, str]:
