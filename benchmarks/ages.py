@@ -42,7 +42,7 @@ CODE: Mapping[str, Sequence[str]] = {
         "tasks/running_text/language_modelling.py",
         "recipes/language-model-*",
     ),
-    "multi30k": (*_TRAINED, "tasks/sequences/translation.py"),
+    "multi30k": (*_TRAINED, "tasks/sequences/translation.py", "recipes/transformer-muon.toml"),
     "phrases": (*_TRAINED, "tasks/labels/classification.py", "recipes/classification-phrases.toml"),
     "pretraining": (
         *_TRAINED,

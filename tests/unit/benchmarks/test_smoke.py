@@ -39,7 +39,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
-    "multi30k": ("--run", "WORK", *ALONE),
+    "multi30k": ("--work", "WORK", *ALONE),
     "peers.plain_torch": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.regard_characters": (
         "language-model-characters",
