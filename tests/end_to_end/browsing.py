@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,14 +130,28 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+@contextmanager
+def quiet_tab(chromium: Browser, folder: Path, **options: Any) -> Iterator[Tab]:
     """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside."""
     context = chromium.new_context(
-        viewport={"width": 1280, "height": 1000}, accept_downloads=True, color_scheme="light"
+        viewport={"width": 1280, "height": 1000}, accept_downloads=True, **options
     )
-    opened = open_tab(context, tmp_path)
+    opened = open_tab(context, folder)
     yield opened
     context.close()
     assert not opened.complaints, opened.complaints
     assert not opened.outside(), opened.outside()
+
+
+@pytest.fixture
+def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+    """A quiet tab of an English browser in the light."""
+    with quiet_tab(chromium, tmp_path, color_scheme="light") as opened:
+        yield opened
+
+
+@pytest.fixture
+def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+    """A quiet tab of a browser whose language is Chinese."""
+    with quiet_tab(chromium, tmp_path, locale="zh-CN") as opened:
+        yield opened

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.browsing import chinese as chinese
 from tests.end_to_end.browsing import chromium as chromium
 from tests.end_to_end.browsing import tab as tab
 

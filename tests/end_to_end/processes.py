@@ -265,59 +265,7 @@ def refused(home: Path) -> object:
     return results
 
 
-def stateful(home: Path) -> Recipe:
-    """Everything that carries state: drawn segmentations, dropout, moving average, accumulation."""
-    sizes = {"embed_dim": 8, "hidden_dim": 8, "attention_dim": 8, "dropout": 0.2}
-    training = {"epochs": 3, "batch_tokens": 300, "accumulate": 2, "learning_rate": 0.01}
-    training |= {"warmup": 5, "schedule": "linear", "validate_every": 3, "keep": 3, "ema": 0.9}
-    table = {
-        "data": {"train": "pairs.tsv", "max_length": 60},
-        "tokenizer": {"type": "bpe", "vocab_size": 290, "dropout": 0.1},
-        "model": {"type": "rnn_seq2seq", **sizes},
-        "training": {**training, "validation_pairs": 2},
-        "decoding": {"max_ratio": 0.5},
-    }
-    return recipe_from_table(table, folder=home)
-
-
-def struck(home: Path, kills: int = 5) -> object:
-    """A training by one process, killed at calls to the disk and at moments, over and over."""
-    from killing import Fault, is_killed  # beside this script, which runs by itself
-
-    path, failures, table = home / "run", [], stateful(home)
-
-    def fit(path: Path) -> None:
-        with (home / "log").open("a") as log:
-            reporter = ConsoleReporter(Console(file=log, width=200), quiet=True)
-            train(table, path, reporter=reporter)
-
-    def is_done() -> bool:
-        return is_run(path) and Run.open(path).is_finished
-
-    fit(home / "warm")  # what is slow or writes files only the first time
-    began = time.monotonic()
-    with Fault() as fault:
-        fit(home / "whole")
-    seconds, dice = time.monotonic() - began, random.Random(2)
-    done = in_a_row = 0
-    while done < kills and not failures:
-        by_clock, moment = dice.random() < 0.3, dice.choice(["before", "inside", "after"])
-        at = 0 if by_clock else dice.randint(1, len(fault.calls))
-        delay = dice.uniform(0, seconds) if by_clock else None
-        died = is_killed(lambda: fit(path), at, moment, seconds=delay)
-        done, in_a_row = done + died, in_a_row + died
-        if not died or in_a_row == 3:  # after three in a row, the fourth may finish
-            in_a_row = 0
-            if not is_done():
-                is_killed(lambda: fit(path), 0, "before")
-            if not is_done() or contents(path) != contents(home / "whole"):
-                failures.append(f"other bytes after {done} kills")
-            shutil.rmtree(path, ignore_errors=True)
-    return {"kills": done, "failures": failures}
-
-
 SCENARIOS = {
-    "struck": struck,
     "curves": curves,
     "resumed": resumed,
     "killed": killed,

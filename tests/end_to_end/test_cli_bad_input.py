@@ -12,32 +12,22 @@ PAIRS = "".join(f"{n}是我\tI am {n}.\n" for n in range(20))
 TRAINED = 'task = "translation"\ndata.train = "pairs.tsv"\n'
 FILES = {
     "pairs.tsv": PAIRS.encode(),
-    "bad.tsv": PAIRS.encode() + b"caf\xe9\tcoffee\n",
     "tab.tsv": f"{PAIRS}a\tb\tc\n".encode(),
-    "setting.toml": f"{TRAINED}[model]\nnum_head = 4\n".encode(),
     "type.toml": f'{TRAINED}[model]\ntype = "transfomer"\n'.encode(),
     "task.toml": TRAINED.replace("translation", "translaton").encode(),
     "none.toml": b'data.train = "pairs.tsv"\n',
-    "model.onnx": b"\x08\x08pytorch",
-    "model.pt2": b"PK\x03\x04",
 }
 # Command lines, where TINY is a recipe, TEST and TRAIN its texts and RUN its run, and the messages.
 MISTAKES = [
     # Text and recipes.
-    ("train nothing.tsv", "error: nothing.tsv must exist; it does not."),
     ("predict 'a run' 我爱音乐。", "by stdin: echo '我爱音乐。' | regard predict 'a run'"),
-    ("train bad.tsv", "bad.tsv:21: not UTF-8 (byte 0xE9 at place 4)"),
     ("train tab.tsv", "tab.tsv:21: expected 2 columns, found 3. Is there a tab inside a sentence?"),
     ("data check transformer-base", "transformer-base must name text in [data]; got none. Name"),
     ("data sample transformer-base", "transformer-base must name text in [data]; got none. Name"),
-    ("train setting.toml", "model.num_head is not a setting. Did you mean model.num_heads?"),
     ("train type.toml", "Did you mean 'transformer'?"),
     ("train task.toml", "translation; got 'translaton'. Did you mean 'translation'?"),
     ("train none.toml", "task must be one of classification, generation, image_classification, "),
     ("train none.toml", 'none.toml. Write it at the top: task = "translation".'),
-    ("train transformer-base --run nowhere", "data.train must name the training text; got nothing"),
-    ("train TINY --set model.cel=gru", "Did you mean model.cell?"),
-    ("train TINY --set x", "--set must read key=value; got 'x'"),
     ("train TINY --set tokenizer.vocab_size=50000", "The corpus allows no larger vocabulary"),
     (
         "train TINY --set 'data.train=[\"a\\u0000b\"]'",
@@ -52,23 +42,16 @@ MISTAKES = [
     ("train --resume --run .", "--resume must go with the folder of a run; run.json is missing in"),
     ("train --resume", "got 'none'. Name it"),
     ("evaluate RUN --split tests", "test, train, valid; got 'tests'. Did you mean 'test'?"),
-    ("evaluate RUN --target a", "must go with --source"),
     ("evaluate RUN --also RUN", "error: --also must go with a run of a classifier; got "),
     ("evaluate RUN --source TEST --references TRAIN", "line for each of the 30 sentences; got 300"),
-    ("predict RUN --beam-size 0", "--beam-size must be at least 1; got 0. Use 1 for greedy search"),
     ("predict RUN --n-best 2 --attention", "--attention must go with one translation a line"),
-    ("predict RUN --temperature 2", "temperature must go with method sample; got temperature=2.0"),
     ("predict RUN --score --attention", "--attention must be left out with --score; nothing is"),
     ("predict RUN --beem-size 2", "beem-size"),
-    ("look RUN ' '", "source must hold text to look at; got an empty line"),
     ("look RUN 我 爱 --target I", "target must be of one text; got 2 texts"),
     ("look RUN 我 --output RUN/run.json/page.html", "page.html must be a file that can be written"),
-    ("predict model.onnx", "model.onnx must be a run folder; got a file"),
-    ("predict model.pt2", "model.pt2 must be a run folder; got a file"),
     # Commands.
     ("trian", 'Did you mean "train"?'),
     ("train dmo", "Did you mean 'demo'?"),
-    ("train", "must be a recipe or files of text; got nothing"),
     ("data check", "files must name text; got nothing"),
 ]
 

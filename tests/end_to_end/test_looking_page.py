@@ -131,39 +131,23 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
     [
         ("", "RUN must be given, or --model; got neither"),
         ("regard-demo", "text must be given to look into a run; got none in the command"),
-        ("regard-demo 我 --layers 5", "layers must be of 0; got 5"),
-        ("regard-demo 我 --heads 3", "heads must be of 0; got 3"),
         ("regard-demo 我 --layers x", "--layers must be numbers from 0 and ranges of them"),
         ("--live", "RUN must be given with --live; got none"),
         ("regard-demo 我 --live --serve", "--serve must be left out with --live"),
         ("regard-demo 我 --live --beam-size 0", "must be at least 1; got 0"),
         ("bert --live", "bert must be a run folder"),
         ("regard-demo 我 --truncate", "--truncate must go with --model; got it without"),
-        ("regard-demo --file bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
         ("--model bert", "text must be given to look into a model; got none"),
         ("--model bert empty.txt", "empty.txt must hold text to look at; got an empty file"),
-        ("--model bert bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
         ("--model bert none.txt", "none.txt must exist"),
         ("--model bert article.txt --beam-size 2", "--beam-size must go with a run"),
-        ("--model bert article.txt --layers 2", "layers must be of 0, 1; got 2"),
-        ("--model bert long.txt", "text must be at most 20 tokens long"),
-        ("bert 我 --target 爱", "text must have a mask where --target is to stand; got none"),
-        ("gpt2 meow --target cat --not cat", "--not must differ from --target in its first token"),
-        ("gpt2 meow --attribute gradient", "--attribute must be one of"),
-        ("regard-demo 我 --target I --not I", "--not must differ from the output within it"),
-        ("--model nowhere article.txt", "got 'nowhere', which is no folder here"),
         ("bert bert 我", "models must be two different ones to compare; got bert twice"),
         ("bert other-bert regard-demo 我", "models must be one, or two to compare; got 3"),
-        ("bert other-bert", "text must be given to look into a model; got none"),
-        ("regard-demo runs/other 我 --truncate", "--truncate must go with --model; got it without"),
         ("bert other-bert 我 --serve", "--serve must be left out with two models"),
-        ("bert other-bert 我 --beam-size 2", "--beam-size must go with a run; got it without"),
     ],
 )
 def test_what_cannot_be_looked_into_is_named(words: str, message: str, regard, home: Path) -> None:
-    (home / "bad.txt").write_bytes(b"caf\xe9\n")
     (home / "empty.txt").write_bytes(b" \n")
-    (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
     assert message in regard.refused("look", *shlex.split(words))
 
 

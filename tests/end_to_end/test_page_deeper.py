@@ -1,14 +1,11 @@
 """Several tokens at once, pairs of texts, queries and keys, and what heads do, in a browser."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab, tokens
+from tests.end_to_end.browsing import Tab, tokens
 from tests.end_to_end.long_texts import long_document
 from tests.end_to_end.test_page_languages import LATIN, READ
 from tests.end_to_end.test_views import addressed, entries, texts
@@ -336,16 +333,6 @@ def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
 # All of them.
 
 
-@pytest.fixture
-def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
-    context = chromium.new_context(viewport={"width": 400, "height": 800}, locale="zh-CN")
-    found = open_tab(context, tmp_path)
-    yield found
-    context.close()
-    assert not found.complaints, found.complaints
-    assert not found.outside(), found.outside()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "state",
@@ -361,6 +348,7 @@ def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
     ],
 )
 def test_they_fit_a_telephone_and_speak_chinese(chinese: Tab, state: str, scheme: str) -> None:
+    chinese.page.set_viewport_size({"width": 400, "height": 800})
     chinese.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     opened(chinese, state)
     assert chinese.ask("document.documentElement.scrollWidth") <= 400

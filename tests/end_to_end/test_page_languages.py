@@ -1,14 +1,11 @@
 """Pages in Chinese and in English: as the browser asks, as a link asks, and as one switches."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser
-from tests.end_to_end.browsing import CHOSEN, Tab, open_tab
+from tests.end_to_end.browsing import CHOSEN, Tab
 from tests.end_to_end.test_page import document as every_kind
 
 from regard.viewer import (
@@ -41,19 +38,6 @@ READ = """() => {
     }
     return texts.join('\\n');
 }"""
-
-
-@pytest.fixture
-def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
-    """A page of 1280 × 1000 of a browser whose language is Chinese."""
-    context = chromium.new_context(
-        viewport={"width": 1280, "height": 1000}, accept_downloads=True, locale="zh-CN"
-    )
-    opened = open_tab(context, tmp_path)
-    yield opened
-    context.close()
-    assert not opened.complaints, opened.complaints
-    assert not opened.outside(), opened.outside()
 
 
 def translation() -> Document:

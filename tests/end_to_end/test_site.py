@@ -127,36 +127,12 @@ def test_a_search_finds_the_chapter_or_the_how_to_first(
         first.wait_for(timeout=30_000)
         leads_to = (first.get_attribute("href") or "").partition("?")[0]
         assert leads_to == (chapters / page).parent.joinpath(target).as_uri(), words
+    assert tab.outside() == []
 
 
 def test_it_is_whole(site: Path):
     assert problems(site) == []
     assert (site / "zh" / "beam.html").is_file()
-
-
-@pytest.mark.parametrize(
-    ("page", "words", "title"),
-    [("index.html", "hypotheses", "Beams"), ("zh/index.html", "候选", "束搜索")],
-)
-def test_its_search_works_from_disk_without_a_network(
-    chromium: Browser, site: Path, tmp_path: Path, page: str, words: str, title: str
-):
-    context = chromium.new_context(offline=True)
-    try:
-        tab = open_tab(context, tmp_path)
-        tab.page.goto((site / page).as_uri())
-        tab.page.keyboard.press("/")
-        tab.page.keyboard.type(words)
-        tab.page.keyboard.press("Shift")  # Chinese is typed without keys
-        result = tab.page.locator(".md-search-result__item h1, .md-search-result__item h2").first
-        result.wait_for(timeout=30_000)
-        # Words are parted by spaces of no width, which the segmenter put there.
-        assert title in result.inner_text().replace("\u200b", "")
-        leads_to = tab.page.locator(".md-search-result__link").first.get_attribute("href") or ""
-        assert leads_to.partition("?")[0] == (site / page).parent.joinpath("beam.html").as_uri()
-        assert tab.outside() == []
-    finally:
-        context.close()
 
 
 def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
