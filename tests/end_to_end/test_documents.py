@@ -14,14 +14,11 @@ _TRAINING = {"training.updates": 3, "training.validate_every": 3, "training.vali
 _TRAINING |= {"tokenizer.type": "words", "tokenizer.vocab_size": "none", "data.max_length": 40}
 _TRANSFORMER = {"model.model_dim": 8, "model.num_heads": 2, "model.ffn_dim": 8}
 _RECURRENT = {"model.embed_dim": 8, "model.hidden_dim": 8, "model.attention_dim": 8}
-_LAYERS = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1}
 RECIPES = {
     "generation-copy": _RECURRENT | {"training.metric": "rouge_l", "data.max_length": 24},
-    "summarisation": _TRANSFORMER | _LAYERS | {"decoding.max_ratio": 0.1},
     "summarisation-pointer": _RECURRENT | {"decoding.max_ratio": 0.1},
     "sentence-extraction": _TRANSFORMER | {"model.num_layers": 1},
 }
-WRITERS = ["summarisation", "summarisation-pointer"]
 Trained = Callable[[str], tuple[Path, Path]]
 
 
@@ -95,32 +92,8 @@ def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, t
     assert scored.out.endswith("\tthe cat\n")
 
 
-@pytest.mark.parametrize("recipe", WRITERS)
-def test_a_summary_is_compared_with_sentences_and_chance(regard, trained: Trained, recipe) -> None:
-    run, test = trained(recipe)
-    done = regard("evaluate", run, "--source", test, "--json")
-    assert done.code == 0, done
-    report = json.loads(done.out)
-    names = [score["name"] for score in report["scores"]]
-    assert names[:3] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
-    assert all(score["margin"] is not None for score in report["scores"][:3])
-    assert "nrefs:2" in report["scores"][0]["signature"]
-    baselines = {baseline["name"]: baseline for baseline in report["baselines"]}
-    assert list(baselines)[:4] == [
-        "the first sentence",
-        "the first 2 words",
-        "the sentence nearest to all",
-        "TextRank's first sentence",
-    ]
-    assert all(0 < baseline["p_value"] <= 1 for baseline in baselines.values())
-    (table,) = report["tables"]
-    assert [row[0] for row in table["rows"]] == ["1-grams", "2-grams", "3-grams", "4-grams"]
-    assert len(report["outputs"]) == 10
-
-
-@pytest.mark.parametrize(("recipe", "layer"), [(WRITERS[0], 1), (WRITERS[1], 0)])
-def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path, recipe, layer) -> None:
-    run, _ = trained(recipe)
+def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path) -> None:
+    run, _ = trained("summarisation-pointer")
     line = json.dumps({"document": document(3)}).encode()
     done = regard("predict", run, "--attention", "--output-format", "jsonl", stdin=line)
     assert done.code == 0, done
@@ -131,7 +104,7 @@ def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path, recipe, l
     if answer["translation"]:
         assert "copied, from which character on: " in drawing.out
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert f'"opening":{{"kind":"cross","layer":{layer},"head":"mean"}}' in page
+    assert '"opening":{"kind":"cross","layer":0,"head":"mean"}' in page
 
 
 def test_sentences_are_extracted_unchanged(regard, trained: Trained) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import SettingError
 from regard.text.phrasebook import Phrase, handwritten, phrases
 
 SPLITS = ("train", "valid", "test", "new")
@@ -84,13 +83,6 @@ def _is_made_of(text, words):
     return not text or any(
         text[:end] in words and _is_made_of(text[end:], words) for end in range(1, len(text) + 1)
     )
-
-
-def test_an_unknown_split_is_refused():
-    with pytest.raises(
-        SettingError, match="split must be one of everyday, new, test, train, valid; got"
-    ):
-        phrases("x")
 
 
 def test_the_pairs_read_on_its_card_are_a_random_draw(every):

@@ -40,27 +40,6 @@ def test_padding_changes_nothing(kind):
             torch.testing.assert_close(states[row, :length], single, atol=1e-5, rtol=1e-5)
 
 
-@every_kind
-def test_a_state_depends_on_tokens_before_and_after_it_and_on_their_order(kind):
-    encoder, ids = model(kind), torch.randint(1, VOCAB, (1, N))
-    states = encoder(ids)
-    for position in (0, N - 1):
-        changed = ids.clone()
-        changed[0, position] = ids[0, position] % (VOCAB - 1) + 1
-        assert (encoder(changed)[0, N // 2] - states[0, N // 2]).abs().max() > 1e-4
-    ids[0, 0], ids[0, 1] = 3, 4
-    changed = ids.clone()
-    changed[0, 0], changed[0, 1] = 4, 3
-    assert (encoder(changed)[0, -1] - encoder(ids)[0, -1]).abs().max() > 1e-4
-
-
-def test_segments_distinguish_two_texts():
-    encoder, ids = model(), torch.randint(1, VOCAB, (B, N))
-    second = (torch.arange(N) > 2).long().expand(B, N)
-    assert (encoder(ids, segments=second) - encoder(ids)).abs().max() > 1e-3
-    torch.testing.assert_close(encoder(ids, segments=0 * second), encoder(ids))
-
-
 def test_features_begin_without_effect_and_then_say_something_of_their_token():
     ids, features = torch.randint(1, VOCAB, (B, N)), torch.rand(B, N, 5)
     encoder = Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB, num_features=5).eval()

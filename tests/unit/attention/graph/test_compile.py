@@ -73,6 +73,8 @@ CASES = {
     "cosine": (weight(H, 1), lambda w: {"score": rg.Cosine(w)}),
     "gaussian": (weight(H, 1), lambda w: {"score": rg.Gaussian(w)}),
     "laplace": (weight(), lambda w: {"score": rg.Laplace(2.0)}),
+    "box": (weight(), lambda w: {"score": rg.Box(9.0)}),
+    "epanechnikov": (weight(), lambda w: {"score": rg.Epanechnikov(9.0)}),
     "student": (weight(), lambda w: {"score": rg.StudentT(w)}),
     "additive": (weight(D), lambda w: {"score": rg.Additive(w)}),
     "bias": (weight(H, N, M), lambda w: {"bias": w}),
