@@ -5,18 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
+from tests.unit.interop.tiny_models import SIZES, V, gpt2, llama, tiny
 from torch import nn
 
 import regard as rg
 
 captum = pytest.importorskip("captum.attr")
 PAD = 1
-
-
-def gpt2() -> Any:
-    sizes = {"vocab_size": V, "n_embd": 12, "n_layer": 2, "n_head": 3}
-    return tiny("GPT2LMHeadModel", "GPT2Config", **sizes)
 
 
 def bert() -> Any:

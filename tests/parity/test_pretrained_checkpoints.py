@@ -324,12 +324,6 @@ BART = {"d_model": 12, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 4
             r"whose model reads text for classification; got one of language_modelling .*gpt2",
         ),
         (
-            "language_modelling",
-            "bert",
-            {},
-            r"reads text for language_modelling; got one of masked_language_modelling .*bert",
-        ),
-        (
             "classification",
             "bert",
             {"tokenizer": {"type": "words"}},
@@ -338,16 +332,9 @@ BART = {"d_model": 12, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 4
         (
             "classification",
             "bert",
-            {"model": {"type": "transformer", "model_dim": 32}},
-            r"model.model_dim must be 24, as in .*bert, .*; got 32. Leave model.model_dim out",
-        ),
-        (
-            "classification",
-            "bert",
             {"data": {"train": "labels.tsv", "max_length": 63}},
             r"model.max_length must be at least 65, for data.max_length = 63 .*got 64. Lower data",
         ),
-        ("translation", "bert", {}, "training.pretrained must be left out for translation"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_named(

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from scipy.stats import spearmanr
-from tests.unit.interop.tiny_models import SIZES, V, tiny
+from tests.unit.interop.tiny_models import SIZES, V, gpt2, tiny
 from torch.testing import assert_close
 
 import regard as rg
@@ -15,11 +15,6 @@ SMALL = SIZES | {"num_hidden_layers": 2, "initializer_range": 0.5}
 
 def bert(name="BertForMaskedLM"):
     return tiny(name, "BertConfig", **SMALL, num_labels=5)
-
-
-def gpt2():
-    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "bos_token_id": 1, "eos_token_id": 1}
-    return tiny("GPT2LMHeadModel", "GPT2Config", vocab_size=V, **sizes, initializer_range=0.5)
 
 
 def padded_inputs(padded=2):
@@ -49,7 +44,7 @@ def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
 
 
 def test_a_replaced_token_is_another_at_its_position():
-    model, inputs = gpt2(), padded_inputs(0)
+    model, inputs = gpt2(eos_token_id=1, initializer_range=0.5), padded_inputs(0)
     explained = rg.faithfulness(model, inputs, (5, 4), replacement=3)
     assert explained.output == (5, 4)
     for position in range(N):
@@ -62,7 +57,7 @@ def test_a_replaced_token_is_another_at_its_position():
 
 
 def test_attention_and_rollout_are_those_of_the_watched_model():
-    model, inputs = gpt2(), padded_inputs(0)
+    model, inputs = gpt2(eos_token_id=1, initializer_range=0.5), padded_inputs(0)
     explained = rg.faithfulness(model, inputs, (4, None))
     with torch.no_grad(), rg.watch(model, keep=True) as watched:
         model(**inputs)

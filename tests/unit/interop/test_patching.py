@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.unit.interop.test_attribute import Causal
 from tests.unit.interop.test_watch import make_model, pair
-from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
+from tests.unit.interop.tiny_models import SIZES, V, gpt2, llama, tiny
 from torch.testing import assert_close
 
 import regard as rg
@@ -140,12 +140,7 @@ def test_a_path_is_patched_through_a_frozen_run(model):
 @pytest.mark.parametrize("what", ["heads", "values", "residual", "mlp"])
 def test_models_of_transformers_and_ours_are_patched(what):
     by = "position" if what in ("residual", "mlp") else "head"
-    gpt = tiny(
-        "GPT2LMHeadModel",
-        "GPT2Config",
-        **{"vocab_size": V, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 9},
-    )
-    for model in (llama(), gpt, tiny("BertForMaskedLM", "BertConfig", **SIZES)):
+    for model in (llama(), gpt2(), tiny("BertForMaskedLM", "BertConfig", **SIZES)):
         patched = rg.patch(
             model, {"input_ids": ONE}, {"input_ids": OTHER}, target=3, what=what, by=by
         )

@@ -18,6 +18,12 @@ def tiny(model: str, config: str, **options: object) -> Any:
     return getattr(transformers, model)(getattr(transformers, config)(**options)).eval()
 
 
+def gpt2(**options: object) -> Any:
+    """A decoder of two layers of three heads."""
+    sizes = {"vocab_size": V, "n_embd": 12, "n_layer": 2, "n_head": 3}
+    return tiny("GPT2LMHeadModel", "GPT2Config", **sizes, **options)
+
+
 def llama(**options: object) -> Any:
     sizes = SIZES | {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
     return tiny("LlamaForCausalLM", "LlamaConfig", **sizes | options, eos_token_id=None)
