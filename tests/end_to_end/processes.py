@@ -283,5 +283,5 @@ if __name__ == "__main__":
     with (home / "log").open("w") as log:
         reporter = ConsoleReporter(Console(file=log), quiet=True)
         train(recipe(home, updates=2, validate_every=1), home / "first", reporter=reporter)
-    found = SCENARIOS[sys.argv[2]](home, *map(int, sys.argv[3:]))
-    sys.stdout.write(json.dumps(found))
+    result = SCENARIOS[sys.argv[2]](home, *map(int, sys.argv[3:]))
+    sys.stdout.write(json.dumps(result))

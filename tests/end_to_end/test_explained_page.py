@@ -140,8 +140,10 @@ def test_the_views_fit_a_telephone_in_both_languages(tab: Tab, view: str, scheme
         tab.open(document(), f"#view={view}&lang={language}")
         assert tab.ask("document.documentElement.scrollWidth") <= 400
     tab.open(document(), f"#view={view}&lang=zh")
-    shown = NAMES.sub("", tab.text("main.view section"))
+    page_words = NAMES.sub("", tab.text("main.view section"))
     left = [
-        word for word in re.findall("[A-Za-z]{2,}", shown) if word not in (*WORDS, "mat", "rug")
+        word
+        for word in re.findall("[A-Za-z]{2,}", page_words)
+        if word not in (*WORDS, "mat", "rug")
     ]
     assert left == []

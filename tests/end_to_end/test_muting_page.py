@@ -25,20 +25,20 @@ def server(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     save_bert(folder / "masked", "BertForMaskedLM")
     save_bert(folder / "bert")
     options = [word for name in ("masked", "bert") for word in ("--model", folder / name)]
-    with serving(folder / "gpt2", folder / "reviews", run, options=options) as found:
-        yield found
+    with serving(folder / "gpt2", folder / "reviews", run, options=options) as served:
+        yield served
 
 
 @pytest.fixture
 def page(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
     """The page, opened; it must not complain, and must ask nobody but its server."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
-    found = open_tab(context, tmp_path)
-    found.page.goto(address(server))
-    found.page.wait_for_selector("#told:not(:empty)")
-    yield found
-    assert found.complaints == []
-    assert all(each.startswith((address(server), "data:", "blob:")) for each in found.requests)
+    tab = open_tab(context, tmp_path)
+    tab.page.goto(address(server))
+    tab.page.wait_for_selector("#told:not(:empty)")
+    yield tab
+    assert tab.complaints == []
+    assert all(each.startswith((address(server), "data:", "blob:")) for each in tab.requests)
     context.close()
 
 
@@ -70,14 +70,14 @@ def columned(tab: Tab, columns: int) -> None:
 
 
 def replies(server: Server, **members: object) -> list[dict[str, object]]:
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"{address(server)}attention",
         json.dumps(members).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(asked, timeout=60) as answer:
-        found: list[dict[str, object]] = json.load(answer)["replies"]
-    return found
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        answers: list[dict[str, object]] = json.load(answer)["replies"]
+    return answers
 
 
 def test_a_language_model_continues_and_heads_are_muted_by_keyboard(
@@ -98,11 +98,11 @@ def test_a_language_model_continues_and_heads_are_muted_by_keyboard(
     assert page.ask("document.querySelector('main.view').dataset.view") == "compare"
     edits = [{"kind": "decoder", "layer": 0, "heads": [1]}]
     _, changed = replies(server, run="gpt2", text="the cat sat", edits=edits)
-    shown = page.ask(
+    numbers = page.ask(
         "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
     )
     expected = [share for each in (plain, changed) for _, share in each["next_tokens"]]  # type: ignore[attr-defined]
-    assert [float(each) for each in shown] == expected
+    assert [float(each) for each in numbers] == expected
     texts = page.ask("[...document.querySelectorAll('#replies p')].map(each => each.textContent)")
     assert texts == [plain["text"], changed["text"]]
     # A link brings it back; without the heads it is as before.
@@ -125,13 +125,13 @@ def test_a_classifier_and_a_translator_answer_with_heads_scaled(page: Tab, serve
     )
     choose(page, "encoder 1")
     edits = [{"kind": "encoder", "layer": 1, "heads": [0, 1, 2], "factor": 1.5}]
-    found = replies(server, run="reviews", text="the cat sat", edits=edits)
-    shown = page.ask(
+    answers = replies(server, run="reviews", text="the cat sat", edits=edits)
+    numbers = page.ask(
         "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
     )
-    assert [float(each) for each in shown] == [
+    assert [float(each) for each in numbers] == [
         share
-        for each in found
+        for each in answers
         for _, share in each["labels"]  # type: ignore[attr-defined]
     ]
     assert "1.5" in page.ask(COLUMNS)[1]

@@ -484,7 +484,7 @@ def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> Non
 
 
 def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
-    shown = watched_document(640, 1, 2, rows=False)
+    summaries = watched_document(640, 1, 2, rows=False)
     draw = np.random.default_rng(5).random((640, 640))
     requests = []
 
@@ -493,7 +493,7 @@ def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
         return draw[list(queries)]
 
     server = RowServer(rows)
-    tab.open(shown, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
+    tab.open(summaries, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
     tab.wait(
         "wanted => Number(document.querySelector('.readout .weight')?.innerText) === wanted",
         float(f"{draw[100, 7]:.3g}"),

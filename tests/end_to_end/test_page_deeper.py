@@ -62,17 +62,17 @@ def document() -> Document:
     return Document(title=FIRST, task="", model="", examples=(example,))
 
 
-def opened(tab: Tab, state: str, shown: Document | None = None) -> Tab:
-    return tab.open(shown or document(), f"#{state}")
+def opened(tab: Tab, state: str, page: Document | None = None) -> Tab:
+    return tab.open(page or document(), f"#{state}")
 
 
-def near(shown: dict[str, str], expected: torch.Tensor, names: list[str]) -> None:
+def near(numbers: dict[str, str], expected: torch.Tensor, names: list[str]) -> None:
     """Asserts that entries are the eight largest of these weights."""
     order = expected.argsort(descending=True)[:8].tolist()
-    assert set(shown) == {names[at] for at in order}
+    assert set(numbers) == {names[at] for at in order}
     for at in order:
         if names.count(names[at]) == 1:
-            assert float(shown[names[at]]) == pytest.approx(float(expected[at]), rel=6e-3)
+            assert float(numbers[names[at]]) == pytest.approx(float(expected[at]), rel=6e-3)
 
 
 # Several tokens.
@@ -152,9 +152,9 @@ def test_a_part_of_a_pair_is_shown_alone(tab: Tab, pair: str) -> None:
     places = {"a": list(range(5)), "b": list(range(5, 9))}
     rows, columns = (places[side] for side in pair)
     assert texts(tab, "tbody th") == [NAMES[at] for at in rows]
-    shown = tab.ask("[...document.querySelectorAll('td.cell')].map(cell => +cell.dataset.weight)")
+    numbers = tab.ask("[...document.querySelectorAll('td.cell')].map(cell => +cell.dataset.weight)")
     expected = weights()[rows][:, columns]
-    torch.testing.assert_close(torch.tensor(shown).view_as(expected), expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(torch.tensor(numbers).view_as(expected), expected, atol=1e-4, rtol=0)
     assert f"text {pair[0].upper()}" in tab.text("section:has(.matrix) .caption")
     assert "row=" not in tab.ask("location.hash")
     last = columns[-2]
@@ -182,10 +182,10 @@ def test_a_text_alone_has_no_parts(tab: Tab) -> None:
 
 
 def sums(tab: Tab) -> dict[str, float]:
-    shown = tab.ask(
+    rows = tab.ask(
         "[...document.querySelectorAll('.sums [data-of]')].map(each => [each.dataset.of, each.lastChild.innerText])"  # noqa: E501
     )
-    return {name: float(text.replace("−", "-")) for name, text in shown}
+    return {name: float(text.replace("−", "-")) for name, text in rows}
 
 
 def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
@@ -208,16 +208,16 @@ def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
 
 def test_a_pair_is_chosen_token_by_token(tab: Tab) -> None:
     opened(tab, "view=neurons&kind=encoder&layer=1&head=1")
-    shown = tab.page.locator(".strips h3")
+    headings = tab.page.locator(".strips h3")
     most = int(weights()[-1].argmax())  # the last token, and the one that it looks at most
-    assert NAMES[-1] in shown.nth(0).inner_text()
-    assert NAMES[most] in shown.nth(1).inner_text()
+    assert NAMES[-1] in headings.nth(0).inner_text()
+    assert NAMES[most] in headings.nth(1).inner_text()
     tab.click(".line.columns button[data-at='6']").click(".line.rows button[data-at='2']")
     addressed(tab, "row=3&column=7")
-    assert [shown.nth(at).inner_text().split()[1] for at in (0, 1)] == ["爱", "cat"]
+    assert [headings.nth(at).inner_text().split()[1] for at in (0, 1)] == ["爱", "cat"]
     tab.press("ArrowRight")
     addressed(tab, "row=4&column=7")
-    assert shown.nth(0).inner_text().split()[1] == "你"
+    assert headings.nth(0).inner_text().split()[1] == "你"
     rows = tab.saved("CSV").decode().splitlines()
     assert len(rows) == D + 1
     assert "product" in rows[0]
@@ -258,8 +258,8 @@ def test_heads_of_a_short_text_are_scored_as_in_python(tab: Tab) -> None:
     scores = head_scores(query[None], key[None], names, mask=causal())
     for measure in ("previous", "next", "same", "duplicate", "induction", "punctuation"):
         tab.click(f".strip input[value={measure}]")
-        shown = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")
-        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in shown]  # type: ignore[index]
+        labels = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")
+        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in labels]  # type: ignore[index]
         assert numbers == pytest.approx(scores.weight[measure].tolist(), rel=5e-3, abs=1e-4)
 
 
@@ -319,8 +319,8 @@ def test_all_maps_are_drawn_sorted_and_opened(tab: Tab, many_heads: Document) ->
 
 
 def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
-    shown = show(torch.stack([torch.eye(5), torch.full((5, 5), 0.2)]), ["a"] * 5).document
-    opened(tab, "view=grid&measure=map", shown)
+    heads = show(torch.stack([torch.eye(5), torch.full((5, 5), 0.2)]), ["a"] * 5).document
+    opened(tab, "view=grid&measure=map", heads)
     alphas = """[...document.querySelectorAll('.heads canvas')].map(canvas => {
       const { data } = canvas.getContext('2d').getImageData(0, 0, 5, 5);
       return [...data.keys()].filter(at => at % 4 === 0).map(at => data[at]);

@@ -27,8 +27,8 @@ def matrix_document(columns: list[str], rows: list[str]) -> Document:
 
 @pytest.mark.parametrize("view", ["words", "map"])
 def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -> None:
-    shown = replace(short_document(), title="我爱中国", opening=None)
-    tab.open(shown, f"#view={view}&kind=cross&layer=1&head=1&row=3&column=3")
+    chinese = replace(short_document(), title="我爱中国", opening=None)
+    tab.open(chinese, f"#view={view}&kind=cross&layer=1&head=1&row=3&column=3")
     svg = tab.saved("SVG").decode()
     columns = re.findall(r"<text ([^>]*)>([我爱中国])</text>", svg)
     assert {text for _, text in columns} == set("我爱中国")
@@ -114,10 +114,10 @@ def test_compare_opens_with_two_that_differ(tab: Tab, layers: int | None) -> Non
 
 
 def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
-    shown = watched_document(61, 1, 3)
-    example = shown.examples[0]
+    recorded = watched_document(61, 1, 3)
+    example = recorded.examples[0]
     summary = replace(example.summaries[0], measures={"entropy": (8.30, 8.37, 8.44)})
-    tab.open(replace(shown, examples=(replace(example, summaries=(summary,)),)), "#view=grid")
+    tab.open(replace(recorded, examples=(replace(example, summaries=(summary,)),)), "#view=grid")
     intensities = "[...document.querySelectorAll('.heads .cell')].map(cell => cell.style.getPropertyValue('--w'))"  # noqa: E501
     assert [float(intensity) for intensity in tab.ask(intensities)] == pytest.approx(
         [0, 0.5, 1], abs=0.01

@@ -185,8 +185,8 @@ def test_a_token_of_one_text_shows_both_directions(tab: Tab) -> None:
 @pytest.fixture(scope="module")
 def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("long") / "page.html"
-    shown = long_document(4096, layers=1, heads=2)
-    file.write_text(page(shown), encoding="utf-8")
+    long = long_document(4096, layers=1, heads=2)
+    file.write_text(page(long), encoding="utf-8")
     return file
 
 
@@ -245,15 +245,15 @@ def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
 
 def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
     text = "السلام عليكم جميعا"
-    shown = one_text(Text.of(text.split(" "), text), [[0.5, 0.3, 0.2]] * 3)
-    opened(tab, "view=text", document(shown))
+    sentence = one_text(Text.of(text.split(" "), text), [[0.5, 0.3, 0.2]] * 3)
+    opened(tab, "view=text", document(sentence))
     left = "(selector) => document.querySelector(selector).getBoundingClientRect().left"
     assert tab.ask(left, "[data-at='0']") > tab.ask(left, "[data-at='2']")
     tab.page.locator("[role=tab]", has_text="Arcs").click()
     tab.page.locator(".lines button").first.wait_for()
     rows = ".line.rows button[data-at='{}']"
     assert tab.ask(left, rows.format(0)) < tab.ask(left, rows.format(2))  # as the document says: zh
-    opened(tab, "view=arcs", replace(document(shown), source_language="ar"))
+    opened(tab, "view=arcs", replace(document(sentence), source_language="ar"))
     assert tab.ask(left, rows.format(0)) > tab.ask(left, rows.format(2))
 
 
@@ -383,11 +383,11 @@ def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab: Tab
     muted = replace(whole.search, probabilities=(0.8, 0.1, 0.6, 0.95, None))
     pair = (replace(whole, label="whole"), replace(whole, label="muted", search=muted))
     opened(tab, "view=compare&kind=cross", document(*pair))
-    shown = dict(
+    changes = dict(
         zip(texts(tab, ".chances-beside bdi"), texts(tab, ".chances-beside small"), strict=True)
     )
-    assert shown["▁love"] == "0.9 → 0.1"
-    assert shown[END] == "0.97 → –"
+    assert changes["▁love"] == "0.9 → 0.1"
+    assert changes[END] == "0.97 → –"
     assert [text.split(" · ")[0] for text in texts(tab, ".versions small")] == ["whole", "muted"]
     assert "the same in every cell" in texts(tab, "section[aria-label=Compare] .caption")[0]
     assert not tab.page.locator(".diverging").is_visible()

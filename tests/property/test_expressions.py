@@ -20,7 +20,7 @@ sides = st.one_of(st.just("None"), st.integers(0, 5).map(str))
 places = st.one_of(st.just("None"), numbers)
 leaves = st.one_of(
     places.map("causal(first={})".format),
-    st.tuples(sides, sides, places).map(lambda given: f"window({', '.join(given)})"),
+    st.tuples(sides, sides, places).map(lambda parts: f"window({', '.join(parts)})"),
     counts.map("prefix({})".format),
     counts.map("rg.lengths(n={})".format),
     ids.map("documents({})".format),

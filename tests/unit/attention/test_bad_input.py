@@ -100,8 +100,8 @@ DEVICES = [
     ({"key": elsewhere(B, H, M, D)}, "must be on one device; got cpu, meta and cpu"),
     ({"value": elsewhere(B, H, M, E)}, "must be on one device; got cpu, cpu and meta"),
     *(
-        (given, f"{name} must be on the device of the query, cpu; got meta. [MU]")
-        for name, given in (
+        (options, f"{name} must be on the device of the query, cpu; got meta. [MU]")
+        for name, options in (
             ("mask", {"mask": elsewhere(N, M, dtype=torch.bool)}),
             ("mask", {"mask": rg.causal() & elsewhere(N, M, dtype=torch.bool)}),
             ("lengths", {"mask": rg.lengths(elsewhere(B, dtype=torch.long))}),
@@ -146,7 +146,7 @@ OF_THE_WRONG_KIND = [
     ({"backend": 3}, SettingError, "backend must be one of .* got 3"),
 ]
 BAD = [
-    *((given, ShapeError, message) for given, message in (*SHAPES, *DTYPES, *DEVICES)),
+    *((options, ShapeError, message) for options, message in (*SHAPES, *DTYPES, *DEVICES)),
     *OF_THE_WRONG_KIND,
 ]
 

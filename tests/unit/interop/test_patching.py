@@ -55,9 +55,9 @@ def test_every_head_of_every_layer_is_patched_as_by_hand(model):
     for layer in (0, 1):
         for head in range(H):
 
-            def change(n, mixed, kept, layer=layer, head=head):
+            def change(n, mixed, clean, layer=layer, head=head):
                 if n == layer:
-                    mixed[:, :, head] = kept[:, :, head]
+                    mixed[:, :, head] = clean[:, :, head]
 
             logits = by_hand(model, change)[0, -1]
             expected[layer, head] = logits[3] - logits[8]
@@ -79,9 +79,9 @@ def test_positions_are_patched(model, what):
         assert_close(patched.effects[1, :-1], torch.zeros(N - 1), atol=1e-6, rtol=0)
         return
 
-    def change(n, mixed, kept):
+    def change(n, mixed, clean):
         if n == 1:
-            mixed[:, 4] = kept[:, 4]
+            mixed[:, 4] = clean[:, 4]
 
     assert_close(patched.values[1, 4], by_hand(model, change)[0, -1, 3].float())
 
@@ -117,9 +117,9 @@ def test_a_path_is_patched_through_a_frozen_run(model):
         middle.put_into(edits, "queries", layer=1, head=1)
         logits = model(ONE)[0]
 
-    def sender(n, mixed, kept):
+    def sender(n, mixed, clean):
         if n == 0:
-            mixed[:, :, 0] = kept[:, :, 0]
+            mixed[:, :, 0] = clean[:, :, 0]
 
     attn = model.body.h[1].attn
     inputs, hook = [], None

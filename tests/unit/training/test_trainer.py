@@ -131,10 +131,10 @@ def test_moving_average_is_its_formula(toy, tmp_path, decay):
 def test_the_moving_average_of_the_best_validation_may_be_chosen(toy, tmp_path):
     # Validations, of which the second is best; then last, best, average, and both moving averages.
     task = toy.Task(figures=[3.0, 1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 0.5])
-    found, summary = weights_after(toy, tmp_path / "run", task=task, ema=0.9)
+    weights, summary = weights_after(toy, tmp_path / "run", task=task, ema=0.9)
     assert summary["weights"] == "best moving average"
     best = Run.open(tmp_path / "run").checkpoints()[-2]
-    torch.testing.assert_close(found["last.weight"], best.load_trainer()["ema"]["last.weight"])
+    torch.testing.assert_close(weights["last.weight"], best.load_trainer()["ema"]["last.weight"])
 
 
 def test_a_moving_average_keeps_tied_weights_tied(toy, tmp_path):

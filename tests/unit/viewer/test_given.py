@@ -70,8 +70,8 @@ def test_lists_arrays_and_tensors_of_any_dtype_are_weights(weights):
 def test_long_weights_are_pooled_and_answered_by_this_process():
     size = LONGEST_WITH_ROWS + 3
     weights = random_map(H, size, size)
-    shown = rg.show(weights)
-    (layer,) = shown.document.examples[0].summaries
+    weights_page = rg.show(weights)
+    (layer,) = weights_page.document.examples[0].summaries
     assert layer.rows is None
     assert layer.bucket == (16, 16)
     expected = float(weights[1, 32:48, 16:32].sum())
@@ -79,8 +79,8 @@ def test_long_weights_are_pooled_and_answered_by_this_process():
     assert layer.received.values.values() == pytest.approx(weights.sum(-2).numpy(), rel=0.03)
     head = layer.top_heads[0]
     assert layer.top_keys.values()[0, :, 0].tolist() == weights[head].argmax(-1).tolist()
-    assert 'data-rows="http://127.0.0.1' in shown._repr_html_().replace("&quot;", '"')
-    shown.close()
+    assert 'data-rows="http://127.0.0.1' in weights_page._repr_html_().replace("&quot;", '"')
+    weights_page.close()
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def test_a_summary_of_other_keys_is_of_two_texts():
 
 def test_what_was_watched_is_shown_with_its_tokens(tmp_path: Path):
     attention = [OneAttention("decoder", 0, (0, 1), summary(M, M))]
-    shown = show(attention, list("abcde"), title="Mine", label="x", height=300)
-    assert shown.document.title == "Mine"
-    assert shown.document.examples[0].label == "x"
-    assert "height:300px" in shown._repr_html_()
-    assert inner(shown) == page(shown.document)
-    shown.save(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text("utf-8") == page(shown.document)
+    drawn = show(attention, list("abcde"), title="Mine", label="x", height=300)
+    assert drawn.document.title == "Mine"
+    assert drawn.document.examples[0].label == "x"
+    assert "height:300px" in drawn._repr_html_()
+    assert inner(drawn) == page(shown.document)
+    drawn.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == page(drawn.document)
 
 
 def test_the_frame_can_reach_nothing_around_it():
@@ -68,9 +68,9 @@ def test_rows_are_answered_to_who_knows_the_address():
         return weights[list(queries)] + head
 
     document = Document(title="", task="", model="", examples=())
-    shown = show(document, rows=rows)
-    address = re.search(r'data-rows="([^"]*)"', inner(shown))[1]
-    assert f"connect-src {address.split('/rows')[0].rsplit('/', 1)[0]};" in inner(shown)
+    drawn = show(document, rows=rows)
+    address = re.search(r'data-rows="([^"]*)"', inner(drawn))[1]
+    assert f"connect-src {address.split('/rows')[0].rsplit('/', 1)[0]};" in inner(drawn)
     question = "example=0&kind=decoder&layer=0&head=2&queries=2,0"
     with urllib.request.urlopen(f"{address}?{question}") as answer:
         received = np.frombuffer(answer.read(), "<f4").reshape(2, 4)
@@ -86,10 +86,10 @@ def test_rows_are_answered_to_who_knows_the_address():
     ):
         with pytest.raises(urllib.error.HTTPError, match=str(status)):
             urllib.request.urlopen(url)
-    shown.close()
+    drawn.close()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{address}?{question}", timeout=2)
-    assert inner(shown) == page(document)
+    assert inner(drawn) == page(document)
 
 
 def test_long_texts_that_were_watched_have_a_server_of_rows():
@@ -100,9 +100,9 @@ def test_long_texts_that_were_watched_have_a_server_of_rows():
             return torch.full((2, len(queries), length), 0.5)
 
     attention = Kept([OneAttention("decoder", 0, (0, 1), summary(length, length))])
-    shown = show(attention, ["a"] * length)
-    assert 'data-rows="http://127.0.0.1:' in inner(shown)
-    shown.close()
+    drawn = show(attention, ["a"] * length)
+    assert 'data-rows="http://127.0.0.1:' in inner(drawn)
+    drawn.close()
     assert 'data-rows=""' in inner(show(list(attention), ["a"] * length))
 
 
@@ -124,8 +124,8 @@ def test_questions_that_cannot_be_answered_are_refused(question: str):
 
 def test_a_page_is_served_to_who_knows_the_address():
     document = Document(title="Served", task="", model="", examples=())
-    shown = show(document, rows=lambda *_: np.eye(2))
-    home = shown.serve()
+    drawn = show(document, rows=lambda *_: np.eye(2))
+    home = drawn.serve()
     assert home.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(home) as answer:
         assert answer.headers["Content-Type"].startswith("text/html")
@@ -133,4 +133,4 @@ def test_a_page_is_served_to_who_knows_the_address():
     for other in (f"{home}x", home.rsplit("/", 2)[0] + "/", home[:-2] + "/"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(other)
-    shown.close()
+    drawn.close()

@@ -126,6 +126,6 @@ def test_what_does_not_fit_is_an_error():
 @pytest.mark.parametrize("name", ["causal", "rule"])
 def test_a_text_without_punctuation_gives_it_nothing(name):
     query, key = torch.randn(1, H, N, D), torch.randn(1, H, N, D)
-    found = rg.head_scores(query, key, ["a"] * N, **OPTIONS[name])
-    assert found.weight["punctuation"].tolist() == [0.0] * H
-    assert found.even["punctuation"] == 0.0
+    scores = rg.head_scores(query, key, ["a"] * N, **OPTIONS[name])
+    assert scores.weight["punctuation"].tolist() == [0.0] * H
+    assert scores.even["punctuation"] == 0.0
