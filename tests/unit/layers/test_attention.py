@@ -104,7 +104,6 @@ def test_pooling_mixes_states_for_each_query():
         (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be above 0"),
         (lambda: LocationAttention(3, 0), SettingError, "max_length must be above 0"),
         (lambda: KernelAttention(bandwidth=0.0), SettingError, "bandwidth must be above 0"),
-        (lambda: KernelAttention("gausian"), SettingError, "Did you mean 'gaussian'"),
         (lambda: AttentionPooling(3, num_queries=0), SettingError, "num_queries must be above 0"),
         (lambda: DotAttention(dropout=1.0), SettingError, "dropout must be at least 0 and below 1"),
         (

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import SettingError
 from regard.layers import RecurrentCell, RecurrentEncoder
 
 B, S, X, h = 3, 5, 7, 2
@@ -131,9 +130,3 @@ def test_recurrent_weights_begin_orthogonal_gate_by_gate():
         for gate in parameters[name].chunk(4):
             torch.testing.assert_close(gate @ gate.T, torch.eye(17), atol=1e-5, rtol=0)
         assert not any(p.any() for key, p in parameters.items() if "bias" in key)
-
-
-@pytest.mark.parametrize("build", [RecurrentCell, RecurrentEncoder])
-def test_unknown_cell_is_named_with_the_nearest(build):
-    with pytest.raises(SettingError, match=r"cell must be .*; got 'gruu'. Did you mean 'gru'"):
-        build("gruu", X, h)

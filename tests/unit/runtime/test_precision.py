@@ -87,9 +87,3 @@ def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(preparing, "why_not", lambda: "numba cannot be loaded")
     with pytest.raises(SettingError, match=r"got int8, but numba cannot be loaded"):
         in_precision(translator(), "int8")
-
-
-@pytest.mark.usefixtures("unchecked_shapes")
-def test_a_precision_that_is_none_is_named() -> None:
-    with pytest.raises(SettingError, match=r"precision must be one of .*; got 'int4'"):
-        in_precision(translator(), "int4")  # type: ignore[arg-type]

@@ -67,7 +67,6 @@ def test_planes_stand_highest_byte_first():
     ("changes", "error", "message"),
     [
         ({"bits": 12}, DataError, "bits must be 8, 16 or 32; got 12"),
-        ({"scale": "cubic"}, SettingError, "scale must be one of linear, log; got 'cubic'"),
         ({"shape": (2, -1)}, SettingError, "shape must be at least 0; got -1"),
         ({"low": 2.0}, DataError, "low must be at most high; got 2.0 and 1.0"),
         ({"low": float("nan")}, DataError, "low must be at most high; got nan"),

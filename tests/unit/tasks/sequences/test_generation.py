@@ -104,8 +104,6 @@ def test_which_documents_are_shortened_is_described_and_checked() -> None:
     assert describe_reading(sentences=3) == [cut]
     shortened = "with a question, 1 sentence of a document are read, nearest to it; others are read"
     assert describe_reading(sentences=1, shortened="asked")[0].startswith(shortened)
-    with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
-        recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
 
 
 def test_each_answer_is_learned_from_and_all_are_right() -> None:

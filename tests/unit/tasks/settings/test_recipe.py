@@ -94,7 +94,6 @@ def test_the_phrasebook_is_no_file():
         ),
         (["model.type=trans"], "model.type must be one of .*rnn_seq2seq, transformer; got 'trans'"),
         (["model.hiden_dim=3"], "model.hiden_dim is not a setting. Did you mean model.hidden_dim"),
-        (["data.trian=x"], "data.trian is not a setting. Did you mean data.train"),
         (["decoding.beam=3"], "decoding.beam is not a setting. Did you mean decoding.beam_size"),
         (["model.cell=gruu"], "model.cell must be one of .*; got 'gruu'. Did you mean 'gru'"),
         (["data.columns=2"], "data.columns must be a list; got 2"),
