@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from regard.attention import AttentionCall, observe, weights
+from regard.attention import AttentionCall, observe
 from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
@@ -48,13 +48,7 @@ def calls_of(labeller, request):
     batch = task.collate(task.encode([task.request(request, "here")]))
     with torch.no_grad(), observe(calls.append):
         task.predict(labeller.model.eval(), batch)
-    weights_of = {}
-    for call in calls:
-        options = {"score": call.score, "mask": call.mask, "bias": call.bias}
-        weights_of[call.kind, call.layer] = weights(
-            call.query, call.key, weighting=call.weighting, **options
-        )
-    return weights_of
+    return {(call.kind, call.layer): call.weights() for call in calls}
 
 
 def projections_of(example, kind="cross"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import lengths, observe, weights
+from regard.attention import lengths, observe
 from regard.errors import SettingError
 from regard.layers import CopyAttention, Pointer, mix
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
@@ -84,9 +84,7 @@ def test_given_weights_are_mixed_and_seen_as_they_are():
         mixed = mix(log_weights, values)
     torch.testing.assert_close(mixed, log_weights.exp() @ values)
     torch.testing.assert_close(mix(log_weights, values), mixed, rtol=0, atol=1e-15)
-    (call,) = calls
-    rows = weights(call.query, call.key, score=call.score, bias=call.bias, weighting=call.weighting)
-    torch.testing.assert_close(rows, log_weights.exp())
+    torch.testing.assert_close(calls[0].weights(), log_weights.exp())
 
 
 MODELS = {
@@ -124,7 +122,7 @@ def test_what_is_copied_can_be_seen_and_is_in_the_source(name):
     with torch.no_grad(), observe(calls.append):
         states, _ = model(source, n, torch.tensor([[2, 5, 6], [2, 7, 7]]))
         probs = model.project(states).softmax(-1)
-    maps = [weights(c.query, c.key, score=c.score, mask=c.mask) for c in calls if c.kind == "cross"]
+    maps = [c.weights() for c in calls if c.kind == "cross"]
     rows = torch.cat(maps, 1) if name == "recurrent" else maps[-1]
     for row, t in ((0, 0), (0, 2), (1, 1)):
         real = source[row, : n[row]]

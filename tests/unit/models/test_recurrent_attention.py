@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.attention import at, lengths, observe, weights
+from regard.attention import at, lengths, observe
 from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
 from regard.models.interfaces import SourceMemory
@@ -45,18 +45,7 @@ def walk(attention, look, steps=3):
             outputs.append(attention(look, query, source_memory, state))
             state = outputs[-1].state
     assert [(call.kind, call.layer) for call in calls] == [("cross", 0)] * steps
-    rows = [
-        weights(
-            call.query,
-            call.key,
-            score=call.score,
-            mask=call.mask,
-            bias=call.bias,
-            weighting=call.weighting,
-        )[:, 0]
-        for call in calls
-    ]
-    return outputs, torch.stack(rows)
+    return outputs, torch.stack([call.weights()[:, 0] for call in calls])
 
 
 def scores(look, step, row):
@@ -275,10 +264,7 @@ def test_the_loss_of_coverage_is_summed_over_real_tokens():
     calls = []
     with observe(calls.append):
         assert model.eval()(source, LENGTHS, target, n)[1] is None
-    rows = [
-        weights(c.query, c.key, score=c.score, bias=c.bias, weighting=c.weighting)[:, 0]
-        for c in calls
-    ]
+    rows = [c.weights()[:, 0] for c in calls]
     expected = 0.0
     for row, count in enumerate(n.tolist()):
         for t in range(count):

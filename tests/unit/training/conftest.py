@@ -8,6 +8,7 @@ from types import MappingProxyType, SimpleNamespace
 
 import pytest
 import torch
+from tests.pretended_device import pretended
 from torch import nn
 from torch.nn import functional as F
 
@@ -173,6 +174,12 @@ def contents(path):
     """The bytes that two equal trainings must share."""
     names = ["model.safetensors", "metrics.jsonl", "run.json"]
     return {name: (path / name).read_bytes() for name in names}
+
+
+@pytest.fixture
+def device():
+    with pretended() as device:
+        yield device
 
 
 @pytest.fixture

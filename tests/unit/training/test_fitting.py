@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.pretended_device import pretended
 from torch import nn
 
 from regard.errors import OutOfMemory
@@ -47,12 +46,6 @@ class Training:
         if self.tokens > self.room:
             raise torch.OutOfMemoryError("out of memory")
         return loss.detach(), 6
-
-
-@pytest.fixture
-def device():
-    with pretended() as device:
-        yield device
 
 
 @pytest.mark.parametrize(

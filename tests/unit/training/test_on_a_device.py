@@ -2,18 +2,12 @@
 
 import pytest
 import torch
-from tests.pretended_device import KIND, pretended
+from tests.pretended_device import KIND
 
 from regard.errors import OutOfMemory
 from regard.layers import residual
 from regard.runs import Run
 from regard.training import precision, trainer
-
-
-@pytest.fixture
-def device():
-    with pretended() as device:
-        yield device
 
 
 @pytest.fixture
