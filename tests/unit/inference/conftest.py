@@ -1,12 +1,13 @@
 """A small translator with random weights, which knows a handful of sentences by their words."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from regard.inference import Predictor
-from regard.tasks import recipe_from_table
+from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import train_pair_tokenizer
 from regard.text.phrasebook import Phrase
@@ -69,6 +70,14 @@ def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
     )
     task = TranslationTask(recipe, tokenizer)
     return Predictor(task.build_model(), task)
+
+
+def untrained(table: dict[str, object], examples: list[Any], *, seed: int = 5) -> Predictor:
+    """A run of random weights, which knows what is in these examples."""
+    recipe = recipe_from_table(table)
+    task = TASKS[recipe.task].task.learn(recipe, examples)
+    torch.manual_seed(seed)
+    return Predictor(task.build_model().eval(), task)
 
 
 LETTERS = "abcdefghijklmnopqrst ."

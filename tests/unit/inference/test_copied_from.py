@@ -1,12 +1,11 @@
 import pytest
 import torch
+from tests.unit.inference.conftest import untrained
 
 from regard.decoding.hypothesis import Alignment
 from regard.inference import Predictor
 from regard.inference.looking import look_into
-from regard.tasks import recipe_from_table
-from regard.tasks.sequences.generation import GenerationTask
-from regard.text import TokenizerConfig, train_pair_tokenizer
+from regard.text import Pair, TokenizerConfig, train_pair_tokenizer
 from regard.viewer.example import View
 
 TEXTS = ["the old king had a son", "the son ran to a mill", "the mill was old"]
@@ -24,7 +23,6 @@ COPYING = {"rnn_seq2seq": 0, "transformer": 2}
 
 
 def make_predictor(model: str, *, copy: bool = True) -> Predictor:
-    torch.manual_seed(5)
     table = {
         "task": "generation",
         "data": {"max_length": 16},
@@ -32,9 +30,7 @@ def make_predictor(model: str, *, copy: bool = True) -> Predictor:
         "model": {"type": model, "copy": copy, **MODELS[model]},
         "decoding": {"method": "greedy", "max_ratio": 0.5, "min_length": 4},
     }
-    recipe = recipe_from_table(table)
-    task = GenerationTask(recipe, train_pair_tokenizer(TEXTS, TEXTS, recipe.tokenizer))
-    return Predictor(task.build_model(), task)
+    return untrained(table, [Pair(text, text, (text,), "") for text in TEXTS])
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

@@ -3,11 +3,10 @@
 import pytest
 import torch
 from tests.end_to_end.tiny_tasks import TINY
+from tests.unit.inference.conftest import untrained
 
 from regard.errors import SettingError
-from regard.inference import Predictor
 from regard.inference.embedding import Embedder
-from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.text import Pair
 from regard.text.reading.tagged import TaggedWords
@@ -17,20 +16,15 @@ TEXTS = ["Anna sat in the garden .", "Bert sat", "Cleo sat by the river for 3 ho
 
 def predictor(name, **model):
     """A model that has learned nothing, with the words of a few lines."""
-    tiny, kind = TINY[name], TASKS[name].task
+    tiny = TINY[name]
     table = {"task": name, **tiny.table}
     table["model"] = model or tiny.table["model"]
-    recipe = recipe_from_table(table)
-    if name == "translation":
-        examples = [Pair(text, text, (text,), "x:1") for text in TEXTS]
-    else:
-        examples = [learned(name, text) for text in TEXTS]
-    torch.manual_seed(0)
-    task = kind.learn(recipe, examples)
-    return Predictor(task.build_model(), task)
+    return untrained(table, [learned(name, text) for text in TEXTS])
 
 
 def learned(name, text):
+    if name == "translation":
+        return Pair(text, text, (text,), "x:1")
     if name == "tagging":
         words = tuple(text.split())
         return TaggedWords(words, tuple("A" if len(word) > 3 else "B" for word in words), "x:1")

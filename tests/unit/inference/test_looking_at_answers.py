@@ -2,11 +2,12 @@ import math
 
 import pytest
 import torch
+from tests.unit.inference.conftest import untrained
 
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor
 from regard.inference.looking import look_into
-from regard.tasks import TASKS, OnePassTask, recipe_from_table
+from regard.tasks import OnePassTask, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.labels.tagging import Tagging
 from regard.tasks.running_text.language_modelling import Passage
@@ -20,10 +21,7 @@ REVIEWS = [("菜很好吃", "good"), ("太慢了", "bad"), ("好 好 吃", "good
 
 
 def a_labeller(task, examples, model, **sections):
-    torch.manual_seed(5)
-    recipe = recipe_from_table({"task": task, "model": model, **sections})
-    job = TASKS[task].task.learn(recipe, examples)
-    return Predictor(job.build_model(), job)
+    return untrained({"task": task, "model": model, **sections}, examples)
 
 
 def a_classifier(model, pooling="mean", **data):

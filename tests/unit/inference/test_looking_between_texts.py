@@ -2,11 +2,10 @@ import json
 
 import pytest
 import torch
+from tests.unit.inference.conftest import untrained
 
 from regard.attention import AttentionCall, observe
-from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
-from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.questions.multiple_choice import Choices
 from regard.tasks.questions.pair_matching import LabelledPair
 from regard.text.reading.questions import Answer, Question
@@ -36,10 +35,7 @@ ASKED = {
 
 
 def a_labeller(task, model, **sections):
-    torch.manual_seed(5)
-    recipe = recipe_from_table({"task": task, "model": model, **CHARACTERS, **sections})
-    job = TASKS[task].task.learn(recipe, EXAMPLES[task])
-    return Predictor(job.build_model(), job)
+    return untrained({"task": task, "model": model, **CHARACTERS, **sections}, EXAMPLES[task])
 
 
 def calls_of(labeller, request):

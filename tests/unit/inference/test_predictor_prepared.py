@@ -1,15 +1,13 @@
 """A predictor answers with its prepared model, whatever the amount of work."""
 
 import pytest
-import torch
-from tests.unit.inference.conftest import LETTERS, letters_predictor
+from tests.unit.inference.conftest import LETTERS, letters_predictor, untrained
 
 from regard.inference import Predictor
 from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
 from regard.runtime import PreparedTransformer
 from regard.runtime.transformer import decoder
-from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -83,16 +81,12 @@ TEXTS = [" ".join("abcdefgh"[(7 * i + j * j) % 8] for j in range(1 + i)) for i i
 def labeller():
     sizes = {"model_dim": 12, "num_heads": 3, "num_layers": 2, "ffn_dim": 17}
     model = {"type": "transformer", "dropout": 0.0, **sizes}
-    recipe = recipe_from_table(
-        {"task": "classification", "tokenizer": {"type": "words"}, "model": model}
-    )
+    table = {"task": "classification", "tokenizer": {"type": "words"}, "model": model}
     texts = [*TEXTS, "no label is like this"]
     examples = [
         LabelledText(text, text[0], None, f"a.tsv:{line}") for line, text in enumerate(texts, 1)
     ]
-    task = TASKS["classification"].task.learn(recipe, examples)
-    torch.manual_seed(5)
-    return Predictor(task.build_model().eval(), task)
+    return untrained(table, examples)
 
 
 def test_a_compiled_loop_labels_one_text_as_it_does_many(monkeypatch):

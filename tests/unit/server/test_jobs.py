@@ -5,7 +5,7 @@ import re
 
 import httpx
 import pytest
-import torch
+from tests.unit.inference.conftest import untrained
 from tests.unit.server.conftest import refusal
 
 from regard.errors import SettingError
@@ -13,7 +13,6 @@ from regard.inference import Predictor
 from regard.server import Limits, Service, make_app
 from regard.server.batching import AbandonedError
 from regard.server.work import Job, Worker
-from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.running_text.language_modelling import Passage
 from regard.text.reading.tagged import TaggedWords
@@ -43,14 +42,7 @@ SECTIONS = {
 }
 
 
-def a_labeller(task):
-    torch.manual_seed(5)
-    recipe = recipe_from_table({"task": task, **SECTIONS[task]})
-    job = TASKS[task].task.learn(recipe, EXAMPLES[task])
-    return Predictor(job.build_model(), job)
-
-
-LABELLERS = {task: a_labeller(task) for task in EXAMPLES}
+LABELLERS = {task: untrained({"task": task, **SECTIONS[task]}, EXAMPLES[task]) for task in EXAMPLES}
 
 
 def ask_all(*requests):
