@@ -20,17 +20,6 @@ def commands(page: Path) -> list[str]:
     return [line for line in named if "regard " in line and not line.startswith("python")]
 
 
-def save_bert(folder: Path, characters: str, **sizes: int) -> None:
-    """A small BERT that has learned nothing, and its tokenizer of these characters."""
-    transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-    sizes |= {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.BertConfig(vocab_size=len(words), intermediate_size=8, **sizes)
-    transformers.BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
-    tokenizer.save_pretrained(folder)
-
-
 def save_gpt2(folder: Path, words: str) -> None:
     """A small GPT-2 that has learned nothing, and its tokenizer of these words."""
     transformers = pytest.importorskip("transformers")

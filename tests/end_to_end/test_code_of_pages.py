@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.fresh_python import process
-from tests.end_to_end.pages import ROOT, blocks, save_bert
+from tests.end_to_end.pages import ROOT, blocks
 from tests.unit.export.random_runs import classifier, translator
+from tests.unit.interop.tiny_folders import save_bert
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def shards(folder: Path) -> None:
 
 # What a block names, and how it is made.
 MADE: dict[str, Callable[[Path], object]] = {
-    "bert": lambda folder: save_bert(folder, "我爱中国。"),
+    "bert": lambda folder: save_bert(folder, "BertForMaskedLM"),
     "my-run-hf": exported("huggingface", translator),
     "sst2": exported("torch", classifier),
     "shards": shards,

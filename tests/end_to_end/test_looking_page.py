@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.pages import ROOT, blocks, commands, save_bert, save_gpt2
+from tests.end_to_end.pages import ROOT, blocks, commands, save_gpt2
+from tests.unit.interop.tiny_folders import save_bert
 
 from regard.viewer import Document
 
@@ -24,9 +25,9 @@ def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
-    save_bert(tmp_path / "bert", "我爱中国他昨天去北京了你。", max_position_embeddings=20)
+    save_bert(tmp_path / "bert", "BertForMaskedLM")
     save_gpt2(tmp_path / "gpt2", "the animal that says meow is a cat dog")
-    save_bert(tmp_path / "other-bert", "去了你。我爱中国他昨天北京", max_position_embeddings=20)
+    save_bert(tmp_path / "other-bert", "BertForMaskedLM", hidden_size=24)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

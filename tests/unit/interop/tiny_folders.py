@@ -18,7 +18,7 @@ SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
 def save_bert(folder: Path, kind: str = "BertModel", **sizes: object) -> None:
     """An encoder of Chinese characters and English words, with the head of a class."""
     signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*signs, *dict.fromkeys(CHINESE), *dict.fromkeys(WORDS)]
+    words = [*signs, *dict.fromkeys(f"{CHINESE}你"), *dict.fromkeys(WORDS)]
     tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
     config = transformers.BertConfig(
         vocab_size=len(words),
