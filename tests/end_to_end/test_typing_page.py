@@ -1,13 +1,16 @@
 """The page with the model inside: it answers as Python does, and works as one types."""
 
 import random
+import tomllib
 from pathlib import Path
 
 import pytest
 import torch
 from tests.end_to_end.browsing import CHOSEN, Tab
+from tests.end_to_end.conftest import RECIPE
 
 import regard
+from regard.config import write_toml
 from regard.inference import Predictor
 from regard.inference.live import MOST_TOKENS, live_page, rounded
 from regard.inference.look import attention_to_source
@@ -97,44 +100,17 @@ MODELS = {
     ),
     "fixed": ({**RECURRENT, "attention": "none"}, WORDS, True),
 }
-TEACHER = """
-task = "translation"
-[data]
-train = "train.tsv"
-test = "test.tsv"
-source_language = "zh"
-target_language = "en"
-max_length = 24
-source_end = false
-[tokenizer]
-type = "words"
-shared = false
-[model]
-type = "transformer"
-model_dim = 32
-num_heads = 4
-num_encoder_layers = 2
-num_decoder_layers = 2
-ffn_dim = 64
-norm = "pre"
-tie_embeddings = "target"
-values = "embeddings"
-dropout = 0.0
-[training]
-updates = 150
-batch_tokens = 1024
-learning_rate = 0.01
-warmup = 20
-schedule = "linear"
-validate_every = 150
-precision = "float32"
-"""
+TEACHER = TRANSFORMER | {"model_dim": 32, "ffn_dim": 64, "norm": "pre", "dropout": 0.0}
+TEACHER |= {"tie_embeddings": "target", "values": "embeddings"}
 
 
 @pytest.fixture(scope="session")
 def transformer_run(regard, corpus: Path) -> Path:
     """A Transformer trained by command for some seconds."""
-    (corpus / "teacher.toml").write_text(TEACHER, "utf-8")
+    table = tomllib.loads(RECIPE.format(updates=150)) | {"model": TEACHER}
+    table["data"]["source_end"] = False
+    table["training"] |= {"learning_rate": 0.01, "warmup": 20, "validate_every": 150}
+    (corpus / "teacher.toml").write_text(write_toml(table), "utf-8")
     trained = regard("train", corpus / "teacher.toml", "--run", corpus / "transformer")
     assert trained.code == 0, trained
     return corpus / "transformer"

@@ -1,20 +1,13 @@
 """Tokens drawn by compiled loops are those that tensor operations draw."""
 
-import itertools
-
 import pytest
 import torch
+from tests.cases import pairwise
 
 from regard.decoding.sampling import Draw, uniform
 from regard.errors import RunError
 
 R, V = 7, 613
-SETTINGS = [
-    {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    for temperature, top_k, top_p in itertools.product(
-        (1.0, 0.7, 3), (None, 1, 5, V - 1, V + 9), (1.0, 0.93, 0.4, 1e-6)
-    )
-]
 
 
 def both(draw, log_probs, step=0):
@@ -25,10 +18,14 @@ def both(draw, log_probs, step=0):
     ).tolist()
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("spread", [0.1, 1.0, 8.0])
-def test_tokens_are_those_of_sorted_probabilities(settings, spread):
-    draw = Draw(seeds=torch.arange(R), **settings)
+@pairwise(
+    temperature=[1.0, 0.7, 3],
+    top_k=[None, 1, 5, V - 1, V + 9],
+    top_p=[1.0, 0.93, 0.4, 1e-6],
+    spread=[0.1, 1.0, 8.0],
+)
+def test_tokens_are_those_of_sorted_probabilities(temperature, top_k, top_p, spread):
+    draw = Draw(seeds=torch.arange(R), temperature=temperature, top_k=top_k, top_p=top_p)
     log_probs = (spread * torch.randn(R, V)).log_softmax(1)
     log_probs[:, ::5] = -torch.inf
     for step in range(5):
