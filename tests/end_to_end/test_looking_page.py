@@ -25,7 +25,7 @@ def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
-    save_bert(tmp_path / "bert", "BertForMaskedLM")
+    save_bert(tmp_path / "bert", "BertForMaskedLM", max_position_embeddings=20)
     save_gpt2(tmp_path / "gpt2", "the animal that says meow is a cat dog")
     save_bert(tmp_path / "other-bert", "BertForMaskedLM", hidden_size=24)
     monkeypatch.chdir(tmp_path)

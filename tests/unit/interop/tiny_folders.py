@@ -20,12 +20,8 @@ def save_bert(folder: Path, kind: str = "BertModel", **sizes: object) -> None:
     signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [*signs, *dict.fromkeys(f"{CHINESE}你"), *dict.fromkeys(WORDS)]
     tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        intermediate_size=17,
-        max_position_embeddings=5000,
-        **SIZES | sizes,
-    )
+    sizes = SIZES | {"intermediate_size": 17, "max_position_embeddings": 5000} | sizes
+    config = transformers.BertConfig(vocab_size=len(words), **sizes)
     save(getattr(transformers, kind)(config), tokenizer, folder)
 
 

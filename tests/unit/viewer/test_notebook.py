@@ -38,7 +38,7 @@ def test_what_was_watched_is_shown_with_its_tokens(tmp_path: Path):
     assert drawn.document.title == "Mine"
     assert drawn.document.examples[0].label == "x"
     assert "height:300px" in drawn._repr_html_()
-    assert inner(drawn) == page(shown.document)
+    assert inner(drawn) == page(drawn.document)
     drawn.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == page(drawn.document)
 
