@@ -304,7 +304,7 @@ def _apt() -> list[str]:
     """The tasks for this processor: bfloat16 only where it is multiplied."""
     import torch
 
-    from regard.devices.precision import multiplies_bfloat16
+    from regard.devices.finding import multiplies_bfloat16
 
     is_apt = multiplies_bfloat16(torch.device("cpu"))
     return [name for name in TASKS if is_apt or name != "multi_head_autocast"]

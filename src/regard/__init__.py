@@ -4,134 +4,73 @@ Names are looked up when they are first used, so that ``import regard`` alone is
 """
 
 from typing import TYPE_CHECKING
+from typing import cast as _cast
 
 from regard.lazy import names as _names
 from regard.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from regard.attention import (
-        Additive,
-        Bilinear,
-        Box,
-        Cosine,
-        Custom,
-        Dot,
-        Entmax15,
-        Epanechnikov,
-        Gaussian,
-        Hard,
-        HeadScores,
-        KeyValueCache,
-        Laplace,
-        Plan,
-        SampledKey,
-        ScaledDot,
-        Softmax,
-        Sparsemax,
-        StudentT,
-        Summary,
-        alibi,
-        at,
-        attend,
-        causal,
-        columns,
-        dense,
-        documents,
-        explain,
-        head_scores,
-        lengths,
-        masked_softmax,
-        observe,
-        parse_mask,
-        prefix,
-        relative,
-        rollout,
-        rows,
-        sample_key,
-        shaw,
-        summarize,
-        summarize_seen,
-        testing,
-        transposed,
-        weights,
-        where,
-        window,
-    )
-    from regard.inference.predictor import load
-    from regard.interop import look, use
-    from regard.interop.attribute import attribute
-    from regard.interop.edit import edit
-    from regard.interop.faithfulness import faithfulness
-    from regard.interop.patching import activations, patch
-    from regard.interop.torch_functions import mark_weights
-    from regard.interop.watch import watch
-    from regard.training.start import train
-    from regard.viewer import show
-
-__all__ = [
-    "Additive",
-    "Bilinear",
-    "Box",
-    "Cosine",
-    "Custom",
-    "Dot",
-    "Entmax15",
-    "Epanechnikov",
-    "Gaussian",
-    "Hard",
-    "HeadScores",
-    "KeyValueCache",
-    "Laplace",
-    "Plan",
-    "SampledKey",
-    "ScaledDot",
-    "Softmax",
-    "Sparsemax",
-    "StudentT",
-    "Summary",
-    "activations",
-    "alibi",
-    "at",
-    "attend",
-    "attribute",
-    "causal",
-    "columns",
-    "dense",
-    "documents",
-    "edit",
-    "explain",
-    "faithfulness",
-    "head_scores",
-    "lengths",
-    "load",
-    "look",
-    "mark_weights",
-    "masked_softmax",
-    "observe",
-    "parse_mask",
-    "patch",
-    "prefix",
-    "relative",
-    "rollout",
-    "rows",
-    "sample_key",
-    "shaw",
-    "show",
-    "summarize",
-    "summarize_seen",
-    "testing",
-    "train",
-    "transposed",
-    "use",
-    "watch",
-    "weights",
-    "where",
-    "window",
-]
-
+    from regard.attention import Additive as Additive
+    from regard.attention import Bilinear as Bilinear
+    from regard.attention import Box as Box
+    from regard.attention import Cosine as Cosine
+    from regard.attention import Custom as Custom
+    from regard.attention import Dot as Dot
+    from regard.attention import Entmax15 as Entmax15
+    from regard.attention import Epanechnikov as Epanechnikov
+    from regard.attention import Gaussian as Gaussian
+    from regard.attention import Hard as Hard
+    from regard.attention import HeadScores as HeadScores
+    from regard.attention import KeyValueCache as KeyValueCache
+    from regard.attention import Laplace as Laplace
+    from regard.attention import Plan as Plan
+    from regard.attention import SampledKey as SampledKey
+    from regard.attention import ScaledDot as ScaledDot
+    from regard.attention import Softmax as Softmax
+    from regard.attention import Sparsemax as Sparsemax
+    from regard.attention import StudentT as StudentT
+    from regard.attention import Summary as Summary
+    from regard.attention import alibi as alibi
+    from regard.attention import at as at
+    from regard.attention import attend as attend
+    from regard.attention import causal as causal
+    from regard.attention import columns as columns
+    from regard.attention import dense as dense
+    from regard.attention import documents as documents
+    from regard.attention import explain as explain
+    from regard.attention import head_scores as head_scores
+    from regard.attention import lengths as lengths
+    from regard.attention import masked_softmax as masked_softmax
+    from regard.attention import observe as observe
+    from regard.attention import parse_mask as parse_mask
+    from regard.attention import prefix as prefix
+    from regard.attention import relative as relative
+    from regard.attention import rollout as rollout
+    from regard.attention import rows as rows
+    from regard.attention import sample_key as sample_key
+    from regard.attention import shaw as shaw
+    from regard.attention import summarize as summarize
+    from regard.attention import summarize_seen as summarize_seen
+    from regard.attention import testing as testing
+    from regard.attention import transposed as transposed
+    from regard.attention import weights as weights
+    from regard.attention import where as where
+    from regard.attention import window as window
+    from regard.inference.predictor import load as load
+    from regard.interop import look as look
+    from regard.interop import use as use
+    from regard.interop.attribute import attribute as attribute
+    from regard.interop.edit import edit as edit
+    from regard.interop.faithfulness import faithfulness as faithfulness
+    from regard.interop.patching import activations as activations
+    from regard.interop.patching import patch as patch
+    from regard.interop.torch_functions import mark_weights as mark_weights
+    from regard.interop.watch import watch as watch
+    from regard.training.start import train as train
+    from regard.viewer import show as show
 
 __getattr__ = _names(__name__, __file__)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_cast("list[str]", __getattr__("__all__"))])

@@ -2,24 +2,25 @@
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 
 def names(package: str, file: str) -> Callable[[str], object]:
-    """A package's ``__getattr__`` (PEP 562): modules and imports ``if TYPE_CHECKING``."""
+    """A package's ``__getattr__`` (PEP 562): its modules, and what it imports ``as`` itself."""
 
     @cache
     def homes() -> dict[str, str]:
-        tree = ast.parse(Path(file).read_text("utf-8"))
-        imports = [line for line in ast.walk(tree) if isinstance(line, ast.ImportFrom)]
-        return {each.name: line.module for line in imports if line.module for each in line.names}
+        return _exports(ast.parse(Path(file).read_text("utf-8")))
 
     def find(name: str) -> object:
+        if name == "__all__":
+            return public(homes())
         is_module = name.isidentifier() and name[0] != "_" and name not in homes()
         home = f"{package}.{name}" if is_module else homes().get(name)
         if home is None or (is_module and find_spec(home) is None):
@@ -33,6 +34,22 @@ def names(package: str, file: str) -> Callable[[str], object]:
         return value
 
     return find
+
+
+def public(names: Iterable[str]) -> list[str]:
+    """The ``__all__`` of names: constants, then classes, then functions, as the linter sorts."""
+    return sorted(names, key=lambda name: (not name.isupper(), not name[:1].isupper(), name))
+
+
+def _exports(tree: ast.Module) -> dict[str, str]:
+    """The module of each name that an ``__init__`` imports ``as`` itself, which makes it public."""
+    imports = [line for line in ast.walk(tree) if isinstance(line, ast.ImportFrom) and line.module]
+    return {
+        each.name: str(line.module)
+        for line in imports
+        for each in line.names
+        if each.name == each.asname and each.name[0] != "_"
+    }
 
 
 # What torch and scikit-learn call what has another name here.
@@ -61,11 +78,16 @@ def _nearest(package: str, name: str) -> str:
 
 @cache
 def _public_names(root: str) -> dict[str, list[str]]:
-    """Collect the ``__all__`` of a package and of those inside it, without importing them."""
+    """Collect the public names of a package and of those inside it, without importing them."""
     folder = Path(str(sys.modules[root].__file__)).parent
-    return {
-        ".".join([root, *file.parent.relative_to(folder).parts]): ast.literal_eval(line.value)
-        for file in sorted(folder.rglob("__init__.py"))
-        for line in ast.parse(file.read_text("utf-8")).body
-        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__"
-    }
+    of_packages: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("__init__.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        listed = [
+            ast.literal_eval(line.value)
+            for line in tree.body
+            if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__"
+        ]
+        if names := [*chain.from_iterable(listed), *_exports(tree)]:
+            of_packages[".".join([root, *file.parent.relative_to(folder).parts])] = names
+    return of_packages

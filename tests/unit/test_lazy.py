@@ -21,7 +21,7 @@ def test_a_name_is_imported_once_and_cached(tmp_path):
     (package / "socks.py").write_text("class Sock: ...\nprint('opened')\n")
     (package / "__init__.py").write_text(
         "from typing import TYPE_CHECKING\nfrom regard.lazy import names\n"
-        "if TYPE_CHECKING:\n    from drawers.socks import Sock\n"
+        "if TYPE_CHECKING:\n    from drawers.socks import Sock as Sock\n"
         "__getattr__ = names(__name__, __file__)\n"
     )
     code = "import drawers; print('closed'); drawers.Sock; drawers.Sock; print(*vars(drawers))"

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from regard.cli.options import UNLISTED
 from regard.cli.output import note, require
 from regard.config import JsonValue
+from regard.devices.kinds import Precision
 from regard.errors import DataError
-from regard.layers.choices import Precision
 from regard.progress import progress
 
 _NAMED = 3  # failed files that are named

@@ -15,9 +15,8 @@ from regard.choices import choose
 from regard.cli.jobs import with_sides
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
-from regard.devices.kinds import AUTO, check_device_name
+from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
-from regard.layers.choices import Precision
 from regard.progress import progress
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.jobs import with_sides
 from regard.cli.options import AS_THE_RECIPE_SAYS, UNLISTED, DecodingOptions
 from regard.cli.output import note, refuse, require, say, writing_to
-from regard.devices.kinds import AUTO, check_device_name
+from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
-from regard.layers.choices import Precision
 from regard.progress import displaying, is_displayed, progress
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from cyclopts import Parameter
 
 from regard.cli.look import is_checkpoint
 from regard.cli.output import note
-from regard.devices.kinds import AUTO, check_device_name
+from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
-from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.server.served import Served

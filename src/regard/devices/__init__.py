@@ -5,56 +5,12 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.devices.finding import (
-        CPU,
-        claim_device,
-        describe_device,
-        device_of,
-        find_device,
-        find_own_device,
-        wait_for,
-    )
-    from regard.devices.kinds import DeviceName, check_device_name
-    from regard.devices.memory import (
-        build_in_memory,
-        build_within,
-        describing_out_of_memory,
-        free_memory,
-        in_halves,
-        is_finite,
-        is_out_of_memory,
-    )
-    from regard.devices.moving import Ahead, moved
-    from regard.devices.randomness import (
-        preserved_randomness,
-        random_states,
-        repeatable,
-        set_random_states,
-    )
-
-__all__ = [
-    "CPU",
-    "Ahead",
-    "DeviceName",
-    "build_in_memory",
-    "build_within",
-    "check_device_name",
-    "claim_device",
-    "describe_device",
-    "describing_out_of_memory",
-    "device_of",
-    "find_device",
-    "find_own_device",
-    "free_memory",
-    "in_halves",
-    "is_finite",
-    "is_out_of_memory",
-    "moved",
-    "preserved_randomness",
-    "random_states",
-    "repeatable",
-    "set_random_states",
-    "wait_for",
-]
+    from regard.devices.finding import CPU as CPU
+    from regard.devices.finding import describe_device as describe_device
+    from regard.devices.finding import device_of as device_of
+    from regard.devices.finding import find_device as find_device
+    from regard.devices.kinds import DeviceName as DeviceName
+    from regard.devices.moving import moved as moved
+    from regard.devices.randomness import preserved_randomness as preserved_randomness
 
 __getattr__ = _names(__name__, __file__)

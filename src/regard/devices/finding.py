@@ -1,6 +1,8 @@
-"""Resolves device names, also where several processes train, and describes devices."""
+"""Resolves device names, also where several processes train; what devices are and multiply fast."""
 
 import os
+import warnings
+from functools import cache
 from itertools import chain
 
 import torch
@@ -64,21 +66,6 @@ def device_of(model: nn.Module) -> torch.device:
     return CPU if first is None else first.device
 
 
-def wait_for(device: torch.device) -> None:
-    """Wait until a GPU has done all that it was told to.
-
-    Example:
-        >>> states = torch.ones(2, 3, device=CPU) @ torch.ones(3, 1, device=CPU)
-        >>> wait_for(states.device)  # before a clock is read; a CPU is never waited for
-        >>> states.tolist()
-        [[3.0], [3.0]]
-    """
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
 def describe_device(device: torch.device) -> str:
     """A device in words for people.
 
@@ -117,25 +104,7 @@ def _why_not(kind: str) -> str | None:
 def find_own_device(
     name: str = AUTO, *, number: int, count: int, setting: str = "device"
 ) -> torch.device:
-    """The device of one of several processes, each of which has a GPU of its own, or the CPU.
-
-    Args:
-        name: ``auto``, ``cpu`` or ``cuda``.
-        number: Which of the processes of this machine it is, from 0.
-        count: How many they are.
-        setting: What is called so in messages.
-
-    Raises:
-        SettingError: There is no such device, none for several processes, or fewer GPUs than
-            processes.
-
-    Example:
-        >>> find_own_device("cpu", number=1, count=2)
-        device(type='cpu')
-        >>> find_own_device("cuda:1", number=0, count=2)
-        Traceback (most recent call last):
-        regard.errors.SettingError: device must be auto, cpu or cuda where several processes train; got 'cuda:1'.
-    """  # noqa: E501
+    """The device of one of several processes, each of which has a GPU of its own, or the CPU."""
     if name == AUTO:
         name = _ON_GPU if torch.cuda.is_available() else ON_CPU
     if name not in (_ON_GPU, ON_CPU):
@@ -154,16 +123,43 @@ def find_own_device(
 
 
 def claim_device(device: torch.device) -> str | None:
-    """Make a device this process's own; what tensors on it are sent to other processes by.
-
-    None is what tensors on a CPU are sent by: gloo.
-
-    Example:
-        >>> device = find_own_device("cpu", number=0, count=2)
-        >>> claim_device(device) or "gloo"
-        'gloo'
-    """
+    """Make a device this process's own; what tensors on it are sent to other processes by."""
+    # None is what tensors on a CPU are sent by: gloo.
     if device.type != _ON_GPU:
         return None
     torch.cuda.set_device(device)
     return "nccl"
+
+
+class SlowWarning(UserWarning):
+    """Warning that the requested precision works, and another is far faster at the same quality."""
+
+
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether products of bfloat16 are faster there than of float32: GPUs, AVX-512 BF16, AMX."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and _does_cpu()
+
+
+def warn_of_slow_bfloat16(device: torch.device) -> None:
+    """Say once that matrix products of bfloat16 are slow there, if they are."""
+    if device.type == "cpu" and not torch.compiler.is_compiling() and not _does_cpu():
+        _warn()
+
+
+def _does_cpu() -> bool:
+    # Private in torch 2.13, and the only way to ask; where absent, float32 is always right.
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+@cache
+def _warn() -> None:
+    warnings.warn(
+        "bfloat16 must be multiplied by the processor to be fast; got one without AVX-512 BF16 and "
+        "AMX, where products take six to eight times as long as in float32. Leave the model in "
+        'float32, or say precision = "auto".',
+        SlowWarning,
+        stacklevel=4,
+    )

@@ -1,6 +1,6 @@
-"""Names of devices; without torch, so that settings are read fast."""
+"""Names of devices and precisions; without torch, so that settings are read fast."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from regard.choices import choose
 from regard.errors import SettingError
@@ -8,22 +8,14 @@ from regard.errors import SettingError
 # Whatever is fastest here; what is always there; and the kinds there may be, the fastest first.
 AUTO, ON_CPU = "auto", "cpu"
 KINDS = ("cuda", "mps", ON_CPU)
+# What weights are kept in while a model is used; "auto" rounds nothing.
+Precision = Literal["auto", "float32", "int8", "bfloat16"]
 # Of which a machine may have several, counted from 0.
 _COUNTED = ("cuda",)
 
 
 def check_device_name(name: str, value: str) -> None:
-    """Raise unless ``value`` is ``auto``, or a kind of device; of a GPU perhaps with its number.
-
-    Example:
-        >>> check_device_name("--device", "cuda:1")
-        >>> check_device_name("--device", "cuda1")
-        Traceback (most recent call last):
-        regard.errors.SettingError: --device must be one of auto, cpu, cuda, mps; got 'cuda1'. Did you mean 'cuda'?
-        >>> check_device_name("--device", "cuda:one")
-        Traceback (most recent call last):
-        regard.errors.SettingError: --device must be cuda, or cuda: and a number from 0; got 'cuda:one'.
-    """  # noqa: E501
+    """Raise unless ``value`` is ``auto``, or a kind of device; of a GPU perhaps with its number."""
     kind, colon, number = value.partition(":")
     if not colon or kind not in _COUNTED:
         choose(name, value, dict.fromkeys((AUTO, *KINDS)))

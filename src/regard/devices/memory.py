@@ -20,14 +20,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory did not do.
-
-    Example:
-        >>> is_out_of_memory(RuntimeError("MPS backend out of memory (…)"))
-        True
-        >>> is_out_of_memory(RuntimeError("shapes do not fit"))
-        False
-    """
+    """Whether an error says that memory did not do."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     text = str(error).lower()
@@ -36,21 +29,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def describing_out_of_memory(message: Callable[[], str]) -> Iterator[None]:
-    """Where memory does not do inside the block, that is said, and what would help.
-
-    Args:
-        message: What must fit, what did not, and the cure.
-
-    Raises:
-        OutOfMemory: Memory did not do.
-
-    Example:
-        >>> said = "batch must fit into memory; got 4096 tokens. Take fewer."
-        >>> with describing_out_of_memory(lambda: said):
-        ...     raise MemoryError
-        Traceback (most recent call last):
-        regard.errors.OutOfMemory: batch must fit into memory; got 4096 tokens. Take fewer.
-    """
+    """Where memory does not do inside the block, that is said, and what would help."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -63,26 +42,7 @@ def describing_out_of_memory(message: Callable[[], str]) -> Iterator[None]:
 def in_halves(
     work: Callable[[Sequence[T]], None], items: Sequence[T], device: torch.device
 ) -> None:
-    """Work on things together; where memory does not do, on their halves, down to single ones.
-
-    Args:
-        work: What is done with some of them; it leaves nothing behind if memory does not do.
-        items: One or more.
-        device: Where it is done.
-
-    Raises:
-        OutOfMemory: Memory does not do for one alone.
-
-    Example:
-        >>> def work(numbers):
-        ...     if len(numbers) > 2:
-        ...         raise MemoryError
-        ...     print(*numbers)
-        >>> in_halves(work, [1, 2, 3, 4, 5], torch.device("cpu"))
-        1 2
-        3
-        4 5
-    """
+    """Work on things together; where memory does not do, on their halves, down to single ones."""
     if _fits(work, items):
         return
     if len(items) == 1:
@@ -108,17 +68,7 @@ def _fits(work: Callable[[Sequence[T]], None], items: Sequence[T]) -> bool:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back to a GPU what its allocator keeps for later.
-
-    Example:
-        What is in use stays:
-
-        >>> kept, left = torch.ones(2), torch.ones(2**10)
-        >>> del left
-        >>> free_memory(kept.device)
-        >>> kept
-        tensor([1., 1.])
-    """
+    """Give back to a GPU what its allocator keeps for later."""
     if device.type in ("cuda", "mps"):
         torch.get_device_module(device).empty_cache()
 
@@ -137,21 +87,7 @@ _MOST_TENSORS = 20_000
 def build_within(
     build: Callable[[], ModelT], *, tensors: int, numbers: int, refusal: RegardError
 ) -> ModelT:
-    """Build a model unless it is far larger than it should be, which is known before it is made.
-
-    Args:
-        build: Makes it.
-        tensors: How many it should have.
-        numbers: How many they should hold in all.
-        refusal: Raised where it makes more, besides some small tables.
-
-    Example:
-        >>> layers = lambda: nn.Sequential(*(nn.Linear(8, 10**9) for _ in range(10**9)))
-        >>> refusal = OutOfMemory("model must be small; got a large one.")
-        >>> build_within(layers, tensors=2, numbers=72, refusal=refusal)
-        Traceback (most recent call last):
-        regard.errors.OutOfMemory: model must be small; got a large one.
-    """
+    """Build a model unless it is far larger than it should be, which is known before it is made."""
     try:
         with _Bounded(2 * tensors + _TENSORS, 2 * numbers + _NUMBERS, refusal):
             return build()
@@ -162,11 +98,7 @@ def build_within(
 
 
 def build_in_memory(build: Callable[[], ModelT]) -> ModelT:
-    """Build a model that is to learn, unless this machine's memory cannot hold its weights.
-
-    Raises:
-        OutOfMemory: It cannot.
-    """
+    """Build a model that is to learn, unless this machine's memory cannot hold its weights."""
     memory = _memory()
     refusal = OutOfMemory(
         "[model] must describe a model that fits into the memory of this machine, "
@@ -177,12 +109,7 @@ def build_in_memory(build: Callable[[], ModelT]) -> ModelT:
 
 
 def is_finite(tensor: Shaped[Tensor, "..."]) -> bool:
-    """Whether no number in it is NaN or infinite; of whole numbers none is.
-
-    Example:
-        >>> is_finite(torch.ones(2)), is_finite(torch.tensor([1.0, float("nan")]))
-        (True, False)
-    """
+    """Whether no number in it is NaN or infinite; of whole numbers none is."""
     if not tensor.is_floating_point() and not tensor.is_complex():
         return True
     # A sum is faster, and is not finite if a number is not; it may overflow, too.

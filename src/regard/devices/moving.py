@@ -54,19 +54,9 @@ def _moved(value: object, device: torch.device) -> object:
 
 
 class Ahead(Generic[T]):
-    """Batches on a device, one of them made and sent while the device works on that before.
+    """Batches on a device, one of them made and sent while the device works on that before."""
 
-    A CPU that makes a batch cannot train meanwhile: there they come when they are asked for.
-
-    Args:
-        batches: Made on the CPU as they are asked for.
-        device: Where they are wanted.
-
-    Example:
-        >>> made = Ahead(iter([1, 2, 3]), torch.device("meta"))
-        >>> next(made), made.reach(), next(made), next(made)
-        (1, None, 2, 3)
-    """
+    # A CPU that makes a batch cannot train meanwhile: there they come when they are asked for.
 
     def __init__(self, batches: Iterator[T], device: torch.device) -> None:
         self._batches, self._device = batches, device

@@ -18,15 +18,8 @@ class _Settings(Protocol):
 
 
 def random_states(device: torch.device) -> dict[str, Tensor]:
-    """The states of all generators that work on a device draws from, by the kind of device.
-
-    Whatever the device, batches are drawn on the CPU.
-
-    Example:
-        >>> states = random_states(torch.device("cpu"))
-        >>> list(states), states["cpu"].dtype
-        (['cpu'], torch.uint8)
-    """
+    """The states of all generators that work on a device draws from, by the kind of device."""
+    # Whatever the device, batches are drawn on the CPU.
     states = {_CPU: torch.get_rng_state()}
     if device.type == "mps":
         states["mps"] = torch.mps.get_rng_state()
@@ -36,21 +29,7 @@ def random_states(device: torch.device) -> dict[str, Tensor]:
 
 
 def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Go on drawing from states; a device that they do not tell of goes on from its own.
-
-    Args:
-        states: What ``random_states`` gave: the bytes of each generator, that of the CPU among
-            them.
-        device: Where work is done.
-
-    Example:
-        >>> device = torch.device("cpu")
-        >>> states = random_states(device)
-        >>> first = torch.rand(3)
-        >>> set_random_states(states, device)
-        >>> torch.equal(torch.rand(3), first)
-        True
-    """
+    """Go on drawing from states; a device that they do not tell of goes on from its own."""
     torch.set_rng_state(states[_CPU])
     if device.type == _CPU or device.type not in states:
         return
@@ -81,18 +60,8 @@ def preserved_randomness(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """A context in which a device gives the same bits whenever it computes the same.
-
-    A CPU does so anyway. Of what a GPU cannot compute so, torch warns, by the operation's name.
-
-    Example:
-        >>> device = torch.device("cpu")
-        >>> numbers = torch.arange(1.0, 1000.0, device=device).reciprocal()
-        >>> with repeatable(device):
-        ...     totals = {numbers.sum().item() for _ in range(5)}
-        >>> len(totals)
-        1
-    """
+    """A context in which a device gives the same bits whenever it computes the same."""
+    # A CPU does so anyway. Of what a GPU cannot compute so, torch warns, by the operation's name.
     if device.type == _CPU:
         yield
         return

@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.devices import in_halves, moved
+from regard.devices import moved
+from regard.devices.memory import in_halves
 from regard.errors import SettingError
 from regard.inference.predictor import Predictor
 from regard.models import RnnSeq2Seq, Transformer

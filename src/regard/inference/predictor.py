@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.devices import CPU, device_of, find_device
-from regard.devices.kinds import AUTO
+from regard.devices.kinds import AUTO, Precision
 from regard.errors import RunError, SettingError
 from regard.inference.look import Look, attention_to_source
 from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
@@ -20,7 +20,6 @@ from regard.inference.requests import records_in, request_of_value
 from regard.inference.search.searcher import Searcher
 from regard.inference.search.sequences import SequenceSearch
 from regard.inference.search.windows import WindowedSearch
-from regard.layers.choices import Precision
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
 from regard.runtime.preparing import in_precision, warm_up

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.observing import current_editor, current_observer
-from regard.devices import device_of, in_halves, moved
+from regard.devices import device_of, moved
+from regard.devices.memory import in_halves
 from regard.runtime.preparing import prepared
 from regard.tasks import OnePassTask
 from regard.tasks.task import AnswerT, ExampleT

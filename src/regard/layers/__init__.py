@@ -1,71 +1,48 @@
 """Modules that own weights; where they attend, they call the engine."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.layers.attention import (
-        AdditiveAttention,
-        AttentionPooling,
-        BilinearAttention,
-        DotAttention,
-        KernelAttention,
-        LocationAttention,
-        ScoredAttention,
-    )
-    from regard.layers.block import BlockStack, FeedForward, TransformerBlock
-    from regard.layers.convolution import GatedConvolution
-    from regard.layers.crf import Crf
-    from regard.layers.embedding import PartsEmbedding, TokenEmbedding
-    from regard.layers.heads import Packing
-    from regard.layers.multihead import MultiHeadAttention
-    from regard.layers.pointer import CopyAttention, Pointer, identity, mix
-    from regard.layers.pooling import Pooling
-    from regard.layers.positions import (
-        LearnedPositions,
-        RelativePositions,
-        RotaryPositions,
-        ShawPositions,
-        SinusoidalPositions,
-        sinusoidal,
-    )
-    from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
-    from regard.layers.residual import Dropout, Residual, dropout
+    from regard.layers.attention import AdditiveAttention as AdditiveAttention
+    from regard.layers.attention import AttentionPooling as AttentionPooling
+    from regard.layers.attention import BilinearAttention as BilinearAttention
+    from regard.layers.attention import DotAttention as DotAttention
+    from regard.layers.attention import KernelAttention as KernelAttention
+    from regard.layers.attention import LocationAttention as LocationAttention
+    from regard.layers.attention import ScoredAttention as ScoredAttention
+    from regard.layers.block import BlockStack as BlockStack
+    from regard.layers.block import FeedForward as FeedForward
+    from regard.layers.block import TransformerBlock as TransformerBlock
+    from regard.layers.convolution import GatedConvolution as GatedConvolution
+    from regard.layers.crf import Crf as Crf
+    from regard.layers.embedding import PartsEmbedding as PartsEmbedding
+    from regard.layers.embedding import TokenEmbedding as TokenEmbedding
+    from regard.layers.heads import Packing as Packing
+    from regard.layers.multihead import MultiHeadAttention as MultiHeadAttention
+    from regard.layers.pointer import CopyAttention as CopyAttention
+    from regard.layers.pointer import Pointer as Pointer
+    from regard.layers.pointer import identity as identity
+    from regard.layers.pointer import mix as mix
+    from regard.layers.pooling import Pooling as Pooling
+    from regard.layers.positions import LearnedPositions as LearnedPositions
+    from regard.layers.positions import RelativePositions as RelativePositions
+    from regard.layers.positions import RotaryPositions as RotaryPositions
+    from regard.layers.positions import ShawPositions as ShawPositions
+    from regard.layers.positions import SinusoidalPositions as SinusoidalPositions
+    from regard.layers.positions import sinusoidal as sinusoidal
+    from regard.layers.recurrent import RecurrentCell as RecurrentCell
+    from regard.layers.recurrent import RecurrentEncoder as RecurrentEncoder
+    from regard.layers.residual import Dropout as Dropout
+    from regard.layers.residual import Residual as Residual
+    from regard.layers.residual import dropout as dropout
 
-__all__ = [
-    "AdditiveAttention",
-    "AttentionPooling",
-    "BilinearAttention",
-    "BlockStack",
-    "CopyAttention",
-    "Crf",
-    "DotAttention",
-    "Dropout",
-    "FeedForward",
-    "GatedConvolution",
-    "KernelAttention",
-    "LearnedPositions",
-    "LocationAttention",
-    "MultiHeadAttention",
-    "Packing",
-    "PartsEmbedding",
-    "Pointer",
-    "Pooling",
-    "RecurrentCell",
-    "RecurrentEncoder",
-    "RelativePositions",
-    "Residual",
-    "RotaryPositions",
-    "ScoredAttention",
-    "ShawPositions",
-    "SinusoidalPositions",
-    "TokenEmbedding",
-    "TransformerBlock",
-    "dropout",
-    "identity",
-    "mix",
-    "sinusoidal",
+# Names that settings choose from; here, as no torch is imported with them.
+NormKind = Literal["layer", "rms", "batch"]
+PartsName = Literal["none", "bag", "convolution", "lstm"]
+PoolingName = Literal[
+    "first", "mean", "maximum", "query", "tanh_query", "structured", "state", "aspect"
 ]
 
 __getattr__ = _names(__name__, __file__)

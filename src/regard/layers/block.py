@@ -16,7 +16,7 @@ from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score
 from regard.choices import check_choice, choose
 from regard.errors import SettingError
-from regard.layers.choices import NormKind
+from regard.layers import NormKind
 from regard.layers.heads import Packing
 from regard.layers.multihead import MultiHeadAttention
 from regard.layers.positions import RotaryPositions, ShawPositions

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from regard.devices.precision import warn_of_slow_bfloat16
+from regard.devices.finding import warn_of_slow_bfloat16
 from regard.errors import SettingError
 
 # How many heads a part of a projection has, and how wide each is.

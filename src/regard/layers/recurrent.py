@@ -1,7 +1,6 @@
 """Recurrent encoders and decoder cells, three kinds: plain, gated, long short-term memory."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -10,8 +9,6 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.choices import choose
-
-CellName = Literal["rnn", "gru", "lstm"]
 
 ENCODERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 _ONE_DIRECTION: dict[str, Callable[..., tuple[Tensor, ...]]] = {

@@ -16,7 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.devices import build_within, is_finite
+from regard.devices.memory import build_within, is_finite
 from regard.errors import RunError, excerpt
 from regard.runs.files import (
     DamageError,

@@ -7,10 +7,10 @@ from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
 from regard.choices import check_choice
-from regard.devices.precision import multiplies_bfloat16
+from regard.devices.finding import multiplies_bfloat16
+from regard.devices.kinds import Precision
 from regard.errors import SettingError
 from regard.kernels import why_not
-from regard.layers.choices import Precision
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
 from regard.models.recurrent_lm import RecurrentLm

@@ -5,24 +5,15 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.training.callbacks import Callback, OngoingTraining, Update, Validation
-    from regard.training.reporters import ConsoleReporter
-    from regard.training.session import Trained
-    from regard.training.settings import TrainingConfig
-    from regard.training.start import resume, train
-    from regard.training.trainer import Trainer
-
-__all__ = [
-    "Callback",
-    "ConsoleReporter",
-    "OngoingTraining",
-    "Trained",
-    "Trainer",
-    "TrainingConfig",
-    "Update",
-    "Validation",
-    "resume",
-    "train",
-]
+    from regard.training.callbacks import Callback as Callback
+    from regard.training.callbacks import OngoingTraining as OngoingTraining
+    from regard.training.callbacks import Update as Update
+    from regard.training.callbacks import Validation as Validation
+    from regard.training.reporters import ConsoleReporter as ConsoleReporter
+    from regard.training.session import Trained as Trained
+    from regard.training.settings import TrainingConfig as TrainingConfig
+    from regard.training.start import resume as resume
+    from regard.training.start import train as train
+    from regard.training.trainer import Trainer as Trainer
 
 __getattr__ = _names(__name__, __file__)

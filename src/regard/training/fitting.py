@@ -9,14 +9,8 @@ from itertools import islice
 import torch
 from torch import nn
 
-from regard.devices import (
-    describe_device,
-    device_of,
-    free_memory,
-    is_out_of_memory,
-    moved,
-    preserved_randomness,
-)
+from regard.devices import describe_device, device_of, moved, preserved_randomness
+from regard.devices.memory import free_memory, is_out_of_memory
 from regard.errors import OutOfMemory
 from regard.training.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig

@@ -11,7 +11,8 @@ from torch import nn
 
 from regard.choices import choose
 from regard.config import as_table, build
-from regard.devices import CPU, describe_device, device_of, find_device, find_own_device
+from regard.devices import CPU, describe_device, device_of, find_device
+from regard.devices.finding import find_own_device
 from regard.devices.kinds import AUTO
 from regard.inference import Predictor
 from regard.progress import displaying

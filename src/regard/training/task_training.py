@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from regard.devices import Ahead, build_in_memory, device_of
+from regard.devices import device_of
+from regard.devices.memory import build_in_memory
+from regard.devices.moving import Ahead
 from regard.inference import Predictor
 from regard.tasks import Task
 from regard.tasks.streaming import Stored

@@ -9,16 +9,10 @@ from typing import Any, Generic, cast
 import torch
 from torch import Tensor, nn
 
-from regard.devices import (
-    Ahead,
-    describing_out_of_memory,
-    device_of,
-    moved,
-    preserved_randomness,
-    random_states,
-    repeatable,
-    set_random_states,
-)
+from regard.devices import device_of, moved, preserved_randomness
+from regard.devices.memory import describing_out_of_memory
+from regard.devices.moving import Ahead
+from regard.devices.randomness import random_states, repeatable, set_random_states
 from regard.errors import (
     Interrupted,
     ProcessLost,

@@ -5,62 +5,37 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.viewer.document import Document, beside
-    from regard.viewer.drawing import draw_attention, draw_examples, draw_text
-    from regard.viewer.example import (
-        Change,
-        Example,
-        GoldLinks,
-        HeadMap,
-        Importance,
-        Prediction,
-        Token,
-        View,
-        importances_of,
-    )
-    from regard.viewer.html import page
-    from regard.viewer.image import Image, draw_image
-    from regard.viewer.layer_summary import HeadLines, HeadVectors, LayerSummary, Lens
-    from regard.viewer.notebook import NotebookPage, show
-    from regard.viewer.packing import PackedArray, pack, pack_integers
-    from regard.viewer.parts import OneAttention
-    from regard.viewer.search import SearchTree
-    from regard.viewer.summaries import example_of, watched_rows
-    from regard.viewer.texts import Text, in_one_line
+    from regard.viewer.document import Document as Document
+    from regard.viewer.document import beside as beside
+    from regard.viewer.drawing import draw_attention as draw_attention
+    from regard.viewer.drawing import draw_examples as draw_examples
+    from regard.viewer.drawing import draw_text as draw_text
+    from regard.viewer.example import Change as Change
+    from regard.viewer.example import Example as Example
+    from regard.viewer.example import GoldLinks as GoldLinks
+    from regard.viewer.example import HeadMap as HeadMap
+    from regard.viewer.example import Importance as Importance
+    from regard.viewer.example import Prediction as Prediction
+    from regard.viewer.example import Token as Token
+    from regard.viewer.example import View as View
+    from regard.viewer.example import importances_of as importances_of
+    from regard.viewer.html import page as page
+    from regard.viewer.image import Image as Image
+    from regard.viewer.image import draw_image as draw_image
+    from regard.viewer.layer_summary import HeadLines as HeadLines
+    from regard.viewer.layer_summary import HeadVectors as HeadVectors
+    from regard.viewer.layer_summary import LayerSummary as LayerSummary
+    from regard.viewer.layer_summary import Lens as Lens
+    from regard.viewer.notebook import NotebookPage as NotebookPage
+    from regard.viewer.notebook import show as show
+    from regard.viewer.packing import PackedArray as PackedArray
+    from regard.viewer.packing import pack as pack
+    from regard.viewer.packing import pack_integers as pack_integers
+    from regard.viewer.parts import OneAttention as OneAttention
+    from regard.viewer.search import SearchTree as SearchTree
+    from regard.viewer.summaries import example_of as example_of
+    from regard.viewer.summaries import watched_rows as watched_rows
+    from regard.viewer.texts import Text as Text
+    from regard.viewer.texts import in_one_line as in_one_line
 
 __getattr__ = _names(__name__, __file__)
-
-__all__ = [
-    "Change",
-    "Document",
-    "Example",
-    "GoldLinks",
-    "HeadLines",
-    "HeadMap",
-    "HeadVectors",
-    "Image",
-    "Importance",
-    "LayerSummary",
-    "Lens",
-    "NotebookPage",
-    "OneAttention",
-    "PackedArray",
-    "Prediction",
-    "SearchTree",
-    "Text",
-    "Token",
-    "View",
-    "beside",
-    "draw_attention",
-    "draw_examples",
-    "draw_image",
-    "draw_text",
-    "example_of",
-    "importances_of",
-    "in_one_line",
-    "pack",
-    "pack_integers",
-    "page",
-    "show",
-    "watched_rows",
-]

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.devices import (
+from regard.devices.memory import (
     build_in_memory,
     build_within,
     describing_out_of_memory,

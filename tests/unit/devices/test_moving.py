@@ -4,7 +4,8 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from regard.devices import Ahead, moved
+from regard.devices import moved
+from regard.devices.moving import Ahead
 
 META = torch.device("meta")
 

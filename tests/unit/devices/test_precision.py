@@ -3,8 +3,8 @@ import warnings
 import pytest
 import torch
 
-from regard.devices import precision
-from regard.devices.precision import SlowWarning, multiplies_bfloat16, warn_of_slow_bfloat16
+from regard.devices import finding
+from regard.devices.finding import SlowWarning, multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.layers import MultiHeadAttention
 
 CPU = torch.device("cpu")
@@ -14,14 +14,14 @@ NAMES = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
 @pytest.fixture
 def processor(monkeypatch):
     """Sets what the processor supports, and clears the cached answer."""
-    precision._warn.cache_clear()
+    finding._warn.cache_clear()
 
     def able(*abilities):
         for name, ability in zip(NAMES, abilities, strict=True):
             monkeypatch.setattr(torch.cpu, name, lambda ability=ability: ability, raising=False)
 
     yield able
-    precision._warn.cache_clear()
+    finding._warn.cache_clear()
 
 
 @pytest.mark.parametrize("abilities", [(True, False), (False, True), (False, False)])

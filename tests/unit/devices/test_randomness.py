@@ -4,7 +4,8 @@ import pytest
 import torch
 from tests.pretended_device import pretended
 
-from regard.devices import preserved_randomness, random_states, repeatable, set_random_states
+from regard.devices import preserved_randomness
+from regard.devices.randomness import random_states, repeatable, set_random_states
 
 CPU = torch.device("cpu")
 

@@ -11,14 +11,13 @@ from typing import BinaryIO, Literal
 import torch
 
 from regard.config import JsonValue
-from regard.devices.kinds import AUTO
+from regard.devices.kinds import AUTO, Precision
 from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
 from regard.inference.filtering import AnsweredLine, Answering, answers, predicting
 from regard.inference.predictor import Predictor
-from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
 from regard.text.reading.encodings import encoded_as
 from regard.text.reading.line_groups import groups_of

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from regard.decoding import Hypothesis, score_answers
 from regard.decoding.step import StateT, Step
-from regard.devices import in_halves, moved
+from regard.devices import moved
+from regard.devices.memory import in_halves
 from regard.inference.search.searcher import Searcher
 from regard.inference.search.trail import Trail
 from regard.models import Seq2Seq

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.devices import build_within, is_finite
+from regard.devices.memory import build_within, is_finite
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoints.layout import CONFIG
 from regard.interop.checkpoints.models import INDEX, WEIGHTS, read_config, refuse_pickled

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.choices import choose
 from regard.config import JsonValue, parse_json, read_file
-from regard.devices import build_within, is_finite
+from regard.devices.memory import build_within, is_finite
 from regard.errors import DataError, excerpt
 from regard.interop.checkpoints.decoders import DECODERS
 from regard.interop.checkpoints.encoders import ENCODERS

@@ -9,7 +9,7 @@ from regard.choices import choose
 from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields
-from regard.layers.choices import NormKind
+from regard.layers import NormKind
 from regard.models.configs import ModelConfig
 
 

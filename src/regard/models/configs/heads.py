@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from regard.checks import check_positive
 from regard.fields import Count, Share, Weight
-from regard.layers.choices import PoolingName
+from regard.layers import PoolingName
 from regard.models.configs import ModelConfig
 
 

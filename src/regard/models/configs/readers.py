@@ -7,7 +7,7 @@ from regard.checks import check_divides
 from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, at_least, at_most, check_fields
-from regard.layers.choices import PartsName
+from regard.layers import PartsName
 from regard.models.configs import ModelConfig
 
 

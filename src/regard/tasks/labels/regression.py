@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from regard.attention import documents
 from regard.config import JsonValue
-from regard.devices import is_finite, moved
+from regard.devices import moved
+from regard.devices.memory import is_finite
 from regard.errors import DataError, RunError, SettingError
 from regard.fields import several
 from regard.models import KernelRegression, KernelRegressionConfig

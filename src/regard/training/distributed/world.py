@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from regard.devices import claim_device
+from regard.devices.finding import claim_device
 from regard.errors import Interrupted, ProcessLost, ReportedElsewhere
 from regard.training.distributed.launching import ProcessRank, find_rank, is_launched
 
