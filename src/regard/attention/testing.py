@@ -10,9 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from regard.attention.attend import attend
 from regard.attention.masks.base import Mask, dense
-from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.bound import BoundMask, KeyRanges
 from regard.attention.masks.grid import Cover, as_tensor
-from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.reference import attend_by_loops
 from regard.attention.scores import Score
 from regard.errors import RegardError

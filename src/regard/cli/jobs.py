@@ -11,7 +11,7 @@ from regard.choices import choose
 from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.training.recipes.inferred_task import InferredTask, InferredTasks
+from regard.training.recipes import InferredTask, InferredTasks
 from regard.training.recipes.resolving import is_recipe, packaged_recipes, resolve
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.devices import device_of, moved
 from regard.interop.explaining import Reading
-from regard.models.configs.heads import ClassifierConfig
+from regard.models.configs.readers import ClassifierConfig
 from regard.tasks import SequenceTask
 from regard.tasks.labels.classification import Classification
 from regard.tasks.running_text.language_modelling import LanguageModelling, Passage

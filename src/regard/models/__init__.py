@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from regard.models.configs.generation import RecurrentLmConfig as RecurrentLmConfig
     from regard.models.configs.generation import RnnSeq2SeqConfig as RnnSeq2SeqConfig
     from regard.models.configs.generation import TransformerConfig as TransformerConfig
-    from regard.models.configs.heads import ClassifierConfig as ClassifierConfig
-    from regard.models.configs.heads import KernelRegressionConfig as KernelRegressionConfig
-    from regard.models.configs.heads import SpanFinderConfig as SpanFinderConfig
-    from regard.models.configs.heads import TaggerConfig as TaggerConfig
     from regard.models.configs.readers import BagReaderConfig as BagReaderConfig
+    from regard.models.configs.readers import ClassifierConfig as ClassifierConfig
     from regard.models.configs.readers import ConvReaderConfig as ConvReaderConfig
     from regard.models.configs.readers import EncoderConfig as EncoderConfig
     from regard.models.configs.readers import EsimConfig as EsimConfig
+    from regard.models.configs.readers import KernelRegressionConfig as KernelRegressionConfig
     from regard.models.configs.readers import MatchReaderConfig as MatchReaderConfig
     from regard.models.configs.readers import MemoryNetworkConfig as MemoryNetworkConfig
     from regard.models.configs.readers import RecurrentReaderConfig as RecurrentReaderConfig
+    from regard.models.configs.readers import SpanFinderConfig as SpanFinderConfig
+    from regard.models.configs.readers import TaggerConfig as TaggerConfig
     from regard.models.configs.readers import VisionTransformerConfig as VisionTransformerConfig
     from regard.models.conv_seq2seq import ConvSeq2Seq as ConvSeq2Seq
     from regard.models.conv_seq2seq import ConvState as ConvState

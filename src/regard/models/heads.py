@@ -17,7 +17,7 @@ from regard.layers.crf import Crf
 from regard.layers.embedding import PartsEmbedding
 from regard.layers.ngram_scores import NgramScores
 from regard.layers.pooling import Pooling
-from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
+from regard.models.configs.readers import ClassifierConfig, SpanFinderConfig, TaggerConfig
 from regard.models.interfaces import Reader
 
 

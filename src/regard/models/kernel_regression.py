@@ -14,7 +14,7 @@ from regard.attention import Mask, Score, attend, weights, window
 from regard.checks import check_positive
 from regard.errors import ShapeError
 from regard.layers.attention import KERNELS
-from regard.models.configs.heads import KernelRegressionConfig
+from regard.models.configs.readers import KernelRegressionConfig
 
 # How many bandwidths farther than the nearest key another counts for less than 10^-16 of it; a box
 # and a parabola end after one.

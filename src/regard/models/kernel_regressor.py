@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from regard.models.configs.heads import KernelRegressionConfig
+from regard.models.configs.readers import KernelRegressionConfig
 from regard.models.kernel_regression import KernelRegression
 
 # Bandwidths that are tried, in deviations of the inputs.

@@ -16,7 +16,7 @@ from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.training_text import is_on_disk
-from regard.training.recipes.inferred_task import InferredTask, Settings
+from regard.training.recipes import InferredTask, Settings
 from regard.training.recipes.resolving import (
     RecipeSource,
     default_run,

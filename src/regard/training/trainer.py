@@ -32,8 +32,7 @@ from regard.training.callbacks import (
     Validation,
 )
 from regard.training.continuing import check_finite, describe_memory, resume_command
-from regard.training.distributed.strategies import choose_strategy
-from regard.training.distributed.synchronizing import StopFlags, Synchronizer
+from regard.training.distributed.synchronizing import StopFlags, Synchronizer, choose_strategy
 from regard.training.distributed.world import SINGLE_PROCESS, BatchShard, World
 from regard.training.interruption import Interruption
 from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at

@@ -8,8 +8,7 @@ from regard.cli import jobs
 from regard.cli.jobs import infer_task, parse_arguments
 from regard.errors import SettingError
 from regard.tasks.settings.data import ClassificationData
-from regard.training.recipes import inferring
-from regard.training.recipes.inferred_task import InferredTask, InferredTasks
+from regard.training.recipes import InferredTask, InferredTasks, inferring
 
 LABELLED = "".join(f"It is a text of number {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(24))
 TWO_LABELS = "".join(

@@ -6,27 +6,25 @@ queries of a block, and of its gradients the parts into which its queries are cu
 depend on the number of threads: nor does the answer.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.backends.base import Backend
+from regard.attention.backends.base import Backend, LoopPass
 from regard.attention.engine.blocks import (
     Block,
     BlockInputs,
     BlockPass,
     Sizes,
-    add_to_bias,
-    add_to_keys,
     bias_of,
     keys_of,
 )
-from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import in_own_dtypes
+from regard.attention.engine.gradients import add_to_bias, add_to_keys
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
@@ -88,7 +86,8 @@ class AdditiveCpu(Backend):
         inputs = BlockInputs.of(request)
         rows = _ROWS if request.mask is None else _ROWS_UNDER_A_MASK
         job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
-        out, lse = _Additive.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
+        loops = partial(_AdditiveLoops, job)
+        out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
 
 
@@ -194,72 +193,47 @@ def _of_pairs(
     return _array(tensor.expand(*tensor.shape[:2], *pairs))
 
 
-class _Additive(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        job: BlockPass,
-        *flat: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
+class _AdditiveLoops:
+    """One call as the loops read it."""
+
+    def __init__(self, job: BlockPass, inputs: BlockInputs) -> None:
+        query, key, value, *_, (w,) = inputs
+        self.job, self.inputs = job, inputs._replace(value=value.contiguous())
+        self.factors = _Factors.of(query, key, w)
+
+    def answer(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The mixed values, the best scores, and the sums of powers relative to them."""
         from regard.kernels.attention import additive
 
-        inputs = BlockInputs.from_flat(flat)
-        inputs = inputs._replace(value=inputs.value.contiguous())
-        query, key, value, *_, (w,) = inputs
+        query, value = self.inputs.query, self.inputs.value
         B, H, N, _ = query.shape
         out = query.new_zeros(B, H, N, value.shape[-1])
         top, total = query.new_zeros(B, H, N), query.new_zeros(B, H, N)
-        outputs = [tensor.detach().numpy() for tensor in (out, top, total)]
-        factors = _Factors.of(query, key, w)
+        outputs = [tensor.numpy() for tensor in (out, top, total)]
+        for block in self.job.blocks():
+            work = _BlockArrays(self.job, block, self.inputs, self.factors)
 
-        def mix(work: _BlockArrays) -> None:
-            def do(lanes: _Span, rows: _Span, number: int) -> None:
+            def mix(lanes: _Span, rows: _Span, number: int, work: _BlockArrays = work) -> None:
                 additive.forward(*work.inputs, *outputs, work.offsets, lanes, rows)
 
-            work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
+            work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), mix)
+        return out, top, total
 
-        for block in job.blocks():
-            mix(_BlockArrays(job, block, inputs, factors))
-        ctx.job = job
-        ctx.save_for_backward(out, top, total, *inputs.flat())
-        return out, top + total.log()
+    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
+        """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
+        sums = _Sums(self.inputs, needs_grad)
+        arrays = [_array(tensor) for tensor in known]
+        for block in self.job.blocks():
+            self._add(block, sums, arrays)
+        slope = self.factors.w[:, None]
+        shape = self.inputs.tensors[0].shape
+        own = shape[-2:] if len(slope) > 1 else (1, *shape[-1:])
+        w = sums.w.sum(dim=0).sum_to_size(own).reshape(shape).to(torch.float32)
+        of_inputs = [sums.query.mul_(slope), sums.key.mul_(slope), sums.value, sums.bias]
+        grads = [*of_inputs, None, None, w]
+        return [grad if want else None for grad, want in zip(grads, needs_grad, strict=True)]
 
-    @staticmethod
-    @in_own_dtypes
-    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
-        out, top, total, *flat = ctx.saved_tensors
-        inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
-        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
-            return (None,) * len(ctx.needs_input_grad)
-        mean = (d_out * out).sum(dim=-1)
-        if ctx.job.wants_lse:
-            mean = mean - d_lse
-        gradients = _Gradients(ctx.job, inputs, needs_grad, (top, total, d_out, mean))
-        for block in ctx.job.blocks():
-            gradients.add(block)
-        return (None, *gradients.finish())
-
-
-class _Gradients:
-    """Gradients of all inputs, gathered block by block; the factor ``w`` comes in the end."""
-
-    def __init__(
-        self,
-        job: BlockPass,
-        inputs: BlockInputs,
-        needs_grad: tuple[bool, ...],
-        known: tuple[Tensor, ...],
-    ) -> None:
-        query, key, value, bias, *_, (w,) = inputs
-        self.job, self.needs_grad = job, needs_grad
-        self.inputs = inputs._replace(value=value.contiguous())
-        self.factors = _Factors.of(query, key, w)
-        self.known = [_array(tensor) for tensor in known]
-        self.query, self.key, self.value = (torch.zeros(t.shape) for t in (query, key, value))
-        self.bias = None if bias is None or not needs_grad[3] else torch.zeros_like(bias)
-        self.w = torch.zeros(query.shape[0], query.shape[1], query.shape[3], dtype=torch.float64)
-
-    def add(self, block: Block) -> None:
+    def _add(self, block: Block, sums: "_Sums", known: Sequence[NDArray[np.generic]]) -> None:
         """Add a block's part to every gradient."""
         from regard.kernels.attention import additive
 
@@ -269,22 +243,22 @@ class _Gradients:
         rows = -(-len(block.rows) // most)
         parts = -(-len(block.rows) // rows)
         work = _BlockArrays(self.job, block, self.inputs, self.factors, parts)
-        of_keys = [self.key[None], self.value[None]]
+        of_keys = [sums.key[None], sums.value[None]]
         if work.is_copied:
             of_keys = [torch.zeros(parts, *corner, work.width, t.shape[-1]) for t in of_keys]
-        d_w = torch.zeros(parts, *self.w.shape)
-        pairs = (*corner, work.rows, work.width) if self.bias is not None else (0, 0, 0, 0)
+        d_w = torch.zeros(parts, *sums.w.shape)
+        pairs = (*corner, work.rows, work.width) if sums.bias is not None else (0, 0, 0, 0)
         d_scores = torch.zeros(pairs)
         written = [tensor.numpy() for tensor in (*of_keys, d_w)]
 
         def do(lanes: _Span, some: _Span, part: int) -> None:
             additive.backward(
                 *work.inputs,
-                *self.known,
-                self.query.numpy(),
+                *known,
+                sums.query.numpy(),
                 *(array[part] for array in written),
                 d_scores.numpy(),
-                additive.sums(self.query.shape[3], self.value.shape[3]),
+                additive.sums(sums.query.shape[3], sums.value.shape[3]),
                 work.offsets,
                 lanes,
                 some,
@@ -292,20 +266,20 @@ class _Gradients:
 
         work.parallel_for(rows, do)
         if work.is_copied:
-            for total, each in zip((self.key, self.value), of_keys, strict=True):
+            for total, each in zip((sums.key, sums.value), of_keys, strict=True):
                 add_to_keys(total, block, each.sum(dim=0))
-        self.w += d_w.sum(dim=0, dtype=torch.float64)
-        if self.bias is not None:
-            bias_block = bias_of(self.bias, block)
+        sums.w += d_w.sum(dim=0, dtype=torch.float64)
+        if sums.bias is not None:
+            bias_block = bias_of(sums.bias, block)
             assert bias_block is not None
-            add_to_bias(self.bias, block, d_scores.sum_to_size(bias_block.shape))
+            add_to_bias(sums.bias, block, d_scores.sum_to_size(bias_block.shape))
 
-    def finish(self) -> list[Tensor | None]:
-        slope = self.factors.w[:, None]
-        shape = self.inputs.tensors[0].shape
-        of_w = self.w.sum(dim=0)  # (H, D)
-        own = shape[-2:] if len(slope) > 1 else (1, *shape[-1:])
-        w = of_w.sum_to_size(own).reshape(shape).to(torch.float32)
-        of_inputs = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias]
-        grads = [*of_inputs, None, None, w]
-        return [grad if want else None for grad, want in zip(grads, self.needs_grad, strict=True)]
+
+class _Sums:
+    """Gradients of all inputs, gathered block by block; the factor ``w`` comes in the end."""
+
+    def __init__(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> None:
+        query, _, _, bias, *_ = inputs
+        self.query, self.key, self.value = (torch.zeros(t.shape) for t in inputs[:3])
+        self.bias = None if bias is None or not needs_grad[3] else torch.zeros_like(bias)
+        self.w = torch.zeros(query.shape[0], query.shape[1], query.shape[3], dtype=torch.float64)

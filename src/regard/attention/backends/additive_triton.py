@@ -22,8 +22,8 @@ from regard.attention.backends.base import Backend
 from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
-from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.key_ranges import KeyRanges, VisibleKeys, is_range
+from regard.attention.masks.bound import BoundMask, KeyRanges
+from regard.attention.masks.grid import Band
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 
@@ -85,7 +85,7 @@ class AdditiveTriton(Backend):
         if request.query.dtype != torch.float32:
             numbers += (queries + keys) * (D + E)
         of_mask = 0
-        if request.mask is not None and not is_range(request.mask):
+        if request.mask is not None and not request.mask.is_range:
             of_mask = request.mask.size
         return 4 * numbers + of_mask
 
@@ -118,7 +118,7 @@ def _has_triton() -> bool:
 
 
 def _is_too_large(mask: BoundMask | None) -> bool:
-    return mask is not None and mask.size > _LARGEST_MASK and not is_range(mask)
+    return mask is not None and mask.size > _LARGEST_MASK and not mask.is_range
 
 
 class _Call(NamedTuple):
@@ -133,6 +133,33 @@ class _Call(NamedTuple):
     def of(cls, request: Request) -> "_Call":
         seed = request.draw_seed() if request.dropout else 0
         return cls(request.mask, request.dropout, seed, request.return_lse)
+
+
+class _VisibleKeys(NamedTuple):
+    """Keys that a mask leaves visible: those of the ranges that the pairs allow too."""
+
+    ranges: KeyRanges | None
+    pairs: Tensor | None  # (B, H, N, M), expanded; None if the ranges say it all
+    reach: int  # the most keys from the first to the last that one query sees
+
+    @classmethod
+    def of(cls, mask: BoundMask | None, shape: tuple[int, int, int, int]) -> "_VisibleKeys":
+        """A mask laid over (B, H, N, M); None hides nothing."""
+        N, M = shape[2:]
+        if mask is None:
+            return cls(None, None, M)
+        reach, form = M, mask.form
+        if isinstance(form, Band) and form.least is not None and form.most is not None:
+            reach = max(0, min(M, form.most - form.least + 1))
+        ranges = None if form is None else KeyRanges.of(form, N, M, mask.grid.device)
+        if mask.is_range:
+            return cls(ranges, None, reach)
+        pairs = mask.dense()
+        is_same_for_all = (1, 1, *pairs.shape)[-3:-1] == (1, 1)
+        pairs = pairs.expand(shape)
+        if ranges is None and is_same_for_all:
+            ranges = KeyRanges.of_all(pairs[:, 0, 0], N, M)
+        return cls(ranges, pairs, reach)
 
 
 class _Form(NamedTuple):
@@ -188,7 +215,7 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         B, H, N, _ = query.shape
         ctx.task, ctx.form = task, _Form.of(query, key)
-        ctx.visible = VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
+        ctx.visible = _VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
         out, lse = _Launch(task, ctx.visible, ctx.form, query, key, value, bias, w).forward()
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
@@ -215,7 +242,7 @@ class _Launch:
     def __init__(
         self,
         task: _Call,
-        visible: VisibleKeys,
+        visible: _VisibleKeys,
         form: _Form,
         query: Tensor,
         key: Tensor,

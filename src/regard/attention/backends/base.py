@@ -1,11 +1,16 @@
 """Interface of backends, crossover sizes between them, and the one that serves everything."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
 
+import torch
 from torch import Tensor
 
 from regard.attention.engine import tiled
+from regard.attention.engine.blocks import BlockInputs
+from regard.attention.engine.gradients import Gradients
+from regard.attention.engine.numerics import in_own_dtypes
 from regard.attention.engine.request import Request
 
 
@@ -107,3 +112,36 @@ class Tiled(Backend):
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
         return tiled.run(request)
+
+
+class Loops(Protocol):
+    """One call of attention as compiled loops read it."""
+
+    def answer(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The mixed values, the best scores, and the sums of powers relative to them."""
+
+    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> Sequence[Tensor | None]:
+        """Gradients of ``BlockInputs.flat`` from (maxima, sums of powers, d_out, d_out · out)."""
+
+
+class LoopPass(torch.autograd.Function):
+    """Attention by the loops that a function makes of its inputs; not differentiable twice."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, make: Callable[[BlockInputs], Loops], *flat: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        out, top, total = make(BlockInputs.from_flat(flat)).answer()
+        ctx.make = make
+        ctx.save_for_backward(out, top, total, *flat)
+        return out, top + total.log()
+
+    @staticmethod
+    @in_own_dtypes
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
+        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
+            return (None,) * len(ctx.needs_input_grad)
+        out, top, total, *flat = ctx.saved_tensors
+        mean = (d_out * out).sum(dim=-1) - d_lse
+        loops = ctx.make(BlockInputs.from_flat(flat))
+        return (None, *loops.gradients(ctx.needs_input_grad[1:], top, total, d_out, mean))

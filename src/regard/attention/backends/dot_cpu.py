@@ -4,20 +4,18 @@ A score is brought to a dot product and a rule of distances to a number for each
 operations that autograd knows; ``engine.dot`` does the rest.
 """
 
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import FEWEST_PAIRS, Backend
+from regard.attention.backends.base import FEWEST_PAIRS, Backend, LoopPass
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
 from regard.attention.engine.dot import DotLoops, gradient_parts, tile_size
-from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import in_own_dtypes, is_finite
+from regard.attention.engine.numerics import is_finite
 from regard.attention.engine.request import Request
-from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.key_ranges import KeyRanges, is_range
+from regard.attention.masks.bound import BoundMask, KeyRanges
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 from regard.kernels import threads, why_not
@@ -78,8 +76,8 @@ class DotCpu(Backend):
         key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
         inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
         job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
-        ranges = _ranges_of(request.mask)
-        out, lse = _Dot.apply(job, form.scale, ranges, *inputs.flat())  # type: ignore[no-untyped-call]
+        loops = partial(DotLoops, job, form.scale, _ranges_of(request.mask))
+        out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
 
 
@@ -141,7 +139,7 @@ def _by_step(request: Request) -> tuple[Tensor, ...]:
 
 def _pairs_at_once(mask: BoundMask | None) -> int:
     """How many pairs of a mask are laid out at once: none, where it is a range for each query."""
-    if mask is None or is_range(mask) or _keys_of_all(mask) is not None:
+    if mask is None or mask.is_range or _keys_of_all(mask) is not None:
         return 0
     _, heads, queries, keys = mask.mask.extent(mask.grid)
     return min(_PAIRS, heads * min(_ROWS, queries) * keys)
@@ -163,36 +161,6 @@ def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
     """From which key to which each query sees, if that says it all."""
     if mask is None:
         return None
-    if mask.form is not None and mask.form.is_exact:
+    if mask.form is not None and mask.is_range:
         return KeyRanges.of(mask.form, mask.grid.queries, mask.grid.keys, mask.grid.device)
     return _keys_of_all(mask)
-
-
-class _Dot(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        job: BlockPass,
-        scale: float,
-        ranges: KeyRanges | None,
-        *flat: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        out, top, total = DotLoops(job, scale, ranges, BlockInputs.from_flat(flat)).answer()
-        ctx.job, ctx.scale, ctx.ranges = job, scale, ranges
-        ctx.save_for_backward(out, top, total, *flat)
-        return out, top + total.log()
-
-    @staticmethod
-    @in_own_dtypes
-    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
-        out, top, total, *flat = ctx.saved_tensors
-        inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
-        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
-            return (None,) * len(ctx.needs_input_grad)
-        mean = (d_out * out).sum(dim=-1)
-        if ctx.job.wants_lse:
-            mean = mean - d_lse
-        grads = DotLoops(ctx.job, ctx.scale, ctx.ranges, inputs).gradients(
-            needs_grad, top, total, d_out, mean
-        )
-        return (None, None, None, *grads)

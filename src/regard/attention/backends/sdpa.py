@@ -22,7 +22,6 @@ from regard.attention.engine import tiled
 from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.key_ranges import is_range
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 
@@ -138,7 +137,7 @@ def _is_long_under_a_mask(request: Request) -> bool:
     if request.key.shape[2] < FEWEST_KEYS_OF_LOOPS or not request.needs_grad():
         return False
     _, heads, queries, _ = mask.mask.extent(mask.grid)
-    return is_range(mask) or heads == queries == 1
+    return mask.is_range or heads == queries == 1
 
 
 def _is_flag(request: Request) -> bool:

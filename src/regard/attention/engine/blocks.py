@@ -212,14 +212,8 @@ class BlockPass:
 
     def scores(self, block: Block, inputs: BlockInputs) -> Tensor:
         """Scores of a block from its own inputs, −inf where masked."""
-        query, key, _, bias, *_, tensors = inputs
-        own = len(self.score.tensors())
-        scores = self.score.tile(query, key, *tensors[:own])
-        if self.position is not None:
-            steps = self.steps(block, query.device)
-            scores = scores + self.position.tile(query, steps, *tensors[own:])
-        if bias is not None:
-            scores = scores + bias
+        steps = None if self.position is None else self.steps(block, inputs.query.device)
+        scores = _scores(self.score, self.position, inputs, steps)
         return mask_scores(scores, block.hidden)
 
     def scores_of(self, block: Block, inputs: BlockInputs) -> Tensor:
@@ -257,29 +251,6 @@ class BlockPass:
         return self.mask.key_ranges(rows, smallest_gap=_SMALLEST_GAP)
 
 
-class GradientSums:
-    """Gradients of ``BlockInputs`` that are wanted, summed block by block."""
-
-    def __init__(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> None:
-        self.totals = [
-            (_zeros_by_column(tensor) if number in (1, 2) else torch.zeros_like(tensor))
-            if want and tensor is not None
-            else None
-            for number, (tensor, want) in enumerate(zip(inputs.flat(), needs_grad, strict=True))
-        ]
-
-    def depend_on(self, tensor: Tensor) -> None:
-        """Let the sums have a past even where nothing is added."""
-        nothing = tensor[..., :0].sum()
-        self.totals = [total if total is None else total + nothing for total in self.totals]
-
-    def add(self, block: Block, grads: Sequence[Tensor | None]) -> None:
-        """Add the gradients of one block's inputs."""
-        for number, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
-            if total is not None and grad is not None:
-                _ADDERS.get(number, add_to_all)(total, block, grad)
-
-
 def floats_per_pair(request: Request) -> int:
     """How many numbers the scores of a request hold at once for each pair."""
     of_position = 0 if request.position is None else 2
@@ -301,91 +272,47 @@ def bias_of(bias: Tensor | None, block: Block) -> Tensor | None:
     """The part of a bias that a block adds: a view if its keys are neighbours."""
     if bias is None:
         return None
-    corner = _corner_of(bias, block)
+    corner = corner_of(bias, block)
     if bias.shape[-1] == 1:
         return cut(corner, block.rows, block.keys[0])
     return block.along_keys(lambda keys: cut(corner, block.rows, keys))
 
 
-def add_to_rows(total: Tensor, block: Block, part: Tensor) -> None:
-    """Add to the part of (B, H, N, ...) that a block's queries have."""
-    view = rows_of(total, block)
-    view += part
-
-
-def add_to_all(total: Tensor, block: Block, part: Tensor) -> None:
-    """Add to what all blocks have."""
-    total += part
-
-
-def add_to_keys(total: Tensor, block: Block, part: Tensor) -> None:
-    """Add to the part of (B, H, M, ...) that a block's keys have."""
-    corner, start = total[block.corner], 0
-    for keys in block.keys:
-        view = corner[:, :, keys.start : keys.stop]
-        view += part[:, :, start : start + len(keys)]
-        start += len(keys)
-
-
-def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
-    """Add to the part of a bias that a block adds."""
-    corner, start = _corner_of(total, block), 0
-    for keys in block.keys if total.shape[-1] > 1 else block.keys[:1]:
-        view = cut(corner, block.rows, keys)
-        view += part[..., start : start + view.shape[-1]]
-        start += len(keys)
-
-
-def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
-    view = total[block.corner[1]] if len(total) > 1 else total
-    view += part
-
-
-# Where gradients belong, by their place in ``flat``; those of other tensors are of all blocks.
-_ADDERS = {
-    0: add_to_rows,
-    1: add_to_keys,
-    2: add_to_keys,
-    3: add_to_bias,
-    4: add_to_rows,
-    5: _add_to_heads,
-}
-
-
-def _zeros_by_column(tensor: Tensor) -> Tensor:
-    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
-    *lead, M, D = tensor.shape
-    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
-    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)
-
-
 def whole_scores(request: Request, inputs: BlockInputs) -> Tensor:
     """The scores of all pairs (B, H, N, M), whatever the mask."""
+    steps = _all_steps(request, inputs)
+    return _scores(request.score, request.position, inputs, steps)
+
+
+def _scores(
+    score: Score, position: PositionBias | None, inputs: BlockInputs, steps: Tensor | None
+) -> Tensor:
+    """Scores of pairs, their bias added: a tensor, or a rule of their distances ``steps``."""
     query, key, _, bias, *_, tensors = inputs
-    own = len(request.score.tensors())
-    scores = request.score.tile(query, key, *tensors[:own])
-    if bias is not None:
-        scores = scores + bias
-    if request.position is not None:
-        steps = _all_steps(request.position, scores)
-        scores = scores + request.position.tile(query, steps, *tensors[own:])
-    return scores
+    own = len(score.tensors())
+    scores = score.tile(query, key, *tensors[:own])
+    if position is not None and steps is not None:
+        return scores + position.tile(query, steps, *tensors[own:])
+    return scores if bias is None else scores + bias
 
 
 def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
     """Values, and what the position bias adds to them, mixed by a whole matrix of weights."""
-    mixed = weights @ inputs.value
-    if request.position is not None:
-        steps = _all_steps(request.position, weights)
-        own = inputs.tensors[len(request.score.tensors()) :]
-        added = request.position.mix(weights, steps, *own)
-        mixed = mixed if added is None else mixed + added
-    return mixed
+    mixed, steps = weights @ inputs.value, _all_steps(request, inputs)
+    if request.position is None or steps is None:
+        return mixed
+    own = inputs.tensors[len(request.score.tensors()) :]
+    added = request.position.mix(weights, steps, *own)
+    return mixed if added is None else mixed + added
 
 
-def _all_steps(position: PositionBias, pairs: Tensor) -> Tensor:
-    N, M = pairs.shape[-2:]
-    return position.steps(OpenRange(0, N), OpenRange(0, M), (N, M), pairs.device)
+def _all_steps(request: Request, inputs: BlockInputs) -> Tensor | None:
+    """How far all keys are after the places of all queries; None without a rule of distances."""
+    if request.position is None:
+        return None
+    N, M = inputs.query.shape[2], inputs.key.shape[2]
+    device = inputs.query.device
+    return request.position.steps(OpenRange(0, N), OpenRange(0, M), (N, M), device)
 
 
 def pieces(whole: range, most: int) -> Iterator[range]:
@@ -419,7 +346,8 @@ def _total(key_ranges: tuple[range, ...]) -> int:
     return sum(map(len, key_ranges))
 
 
-def _corner_of(bias: Tensor, block: Block) -> Tensor:
+def corner_of(bias: Tensor, block: Block) -> Tensor:
+    """The part of a bias that a block's batch rows and heads have."""
     batch, heads = block.corner
     bias = bias[batch] if bias.shape[0] > 1 else bias
     return bias[:, heads] if bias.shape[1] > 1 else bias

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.numerics import bits_of_keys, bits_of_queries, dropout_threshold
-from regard.attention.masks.key_ranges import KeyRanges
+from regard.attention.masks.bound import KeyRanges
 from regard.attention.weighting import Weighting
 from regard.kernels.threads import parallel_for
 

@@ -1,20 +1,96 @@
-"""Gradients of what blocks of scores give, worked out again block by block instead of kept."""
+"""Gradients of blocks: summed block by block, worked out again instead of kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, GradientSums
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, corner_of, rows_of
 from regard.attention.engine.request import Request
+from regard.attention.masks.grid import cut
 from regard.attention.weighting import Softmax, Weighting
 
 # The gradients of what a function was given, in its order.
 Gradients = tuple[Tensor | None, ...]
 
 Ends = Iterator[tuple[Tensor, Tensor]]
+
+
+class GradientSums:
+    """Gradients of ``BlockInputs`` that are wanted, summed block by block."""
+
+    def __init__(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> None:
+        self.totals = [
+            (_zeros_by_column(tensor) if number in (1, 2) else torch.zeros_like(tensor))
+            if want and tensor is not None
+            else None
+            for number, (tensor, want) in enumerate(zip(inputs.flat(), needs_grad, strict=True))
+        ]
+
+    def depend_on(self, tensor: Tensor) -> None:
+        """Let the sums have a past even where nothing is added."""
+        nothing = tensor[..., :0].sum()
+        self.totals = [total if total is None else total + nothing for total in self.totals]
+
+    def add(self, block: Block, grads: Sequence[Tensor | None]) -> None:
+        """Add the gradients of one block's inputs."""
+        for number, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
+            if total is not None and grad is not None:
+                _ADDERS.get(number, add_to_all)(total, block, grad)
+
+
+def add_to_rows(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of (B, H, N, ...) that a block's queries have."""
+    view = rows_of(total, block)
+    view += part
+
+
+def add_to_all(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to what all blocks have."""
+    total += part
+
+
+def add_to_keys(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of (B, H, M, ...) that a block's keys have."""
+    corner, start = total[block.corner], 0
+    for keys in block.keys:
+        view = corner[:, :, keys.start : keys.stop]
+        view += part[:, :, start : start + len(keys)]
+        start += len(keys)
+
+
+def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of a bias that a block adds."""
+    corner, start = corner_of(total, block), 0
+    for keys in block.keys if total.shape[-1] > 1 else block.keys[:1]:
+        view = cut(corner, block.rows, keys)
+        view += part[..., start : start + view.shape[-1]]
+        start += len(keys)
+
+
+def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
+    view = total[block.corner[1]] if len(total) > 1 else total
+    view += part
+
+
+# Where gradients belong, by their place in ``flat``; those of other tensors are of all blocks.
+_ADDERS = {
+    0: add_to_rows,
+    1: add_to_keys,
+    2: add_to_keys,
+    3: add_to_bias,
+    4: add_to_rows,
+    5: _add_to_heads,
+}
+
+
+def _zeros_by_column(tensor: Tensor) -> Tensor:
+    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
+    *lead, M, D = tensor.shape
+    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
+    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)
 
 
 def inputs_of(request: Request) -> BlockInputs:

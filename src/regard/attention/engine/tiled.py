@@ -18,13 +18,12 @@ from regard.attention.engine.blocks import (
     Block,
     BlockInputs,
     BlockPass,
-    GradientSums,
     Sizes,
     floats_per_pair,
     keys_of,
     rows_of,
 )
-from regard.attention.engine.gradients import Gradients
+from regard.attention.engine.gradients import Gradients, GradientSums
 from regard.attention.engine.numerics import divisor, exp_of, in_own_dtypes, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax, Weighting

@@ -11,9 +11,8 @@ from regard.attention.backends.base import FEWEST_PAIRS_OF_A_PLANNED_STEP
 from regard.attention.backends.sdpa import LARGEST_MASK
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
-from regard.attention.graph.encoding import Encoded, encode, is_built_in
 from regard.attention.graph.formula import attend_by_formula, is_written_out
-from regard.attention.graph.operators import attend_operator
+from regard.attention.graph.operators import Encoded, attend_operator, encode, is_built_in
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.grid import Grid
 from regard.attention.masks.rules import causal

@@ -14,7 +14,7 @@ from regard.attention.engine.request import Request, make_weights_request, witho
 from regard.attention.inspect.summarize import summary_of
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rows_of
-from regard.attention.masks.key_ranges import KeyRanges
+from regard.attention.masks.bound import KeyRanges
 from regard.attention.scores import ScaledDot
 from regard.attention.weighting import Softmax
 from regard.errors import ShapeError
@@ -238,7 +238,7 @@ class _Products:
     def of(cls, request: Request, summary: Summary) -> "_Products | None":
         """None where scores are others, or a mask is more than a range for each query."""
         form = None if request.mask is None else request.mask.form
-        is_range = request.mask is None or (form is not None and form.is_exact)
+        is_range = request.mask is None or request.mask.is_range
         is_plain = request.bias is None and request.position is None
         is_plain = is_plain and isinstance(request.weighting, Softmax)
         if not (is_range and is_plain and request.score.is_dot_product):

@@ -28,7 +28,7 @@ from regard.attention.engine.blocks import (
     rows_of,
 )
 from regard.attention.inspect.statistics import Statistics, SummaryOptions, rows_of_map
-from regard.attention.masks.key_ranges import KeyRanges
+from regard.attention.masks.bound import KeyRanges
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_for
@@ -200,7 +200,7 @@ def _cut(job: BlockPass) -> tuple[list[_HeadBlock], list[range]]:
     width, rows = M, min(N, _ROWS)
     if job.mask is not None:
         width = min(M, job.mask.width + rows)
-    is_cheap = job.mask is None or (job.mask.form is not None and job.mask.form.is_exact)
+    is_cheap = job.mask is None or job.mask.is_range
     together = max(1, _PAIRS_OF_HEADS // (rows * width))
     heads = min(H, together) if job.sizes.splits_heads and is_cheap else H
     corners = [

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of, rows_of
-from regard.attention.engine.gradients import weights_of
+from regard.attention.engine.blocks import Block, BlockPass, keys_of, rows_of
+from regard.attention.engine.gradients import add_to_keys, weights_of
 from regard.attention.inspect.summary import bucket_count, bucket_numbers
 
 

@@ -12,12 +12,12 @@ from regard.attention.engine.blocks import (
     Block,
     BlockInputs,
     BlockPass,
-    add_to_keys,
     keys_of,
     whole_scores,
 )
 from regard.attention.engine.gradients import (
     Gradients,
+    add_to_keys,
     gradients,
     inputs_of,
     weights_of,

@@ -1,17 +1,18 @@
-"""A mask at fixed sizes: what backends ask it for."""
+"""A mask at fixed sizes: what backends ask it for, the keys of each query as ranges among it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional as F
 
-from regard.attention.masks.grid import Band, Cover, Form, Grid, Tile, as_tensor
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Segments, Tile, as_tensor
 from regard.errors import SettingError
 
 _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
@@ -184,6 +185,11 @@ class BoundMask:
         return None if visible is None else ~visible
 
     @property
+    def is_range(self) -> bool:
+        """Whether each query sees all keys from one place to another, and the mask knows."""
+        return self.form is not None and self.form.is_exact
+
+    @property
     def size(self) -> int:
         """How many elements the dense mask has at most; known without making it."""
         return prod(self.mask.extent(self.grid))
@@ -259,3 +265,53 @@ def _of_rows(tile: Tensor | None, batch: range) -> Tensor | None:
     if tile is None or tile.dim() < 4 or tile.shape[0] == 1:
         return tile
     return tile[batch.start : batch.stop]
+
+
+class KeyRanges(NamedTuple):
+    """Keys ``first`` to before ``stop``, int32 that broadcast to (B, N); some may be outside."""
+
+    first: Tensor
+    stop: Tensor
+
+    @classmethod
+    def of(cls, form: Form, N: int, M: int, device: torch.device) -> "KeyRanges":
+        """The ranges of a band, or of segments, in which no query is twice."""
+        first, stop = torch.zeros(1, N, dtype=torch.int32), torch.full((1, N), M, dtype=torch.int32)
+        if isinstance(form, Segments):
+            first, stop = first.repeat(form.batch, 1), torch.zeros(form.batch, N, dtype=torch.int32)
+            for b, rows, keys in form.segments:
+                first[b, rows.start : rows.stop] = keys.start
+                stop[b, rows.start : rows.stop] = keys.stop
+        first, stop = first.to(device), stop.to(device)
+        band = form if isinstance(form, Band) else form.band
+        positions = torch.arange(N, dtype=torch.int32, device=device)
+        if band is not None and band.least is not None:
+            first = torch.maximum(first, positions + max(-N, min(band.least, M)))
+        if band is not None and band.most is not None:
+            stop = torch.minimum(stop, positions + max(-N, min(band.most, M)) + 1)
+        return cls(first, stop)
+
+    @classmethod
+    def of_all(cls, visible: Tensor, N: int, M: int) -> "KeyRanges":
+        """The ranges where all queries of a batch row see the same keys, (b, M)."""
+        positions = torch.arange(M, dtype=torch.int32, device=visible.device)
+        first = torch.where(visible, positions, M).amin(dim=1, keepdim=True)
+        stop = torch.where(visible, positions + 1, 0).amax(dim=1, keepdim=True)
+        return cls(first.repeat(1, N), stop.repeat(1, N))
+
+    def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
+        """From which to which query, in blocks of ``rows``, each block of ``keys`` keys is seen."""
+        # Between the first and the last block of queries there may be some that do not see the
+        # keys.
+        missing = -self.first.shape[1] % rows
+        first = (
+            F.pad(self.first, (0, missing), value=M).reshape(len(self.first), -1, rows).amin(dim=2)
+        )
+        stop = F.pad(self.stop, (0, missing), value=0).reshape(len(self.stop), -1, rows).amax(dim=2)
+        start = torch.arange(0, M, keys, dtype=torch.int32, device=first.device)
+        meets = (first[:, :, None] < start + keys) & (stop[:, :, None] > start)
+        blocks = first.shape[1]
+        positions = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
+        begin = torch.where(meets, positions, blocks).amin(dim=1)
+        end = torch.where(meets, positions + 1, 0).amax(dim=1)
+        return KeyRanges(begin * rows, end * rows)

@@ -23,8 +23,8 @@ from regard.text.reading.records import record_in, value_at
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
 from regard.text.reading.tagged import DOCUMENT_MARK, sentence_column, word_table
+from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import LEAST_ROWS, MOST, Column, is_chinese, is_label
-from regard.training.recipes.inferred_task import InferredTask, InferredTasks, Settings
 from regard.training.recipes.inferring_tables import of_columns, of_table
 
 # Lines that are looked at, and bytes of a file that is one JSON object.

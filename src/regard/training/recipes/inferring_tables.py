@@ -14,6 +14,7 @@ from regard.errors import DataError
 from regard.text.languages import guess_language
 from regard.text.reading.lines import Line, readable
 from regard.text.reading.tables import csv_rows, known_names
+from regard.training.recipes import InferredTask, InferredTasks
 from regard.training.recipes.columns import (
     LEAST_ROWS,
     Column,
@@ -21,7 +22,6 @@ from regard.training.recipes.columns import (
     is_chinese,
     most_match,
 )
-from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 # A summary's share of its document's length, and the characters from which a text is a document.
 _SUMMARY_SHARE, _LONG = 0.5, 150

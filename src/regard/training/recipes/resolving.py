@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from regard.choices import choose, nearest
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
-from regard.training.recipes.inferred_task import InferredTask, Settings
+from regard.training.recipes import InferredTask, Settings
 from regard.training.settings import beside_epochs
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from tests.cases import slow_but
 
 import regard as rg
 from regard.attention.engine import tiled
-from regard.attention.graph.encoding import encode
+from regard.attention.graph.operators import encode
 from regard.attention.plan import BACKENDS
 
 B, H, N, M, D, E = 2, 3, 5, 7, 4, 6

@@ -5,8 +5,8 @@ import pytest
 from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry
 
-from regard import plotting
-from regard.plotting import CHINESE_FONTS, new_figure
+from regard.inference import report_plot
+from regard.inference.report_plot import CHINESE_FONTS, new_figure
 
 
 def family(figure):
@@ -32,13 +32,13 @@ def test_a_font_that_was_installed_after_matplotlib_looked_is_used(monkeypatch):
     late = next(entry for entry in fonts if entry.name == "cmr10")
     monkeypatch.setattr(font_manager.fontManager, "ttflist", [e for e in fonts if e is not late])
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [late.fname, "none.ttf"])
-    monkeypatch.setattr(plotting, "CHINESE_FONTS", ("cmr10",))
+    monkeypatch.setattr(report_plot, "CHINESE_FONTS", ("cmr10",))
     with new_figure() as figure:
         assert family(figure) == ["sans-serif", "cmr10"]
 
 
 def test_a_font_without_the_characters_warns_once(monkeypatch, tmp_path):
-    monkeypatch.setattr(plotting, "CHINESE_FONTS", ())
+    monkeypatch.setattr(report_plot, "CHINESE_FONTS", ())
     with pytest.warns(UserWarning, match="drawn as boxes") as caught:
         save(tmp_path / "a.png")
     assert len(caught) == 1
