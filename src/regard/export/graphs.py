@@ -88,7 +88,6 @@ class TracedModel(nn.Module):
         self.model, self.function = model, function
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The outputs."""
         return self.function(self.model, *inputs)
 
 

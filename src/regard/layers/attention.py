@@ -124,17 +124,14 @@ class AdditiveAttention(ScoredAttention):
         nn.init.uniform_(self.w, -sqrt(6 / (hidden_dim + 1)), sqrt(6 / (hidden_dim + 1)))
 
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M h"]:
-        """The projected keys of a memory."""
         keys: Tensor = self.key(memory)
         return keys.to(memory.dtype)
 
     def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch h"]:
-        """The projected queries."""
         queries: Tensor = self.query(query)
         return queries
 
     def score(self, dtype: torch.dtype) -> Score:
-        """See the class."""
         return Additive(self.w)
 
 
@@ -143,7 +140,6 @@ class _PlainQuery(ScoredAttention, ABC):
 
     @final
     def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch Q"]:
-        """The queries, as they are."""
         return query
 
 
@@ -152,7 +148,6 @@ class _PlainMemory(_PlainQuery, ABC):
 
     @final
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
-        """The keys: the memory itself."""
         return memory
 
 
@@ -179,7 +174,6 @@ class DotAttention(_PlainMemory):
         self.is_scaled = is_scaled
 
     def score(self, dtype: torch.dtype) -> Score:
-        """See the class."""
         return ScaledDot() if self.is_scaled else Dot()
 
 
@@ -213,7 +207,6 @@ class BilinearAttention(_PlainMemory):
         nn.init.xavier_uniform_(self.w)
 
     def score(self, dtype: torch.dtype) -> Score:
-        """See the class."""
         return Bilinear(self.w)
 
 
@@ -266,7 +259,6 @@ class KernelAttention(_PlainMemory):
         return self.log_bandwidth.exp()
 
     def score(self, dtype: torch.dtype) -> Score:
-        """See the class."""
         return self.kernel(self.bandwidth.to(dtype))
 
 
@@ -315,7 +307,6 @@ class LocationAttention(_PlainQuery):
         return self.w[:M].to(memory.dtype).expand(B, M, -1)
 
     def score(self, dtype: torch.dtype) -> Score:
-        """See the class."""
         return Dot()
 
 

@@ -47,7 +47,6 @@ class TokenEmbedding(nn.Module):
             self.weight.data[pad_id] = 0
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
-        """The vectors of ``ids``."""
         return F.embedding(ids, self.weight, padding_idx=self.pad_id) * self.scale
 
     def logits(
@@ -63,7 +62,6 @@ class TokenEmbedding(nn.Module):
         return logits if bias is None else logits + bias
 
     def extra_repr(self) -> str:
-        """Sizes, for ``print(model)``."""
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:.4g}"
 
 
@@ -117,7 +115,6 @@ class PartsBag(nn.Module):
     def forward(
         self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
     ) -> Float[Tensor, "R W"]:
-        """One vector a word."""
         mean: Tensor = self.out(parts.sum(1) / lengths.clamp(min=1)[:, None])
         return mean
 
@@ -140,7 +137,6 @@ class PartsConvolution(nn.Module):
     def forward(
         self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
     ) -> Float[Tensor, "R W"]:
-        """One vector a word."""
         beyond = torch.arange(parts.shape[1], device=parts.device) >= lengths.clamp(min=1)[:, None]
         strongest = []
         for width, filters in self.filters.items():
@@ -160,7 +156,6 @@ class PartsLstm(nn.Module):
     def forward(
         self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
     ) -> Float[Tensor, "R W"]:
-        """One vector a word."""
         ends: Tensor = self.reader(parts, lengths.clamp(min=1))[1]
         return ends
 

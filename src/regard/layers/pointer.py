@@ -161,13 +161,11 @@ class Exponential(Weighting):
     """A weighting: ``exp(score)``, as it is; rows need not sum to one."""
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The weights of whole rows of scores; a row of −inf gives zeros."""
         return scores.exp()
 
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """The gradient of the scores, from the weights and their gradient."""
         return weights * grad
 
 

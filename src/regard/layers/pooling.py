@@ -23,7 +23,6 @@ class First(nn.Module):
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
-        """The state at place 0."""
         return states[:, 0]
 
 
@@ -33,7 +32,6 @@ class Mean(nn.Module):
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
-        """The states' mean."""
         # Not masked_fill(), which takes three times as long where one mask is for many columns.
         real = torch.where(_real(states, lengths), states, 0)
         # torch adds up every fourth row, and what is left over of four by itself: with nothing left
@@ -47,7 +45,6 @@ class Maximum(nn.Module):
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
-        """The states' largest numbers."""
         return torch.where(_real(states, lengths), states, -torch.inf).amax(1)
 
 

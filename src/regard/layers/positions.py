@@ -252,7 +252,6 @@ class RotaryPositions(nn.Module):
         return torch.stack(turned, dim=self._axis).flatten(-2).to(heads.dtype)
 
     def extra_repr(self) -> str:
-        """The settings, for ``print(model)``."""
         return f"{self.head_dim}, base={self.base:g}, pairs={self.pairs}"
 
     def _waves(

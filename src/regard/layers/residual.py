@@ -48,7 +48,6 @@ class Dropout(nn.Module):
         return dropout(states, self.rate, training=self.training)
 
     def extra_repr(self) -> str:
-        """The rate, for ``print(model)``."""
         return f"rate={self.rate}"
 
 

@@ -115,17 +115,14 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T E"], None]:
-        """The decoder's outputs, and no auxiliary loss; see :meth:`Seq2Seq.forward`."""
         read = self._read(source, source_lengths)
         states, _ = self._write(target, read, [None] * len(self.decoder), first=0)
         return states, None
 
     def project(self, states: Float[Tensor, "*batch E"]) -> Float[Tensor, "*batch V"]:
-        """The logits of the next token from the decoder's outputs."""
         return self.output.logits(states, self.output_bias)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> ConvState:
-        """The state before the first token: the source read, zeros before the target."""
         read = self._read(source, source_lengths)
         width = self.config.hidden_dim
         nothing = read.keys.new_zeros(len(source), self.config.kernel_size - 1, width)
@@ -134,7 +131,6 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
     def step(
         self, token: Int[Tensor, " B"], state: ConvState
     ) -> tuple[Float[Tensor, "B V"], ConvState]:
-        """Log-probabilities of the token after ``token``, and the state that includes it."""
         states, past = self._write(token[:, None], state.read, state.past, first=state.length)
         log_probs = torch.log_softmax(self.project(states[:, 0]).float(), dim=-1)
         return log_probs, replace(state, past=tuple(past), length=state.length + 1)

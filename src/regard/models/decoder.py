@@ -95,7 +95,6 @@ class Decoder(LanguageModel[DecoderState]):
         return states if packing is None else packing.pad(states)
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """The logits of the next token."""
         return self.output.logits(states)
 
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> DecoderState:
@@ -121,7 +120,6 @@ class Decoder(LanguageModel[DecoderState]):
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
-        """Log-probabilities of the token after ``token``, and the state that includes it."""
         token = token if state.pending is None else state.pending
         states, state = self.read(token[:, None], state)
         logits = self.project(states[:, 0])

@@ -381,6 +381,5 @@ class OverlapScore(nn.Module):
         self.output = nn.Linear(hidden_dim, num_classes)
 
     def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch K"]:
-        """The logits."""
         logits: Tensor = self.output(self.hidden(features).relu())
         return logits

@@ -73,7 +73,6 @@ class Esim(PairClassifier):
         *,
         overlap: Float[Tensor, "B F"] | None = None,
     ) -> Float[Tensor, "B K"]:
-        """The logits; see :meth:`PairClassifier.forward`."""
         a = self.read(self.dropout(self.embedding(first)), first_lengths)[0]
         b = self.read(self.dropout(self.embedding(second)), second_lengths)[0]
         with at("cross", 0):
@@ -207,7 +206,6 @@ class Trilinear(nn.Module):
         self.of_product = nn.Parameter(torch.ones(dim))
 
     def forward(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
-        """The queries."""
         return self.of_key + self.of_product * states
 
 

@@ -306,7 +306,6 @@ class RecurrentReader(TextReader):
         *,
         parts: Int[Tensor, "B N L"] | None = None,
     ) -> Float[Tensor, "B N C"]:
-        """Both directions' states side by side, zero in padding; see :class:`BagReader`."""
         if lengths is None:
             lengths = torch.full((len(ids),), ids.shape[1], device=ids.device)
         states: Tensor = self.recurrence(self.words(ids, lengths, parts=parts), lengths)[0]

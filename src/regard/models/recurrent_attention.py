@@ -53,7 +53,6 @@ class Soft(nn.Module):
     def forward(
         self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
-        """One step."""
         if self.shows_weights:
             weights = attention(query, memory.keys, identity(memory.keys), mask=memory.mask)
             context = weights.to(memory.values.dtype).unsqueeze(1) @ memory.values
@@ -77,7 +76,6 @@ class Covering(nn.Module):
     def forward(
         self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
-        """One step."""
         covered = state.past
         assert covered is not None
         keys = memory.keys + covered.unsqueeze(-1) * self.w
@@ -145,7 +143,6 @@ class Near(nn.Module):
     def forward(
         self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
-        """One step."""
         if not self.is_predictive:
             near = window(self.reach, self.reach, first=state.step) & memory.mask
             context = attention(query, memory.keys, memory.values, mask=near)
@@ -180,7 +177,6 @@ class Mixture(nn.Module):
         memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
-        """One step."""
         dtype = memory.values.dtype
         log_alpha, log_beta, log_move = self.window(query).to(dtype).chunk(3, dim=-1)
         assert state.past is not None

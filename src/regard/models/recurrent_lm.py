@@ -85,11 +85,9 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B N C"]:
-        """The states from which :meth:`project` predicts the token after each, without lengths."""
         return self._read(ids, None)[0]
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """The logits of the next token."""
         return self.output.logits(states, self.output_bias)
 
     def start(
@@ -114,7 +112,6 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     def step(
         self, token: Int[Tensor, " B"], state: RecurrentLmState
     ) -> tuple[Float[Tensor, "B V"], RecurrentLmState]:
-        """Log-probabilities of the token after ``token``, and the state that includes it."""
         token = token if state.pending is None else state.pending
         states, layers = self._read(token[:, None], state.layers)
         logits = self.project(states[:, 0])

@@ -191,14 +191,12 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         return states, auxiliary
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """The logits of the next token from the readouts."""
         of_vocabulary = partial(self.output.logits, bias=self.output_bias)
         if self.pointer is not None:
             return self.pointer.logits(states, self.config.embed_dim, of_vocabulary)
         return of_vocabulary(states)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> RnnState:
-        """The state before the first token: the source read, its last states carried over."""
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
         return self.begin(source, source_lengths, embedded, states, last)
@@ -243,7 +241,6 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
     def step(
         self, token: Int[Tensor, " B"], state: RnnState
     ) -> tuple[Float[Tensor, "B V"], RnnState]:
-        """Log-probabilities of the token after ``token``, and the state that includes it."""
         embedded = self.dropout(self.target_embedding(token))
         top, output, state = self._advance(self._cells[0].project(embedded), state)
         states = self._read(top, embedded, output.context, output.weights, state.source)

@@ -177,7 +177,6 @@ class Transformer(Seq2Seq[TransformerState]):
         return states, None
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """The logits of the next token from the decoder's states."""
         of_vocabulary = partial(self.output.logits, bias=self.output_bias)
         if self.config.copy:
             return self.pointer.logits(states, self.config.model_dim, of_vocabulary)
@@ -186,7 +185,6 @@ class Transformer(Seq2Seq[TransformerState]):
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> TransformerState:
-        """The state before the first token: the source read, and projected for every layer."""
         packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_lengths, packing)
         return TransformerState(
@@ -199,7 +197,6 @@ class Transformer(Seq2Seq[TransformerState]):
     def step(
         self, token: Int[Tensor, " B"], state: TransformerState
     ) -> tuple[Float[Tensor, "B V"], TransformerState]:
-        """Log-probabilities of the token after ``token``, and the state that includes it."""
         first = state.past[0].length
         states = self._embed(token[:, None], first=first)
         source_mask = lengths(state.source_lengths)

@@ -114,15 +114,12 @@ class _Forwarding(nn.Module, Generic[StateT]):
         self.model, self.max_length = model, model.max_length
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """See the model."""
         return self.model.forward(*inputs, **options)
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
         return self.model.project(states)
 
     def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
-        """See the model."""
         return self._steps(token, state)
 
     @property

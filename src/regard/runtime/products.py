@@ -61,7 +61,6 @@ class PackedLinear(nn.Linear):
         return Linear(self.weight, self.bias)
 
     def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
-        """The states mapped."""
         flat = self._map(states.reshape(-1, self.in_features))
         return flat.view(*states.shape[:-1], self.out_features)
 
@@ -80,7 +79,6 @@ class PackedEmbedding(TokenEmbedding):
     def logits(
         self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
     ) -> Float[Tensor, "*batch V"]:
-        """How well each state matches each token."""
         logits = self._map(states.reshape(-1, states.shape[-1])).view(*states.shape[:-1], -1)
         return logits if bias is None else logits + bias
 
@@ -161,11 +159,9 @@ class Int8Linear(_Int8Matrix):
 
     @torch.no_grad()
     def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
-        """The states mapped."""
         return self.product(states, self.bias)
 
     def extra_repr(self) -> str:
-        """Sizes, for ``print(model)``."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
@@ -190,7 +186,6 @@ class Int8Embedding(_Int8Matrix):
 
     @torch.no_grad()
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
-        """The vectors of ``ids``."""
         rows = self.rows(ids.flatten()).float().view(*ids.shape, -1)
         return rows * (self.scales[ids] * self.scale)[..., None]
 

@@ -168,35 +168,28 @@ class Callbacks(Callback):
         self._users += callbacks
 
     def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
-        """Call each."""
         self._call(lambda each: each.on_start(lines, loss_unit=loss_unit, valid=valid))
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
-        """The contexts of all."""
         with ExitStack() as stack:
             for callback in (*(each for each, _ in self._tolerated), *self._users):
                 stack.enter_context(callback.training(share))
             yield
 
     def on_update(self, update: Update, /) -> None:
-        """Call each."""
         self._call(lambda each: each.on_update(update), update.training)
 
     def on_validation(self, validation: Validation, /) -> None:
-        """Call each."""
         self._call(lambda each: each.on_validation(validation), validation.training)
 
     def on_resume(self, update: int) -> None:
-        """Call each."""
         self._call(lambda each: each.on_resume(update))
 
     def on_interrupt(self, path: Path, update: int) -> None:
-        """Call each."""
         self._call(lambda each: each.on_interrupt(path, update))
 
     def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """Call each."""
         self._call(lambda each: each.on_finish(path, summary, seconds))
 
     def _call(

@@ -63,14 +63,12 @@ class ConsoleReporter(Callback):
         self._started_at = (0.0, 0.0)
 
     def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
-        """Print the facts."""
         self._loss_unit, self._valid = loss_unit, f" of {valid}" if valid else ""
         for line in lines:
             self._print(line)
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
-        """Draw the bar, or print lines, inside the block."""
         self._share = share
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (self._clock, share())
@@ -94,7 +92,6 @@ class ConsoleReporter(Callback):
             self._bar = None
 
     def on_update(self, update: Update, /) -> None:
-        """Move the bar, or print a line now and then."""
         now, figures = time.perf_counter(), update.figures
         latest = update.tokens / max(now - self._clock, 1e-9)
         self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
@@ -116,7 +113,6 @@ class ConsoleReporter(Callback):
             )
 
     def on_validation(self, validation: Validation, /) -> None:
-        """Print the figures, and sample outputs."""
         figures = "  ".join(f"{name} {value:.4g}" for name, value in validation.figures.items())
         best = "  (best so far)" if validation.is_best else ""
         self._print(f"validation{self._valid} at update {validation.update}: {figures}{best}")
@@ -125,15 +121,12 @@ class ConsoleReporter(Callback):
                 self._print(f"  {sample}")
 
     def on_resume(self, update: int) -> None:
-        """Print where training resumes."""
         self._print(f"going on from update {update}")
 
     def on_interrupt(self, path: Path, update: int) -> None:
-        """Print how to resume."""
         self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
 
     def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """Print the summary."""
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
         self._print(
             f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
@@ -186,7 +179,6 @@ class TensorBoardReporter(Callback):
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
-        """Curves inside the block."""
         try:
             yield
         finally:
@@ -199,7 +191,6 @@ class TensorBoardReporter(Callback):
         self._begin = update + 1
 
     def on_update(self, update: Update, /) -> None:
-        """Add a point to each curve now and then: the mean loss since the one before."""
         number, tokens = update.number, update.tokens
         self._loss, self._tokens = (
             self._loss + update.figures["loss"] * tokens,
@@ -210,7 +201,6 @@ class TensorBoardReporter(Callback):
             self._loss, self._tokens = 0.0, 0
 
     def on_validation(self, validation: Validation, /) -> None:
-        """Add a point of each figure of validation, and the samples."""
         writer = self._add("valid", validation.update, validation.figures)
         writer.add_text("samples", "\n\n".join(validation.samples), validation.update)
         writer.flush()

@@ -239,7 +239,6 @@ class PreparedEncoder(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
-        """See ``layers.RecurrentEncoder``."""
         (B, S, _), width = inputs.shape, 2 * self.hidden_dim
         states, last = torch.zeros(B, S, width), torch.empty(B, width)
         read, real = inputs.contiguous().numpy(), lengths.to(torch.int64).numpy()

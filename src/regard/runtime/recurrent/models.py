@@ -99,7 +99,6 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
-        """The state before the first token: the source read, its last states carried over."""
         embedded = self.model.source_embedding(source)
         states, last = self._encoder(embedded, source_lengths)
         read = self._begin(source, source_lengths, embedded, states, last)
@@ -162,7 +161,6 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     def start(
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
-        """The state before a continuation of each prompt, whose last token comes first."""
         # Each by itself: what one gets does not depend on the others.
         reads = [
             self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])

@@ -51,7 +51,6 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
-        """The state before the first token: the source read, and projected for every layer."""
         if current_observer() is current_editor() is None:
             memory = self._encoder(source, source_lengths)
         else:
@@ -95,7 +94,6 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
 
     @torch.no_grad()
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
-        """The state before a continuation of each prompt, whose last token comes first."""
         layers, width = self._steps.layers, self._steps.width
         nothing = np.zeros((0, 0, 0, width), np.float32)
         past_length = max(0, prompt.shape[1] - 1)
