@@ -98,9 +98,10 @@ def test_every_field_of_a_config_is_explained():
     assert len(of_models) > 10
     configs = [*of_models, DataConfig, DecodingConfig, Recipe]
     for config in [*configs, TokenizerConfig, TrainingConfig]:
-        _, _, rest = inspect.getdoc(config).partition("Attributes:\n")
-        attributes, _, _ = rest.partition("\n\n")
-        explained = [
-            line.split(":")[0].strip() for line in attributes.splitlines() if line[4:5].strip()
-        ]
-        assert explained == [field.name for field in fields(config)], config.__name__
+        explained = {}  # what a base explains need not be explained again
+        for kind in reversed(config.__mro__):
+            _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+            attributes, _, _ = rest.partition("\n\n")
+            lines = [line for line in attributes.splitlines() if line[4:5].strip()]
+            explained |= dict.fromkeys(line.split(":")[0].strip() for line in lines)
+        assert list(explained) == [field.name for field in fields(config)], config.__name__

@@ -10,7 +10,7 @@ from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields
 from regard.layers import NormKind
-from regard.models.configs import ModelConfig
+from regard.models.configs import LayersConfig, ModelConfig
 
 
 def _check_registered(name: str, score: str) -> None:
@@ -29,8 +29,8 @@ class TransformerConfig(ModelConfig):
     """Sizes and options of an encoder-decoder Transformer; the defaults are the paper's base model.
 
     Raises:
-        SettingError: A value is none of the choices or out of range, num_heads does not divide
-            model_dim or num_key_heads not num_heads, or embeddings are to be normed by batches.
+        SettingError: num_heads does not divide model_dim or num_key_heads not num_heads, or
+            embeddings are to be normed by batches.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -131,10 +131,6 @@ class ConvSeq2SeqConfig(ModelConfig):
     The defaults are the sizes that Gehring et al.'s code has for some 100,000 pairs; the paper's
     own, for millions, are 512 wide and 15 or 20 layers deep.
 
-    Raises:
-        SettingError: A value is of another type or out of range. That the kernel is odd is seen to
-            by the model.
-
     Example:
         >>> from regard.models import ConvSeq2Seq
         >>> ConvSeq2Seq(ConvSeq2SeqConfig(kernel_size=5), source_vocab=9, target_vocab=9).max_length
@@ -175,8 +171,8 @@ class RnnSeq2SeqConfig(ModelConfig):
     """Sizes and options of a recurrent encoder-decoder.
 
     Raises:
-        SettingError: A value is none of the choices or out of range; two ways of looking are set
-            together, or one without a score; or embeddings are to be mixed without attention.
+        SettingError: Two ways of looking are set together, or one without a score; or embeddings
+            are to be mixed without attention.
 
     Example:
         >>> RnnSeq2SeqConfig(attention="dot", decoder="luong", local="predictive").reach
@@ -275,12 +271,11 @@ class RnnSeq2SeqConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecoderConfig(ModelConfig):
+class DecoderConfig(LayersConfig):
     """Sizes and options of a decoder-only language model.
 
     Raises:
-        SettingError: A value is none of the choices or out of range, or num_heads does not divide
-            model_dim, or num_key_heads not num_heads.
+        SettingError: num_key_heads does not divide num_heads.
 
     Example:
         >>> from regard.models import Decoder
@@ -294,13 +289,7 @@ class DecoderConfig(ModelConfig):
         num_key_heads=3.
 
     Attributes:
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
         num_key_heads: Heads of keys and values; divides num_heads. None is num_heads.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
         norm: ``pre`` as in GPT-2, or ``post``.
         norm_kind: ``layer`` as in the paper, or ``rms``.
         norm_eps: What the norms add to a variance.
@@ -313,13 +302,7 @@ class DecoderConfig(ModelConfig):
         tie_embeddings: Whether the last layer is the embeddings' table.
     """
 
-    model_dim: Count = 256
-    num_heads: Count = 4
     num_key_heads: Count | None = None
-    num_layers: Count = 4
-    ffn_dim: Count = 1024
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
     norm: Literal["pre", "post"] = "pre"
     norm_kind: Literal["layer", "rms"] = "layer"
     norm_eps: Positive = 1e-5
@@ -330,8 +313,7 @@ class DecoderConfig(ModelConfig):
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+        LayersConfig.__post_init__(self)
         if self.num_key_heads is not None:
             check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
 
@@ -341,7 +323,7 @@ class RecurrentLmConfig(ModelConfig):
     """Sizes and options of a recurrent language model.
 
     Raises:
-        SettingError: A value is out of range, or φ is chosen of a cell that has its own.
+        SettingError: φ is chosen of a cell that has its own.
 
     Example:
         >>> RecurrentLmConfig(cell="rnn", activation="relu").hidden_dim

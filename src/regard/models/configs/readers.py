@@ -3,20 +3,17 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from regard.checks import check_divides, check_positive
+from regard.checks import check_positive
 from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, at_least, at_most, check_fields
 from regard.layers import PartsName, PoolingName
-from regard.models.configs import ModelConfig
+from regard.models.configs import LayersConfig, ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EncoderConfig(ModelConfig):
+class EncoderConfig(LayersConfig):
     """Sizes and options of an encoder; the defaults are a small BERT.
-
-    Raises:
-        SettingError: A value is out of range, or num_heads does not divide model_dim.
 
     Example:
         >>> from regard.config import build
@@ -28,12 +25,6 @@ class EncoderConfig(ModelConfig):
         model_dim=510, num_heads=4.
 
     Attributes:
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         norm_kind: ``layer`` as in the paper, or ``rms``.
         norm_eps: What the norms add to a variance.
@@ -47,12 +38,6 @@ class EncoderConfig(ModelConfig):
             ``bag``, ``convolution`` or ``lstm``.
     """
 
-    model_dim: Count = 256
-    num_heads: Count = 4
-    num_layers: Count = 4
-    ffn_dim: Count = 1024
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
     norm: Literal["post", "pre"] = "post"
     norm_kind: Literal["layer", "rms"] = "layer"
     norm_eps: Positive = 1e-12
@@ -62,17 +47,10 @@ class EncoderConfig(ModelConfig):
     num_segments: Natural = 2
     parts: PartsName = "none"
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BagReaderConfig(ModelConfig):
     """Sizes of embeddings alone.
-
-    Raises:
-        SettingError: A value is none of the choices or out of range.
 
     Example:
         >>> from regard.models import BagReader
@@ -98,9 +76,6 @@ class BagReaderConfig(ModelConfig):
 class RecurrentReaderConfig(BagReaderConfig):
     """Sizes of a recurrence in both directions.
 
-    Raises:
-        SettingError: A value is none of the choices or out of range.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> table = {"task": "classification", "model": {"type": "recurrent", "cell": "gru"}}
@@ -112,10 +87,7 @@ class RecurrentReaderConfig(BagReaderConfig):
         Did you mean 'lstm'?
 
     Attributes:
-        embed_dim: Width of the embeddings.
-        dropout: Share dropped of them, and between layers, while training.
-        parts: What words are also read from; see ``BagReaderConfig``.
-        parts_dim: Width of what is read from the parts.
+        dropout: Share dropped of embeddings, and between layers, while training.
         cell: ``rnn``, ``gru`` or ``lstm``.
         hidden_dim: Width of one direction's state.
         num_layers: Stacked layers.
@@ -131,7 +103,7 @@ class ConvReaderConfig(BagReaderConfig):
     """Sizes of convolutions side by side.
 
     Raises:
-        SettingError: A value is none of the choices or out of range, or there is no width.
+        SettingError: There is no width.
 
     Example:
         >>> from regard.models import ConvReader
@@ -142,10 +114,6 @@ class ConvReaderConfig(BagReaderConfig):
         regard.errors.SettingError: widths must hold at least one; got none.
 
     Attributes:
-        embed_dim: Width of the embeddings.
-        dropout: Share dropped of them while training.
-        parts: What words are also read from; see ``BagReaderConfig``.
-        parts_dim: Width of what is read from the parts.
         channels: Filters of each width.
         widths: How many words a filter sees; the middle one is the word itself, of an even number
             the one before the middle.
@@ -165,8 +133,7 @@ class MatchReaderConfig(ModelConfig):
     """Sizes of the reader.
 
     Raises:
-        SettingError: A value is none of the choices or out of range, or a similarity is chosen
-            where nothing is compared.
+        SettingError: A similarity is chosen where nothing is compared.
 
     Example:
         >>> MatchReaderConfig(similarity="trilinear", compares=True).hidden_dim
@@ -213,9 +180,6 @@ class MatchReaderConfig(ModelConfig):
 class EsimConfig(ModelConfig):
     """Sizes of the model.
 
-    Raises:
-        SettingError: A value is of another type or out of range.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> table = {"task": "pair_matching", "model": {"type": "esim", "hidden_dim": 64}}
@@ -236,9 +200,6 @@ class EsimConfig(ModelConfig):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryNetworkConfig(ModelConfig):
     """Sizes of the model.
-
-    Raises:
-        SettingError: A value is none of the choices or out of range.
 
     Example:
         >>> from regard.config import as_saved, build
@@ -268,12 +229,8 @@ class MemoryNetworkConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VisionTransformerConfig(ModelConfig):
+class VisionTransformerConfig(LayersConfig):
     """Sizes and options of a picture's encoder; the defaults suit pictures of 8 × 8 pixels.
-
-    Raises:
-        SettingError: A value is none of the choices or out of range, or num_heads does not divide
-            model_dim.
 
     Example:
         >>> from regard.models import VisionTransformer
@@ -283,36 +240,19 @@ class VisionTransformerConfig(ModelConfig):
 
     Attributes:
         patch: Height and width of the squares that are read as one token each, in pixels.
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
         pooling: What the label is told by: the state of a class token that stands ``first``, as in
             the paper, or the ``mean`` of the patches' states.
     """
 
-    patch: Count = 2
     model_dim: Count = 64
-    num_heads: Count = 4
-    num_layers: Count = 4
     ffn_dim: Count = 128
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
+    patch: Count = 2
     pooling: Literal["first", "mean"] = "first"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassifierConfig(ModelConfig):
     """Options of the head.
-
-    Raises:
-        SettingError: A value is of another type, none of the choices, or out of range.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -355,9 +295,6 @@ class ClassifierConfig(ModelConfig):
 class SpanFinderConfig(ModelConfig):
     """Options of the head.
 
-    Raises:
-        SettingError: The share is not at least 0 and below 1.
-
     Example:
         >>> from regard.config import build
         >>> build(SpanFinderConfig, {"dropout": 1.5}, where="head")
@@ -374,9 +311,6 @@ class SpanFinderConfig(ModelConfig):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggerConfig(ModelConfig):
     """Options of the head.
-
-    Raises:
-        SettingError: A value is of another type or out of range.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -395,9 +329,6 @@ class TaggerConfig(ModelConfig):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelRegressionConfig(ModelConfig):
     """Kernel and bandwidth of kernel regression.
-
-    Raises:
-        SettingError: The kernel is none of the choices, or the bandwidth is not above 0.
 
     Example:
         >>> import torch
