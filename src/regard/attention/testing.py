@@ -133,15 +133,6 @@ def _check_claims(
             "score.is_dot_product must be said only where as_dot is the score itself; "
             f"got {_distance(product, tile):.2g} of difference. Leave it out.",
         )
-    if score.gives_new_tiles:
-        others = (query, key, *tensors, score.tile(query, key, *tensors))
-        _demand(
-            all(
-                tile.untyped_storage().data_ptr() != t.untyped_storage().data_ptr() for t in others
-            ),
-            "score.gives_new_tiles must be said only where tile makes a tensor at each call; got "
-            "one that somebody else holds. Set it to False, or copy the tensor.",
-        )
 
 
 def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:

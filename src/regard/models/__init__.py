@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from regard.models.interfaces import Seq2Seq as Seq2Seq
     from regard.models.interfaces import TextReader as TextReader
     from regard.models.kernel_regression import KernelRegression as KernelRegression
-    from regard.models.kernel_regressor import KernelRegressor as KernelRegressor
     from regard.models.matching import Esim as Esim
     from regard.models.matching import MatchReader as MatchReader
     from regard.models.matching import MemoryNetwork as MemoryNetwork

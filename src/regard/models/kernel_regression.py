@@ -16,11 +16,6 @@ from regard.errors import ShapeError
 from regard.layers.attention import KERNELS
 from regard.models.configs.readers import KernelRegressionConfig
 
-# How many bandwidths farther than the nearest key another counts for less than 10^-16 of it; a box
-# and a parabola end after one.
-_REACH = {"box": 1.0, "epanechnikov": 1.0, "gaussian": 8.6, "laplace": 37.0}
-_FEWEST_PAIRS, _PART = 2**20, 512
-
 
 class KernelRegression(nn.Module):
     """Nadaraya-Watson regression: the mean of observations, weighted by a kernel.
@@ -73,8 +68,6 @@ class KernelRegression(nn.Module):
         """
         query, key = self._scaled(asked), self._scaled(places)
         score = self._score(query)
-        if mask is None and self.dim == 1 and len(query) * len(key) > _FEWEST_PAIRS:
-            return _in_order(query, key, seen, score, _REACH[self.config.kernel])
         return attend(query, key, seen, score=score, mask=mask)
 
     def weights(
@@ -98,8 +91,7 @@ class KernelRegression(nn.Module):
     def _scaled(self, inputs: Tensor) -> Tensor:
         if not isinstance(inputs, Tensor):
             raise ShapeError(
-                f"places must be tensors; got {type(inputs).__name__}. Use torch.as_tensor, or "
-                "regard.models.KernelRegressor, which takes arrays."
+                f"places must be tensors; got {type(inputs).__name__}. Use torch.as_tensor."
             )
         if inputs.shape[-1] != self.dim:
             raise ShapeError(
@@ -110,29 +102,6 @@ class KernelRegression(nn.Module):
     def _score(self, query: Tensor) -> Score:
         """The kernel of width one, whose parameter is of the query's dtype."""
         return KERNELS[self.config.kernel](query.new_ones(()))
-
-
-def _in_order(
-    query: Float[Tensor, "N 1"],
-    key: Float[Tensor, "M 1"],
-    value: Float[Tensor, "M E"],
-    score: Score,
-    reach: float,
-) -> Float[Tensor, "N E"]:
-    """One-dimensional estimate over sorted places, without keys that rounding would lose."""
-    order, key_order = query[:, 0].argsort(), key[:, 0].argsort()
-    key, value = key[key_order], value[key_order]
-    answers = []
-    for part in torch.split(query[order], _PART):
-        ends, line = part.detach()[:, 0], key.detach()[:, 0]
-        after = torch.searchsorted(line, ends).clamp(max=len(line) - 1)
-        before = (after - 1).clamp(min=0)
-        nearest = torch.minimum((line[after] - ends).abs(), (line[before] - ends).abs()).max()
-        near = torch.stack([ends[0] - nearest - reach, ends[-1] + nearest + reach])
-        first, last = torch.searchsorted(line, near).tolist()
-        first, last = max(0, first - 1), last + 1  # a key on the edge counts
-        answers.append(attend(part, key[first:last], value[first:last], score=score))
-    return torch.cat(answers)[order.argsort()]
 
 
 @dataclass(frozen=True)

@@ -84,15 +84,11 @@ def test_a_score_is_named_by_settings_and_learns():
     assert all(p.grad is not None and p.grad.ne(0).any() for p in learned)
 
 
-@pytest.mark.parametrize("flag", ["has_like_heads", "is_dot_product", "gives_new_tiles"])
+@pytest.mark.parametrize("flag", ["has_like_heads", "is_dot_product"])
 def test_a_score_that_claims_too_much_is_caught(flag):
-    cache = {}
-
     def tile(self, query, key, *tensors):
         heads = torch.arange(1.0, query.shape[1] + 1)[:, None, None]
-        scores = query @ key.mT * (heads.to(query) if flag == "has_like_heads" else 1)
-        shapes = (query.shape, key.shape)
-        return cache.setdefault(shapes, 0 * scores) if flag == "gives_new_tiles" else scores
+        return query @ key.mT * (heads.to(query) if flag == "has_like_heads" else 1)
 
     body = {"tile": tile, flag: True}
     if flag == "is_dot_product":

@@ -76,7 +76,7 @@ def test_a_prediction_from_the_others_leaves_its_own_point_out(kernel):
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("bandwidth", [0.001, 0.1, 3.0])
 def test_many_points_along_a_line_are_the_same_as_few_at_a_time(kernel, bandwidth):
-    """In order, far keys left out: also in a desert, and beyond the last key."""
+    """In parts or whole: also in a desert, and beyond the last key."""
     config = KernelRegressionConfig(kernel=kernel, bandwidth=bandwidth, is_learned=True)
     model = KernelRegression(config)
     points = torch.rand(1100, 1).double()

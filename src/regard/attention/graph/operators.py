@@ -2,7 +2,7 @@
 
 A compiler sees tensors whose numbers, and often sizes, it does not know; the engine plans by both.
 So a graph holds one operator, ``regard::attend``, which plans when it runs, and another for its
-gradient, and that one's. It takes tensors, numbers and text, but no objects: a built-in score,
+gradient. It takes tensors, numbers and text, but no objects: a built-in score,
 mask, bias or weighting is its name followed by the arguments it is made with, which it keeps as
 attributes of the same names; so a new one needs nothing here.
 
@@ -228,38 +228,6 @@ def _fake_backward(
     return [t.new_empty(t.shape) for t, want in zip(inputs, rest[-1], strict=True) if want]
 
 
-@torch.library.custom_op("regard::attend_backward_again", mutates_args=())
-def attend_backward_again(
-    d_grads: Sequence[Tensor],
-    d_out: Tensor,
-    d_lse: Tensor,
-    inputs: Sequence[Tensor],
-    form: str,
-    integers: Sequence[int],
-    floats: Sequence[float],
-    learned: Sequence[bool],
-    needs_grad: Sequence[bool],
-) -> list[Tensor]:
-    """The gradients of ``regard::attend_backward``: of ``d_out``, ``d_lse`` and ``given``."""
-    with _recording(inputs[0]):
-        d_leaves, leaves = _leaves_of((d_out, d_lse), (True, True)), _leaves_of(inputs, needs_grad)
-        request, _ = _request_of(leaves, form, integers, floats, learned)
-        # Of all engines, one can be differentiated twice.
-        d_answer = _on_four_axes(request, *d_leaves)
-        pairs = tiled.input_gradients(request, *d_answer) if request.key.shape[2] else []
-        grads = tiled.chained(pairs, leaves, create_graph=True)
-        ends = list(zip(grads, d_grads, strict=True))
-        return _detached(tiled.chained(ends, [*d_leaves, *leaves]))
-
-
-@attend_backward_again.register_fake
-def _fake_backward_again(
-    d_grads: Sequence[Tensor], d_out: Tensor, d_lse: Tensor, inputs: Sequence[Tensor], *rest: Any
-) -> list[Tensor]:
-    needs_grad = [t for t, want in zip(inputs, rest[-1], strict=True) if want]
-    return [t.new_empty(t.shape) for t in (d_out, d_lse, *needs_grad)]
-
-
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     query, key, value, tensors, *ctx.rest = inputs
     out, _, sums = output
@@ -274,20 +242,7 @@ def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
     return (*each[:3], each[3:], *_of_rest(ctx.rest))
 
 
-def _save_again(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    d_out, d_lse, _, _, tensors, *ctx.rest = inputs
-    ctx.save_for_backward(d_out, d_lse, *tensors)
-
-
-def _backward_again(ctx: Any, d_grads: list[Tensor]) -> Any:
-    d_out, d_lse, *inputs = ctx.saved_tensors
-    d_d_out, d_d_lse, *grads = attend_backward_again(d_grads, d_out, d_lse, inputs, *ctx.rest)
-    each = _each_or_none(grads, ctx.rest[-1])
-    return (d_d_out, d_d_lse, None, None, each, *_of_rest(ctx.rest))
-
-
 attend_operator.register_autograd(_backward, setup_context=_save)
-attend_backward.register_autograd(_backward_again, setup_context=_save_again)
 
 
 @contextmanager

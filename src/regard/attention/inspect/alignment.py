@@ -1,4 +1,4 @@
-"""Word alignments read off attention weights: links, and what they say of a translation.
+"""Word alignments read off attention weights: links between tokens, and between words.
 
 Links are pairs (source place, target place). Everything here is plain data and pure functions; how
 far links are from those that people set is a metric: ``regard.metrics.alignment_error_rate``.
@@ -54,30 +54,6 @@ def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -
 def links_from_sources(sources: Int[Tensor, " T"]) -> list[Link]:
     """Links as pairs (source, target), from the source place of each target place."""
     return [(source, target) for target, source in enumerate(sources.tolist()) if source >= 0]
-
-
-def coverage(sources: Int[Tensor, "*lead T"], source_length: int) -> Float[Tensor, "*lead"]:
-    """The fraction of the source's places that a target place is linked to; 1 without places."""
-    if not source_length:
-        return torch.ones(sources.shape[:-1], device=sources.device)
-    linked = torch.zeros(*sources.shape[:-1], source_length + 1, device=sources.device)
-    # No link falls into a last place, which is cut off.
-    linked.scatter_(-1, sources.where(sources >= 0, source_length), 1.0)
-    return linked[..., :source_length].mean(-1)
-
-
-def monotonicity(sources: Int[Tensor, "*lead T"]) -> Float[Tensor, "*lead"]:
-    """The fraction of steps from a linked place to the next at which the source goes not back."""
-    linked = sources >= 0
-    T = sources.shape[-1]
-    # The last linked place before each place, itself left out; -1 where there is none.
-    positions = torch.arange(T, device=sources.device)
-    last = positions.where(linked, -1).cummax(-1).values if T else linked.long()
-    before = torch.cat([torch.full_like(last[..., :1], -1), last[..., :-1]], dim=-1)
-    steps = linked & (before >= 0)
-    forward = steps & (sources >= sources.gather(-1, before.clamp_min(0)))
-    count = steps.sum(-1)
-    return torch.where(count > 0, forward.sum(-1) / count.clamp_min(1), 1.0)
 
 
 def words_from_tokens(

@@ -79,8 +79,6 @@ class _Scores:
         """The scores of a block, which may be changed."""
         if self._factors is None:
             scores = self._job.scores_of(block, self.inputs)
-            if self._job.score.gives_new_tiles and scores.is_contiguous():
-                return scores
             return scores.clone(memory_format=torch.contiguous_format)
         query, key = rows_of(self._factors[0], block), keys_of(self._factors[1], block)
         shape = (*query.shape[:-1], key.shape[-2])

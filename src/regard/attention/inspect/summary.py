@@ -1,22 +1,15 @@
 """A summary of attention weights, in memory that grows with N, and the buckets of its map."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import torch
 from jaxtyping import Bool, Float, Int
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.errors import DataError, ShapeError
+from regard.errors import ShapeError
 
-# Of the file, and of what is in it.
-_FORMAT, _KIND = 1, "regard summary"
 # The tensors that have an axis of queries, and which it is.
 _ALONG_QUERIES = {
     **dict.fromkeys(("lse", "entropy", "distance", "first", "counts"), -1),
@@ -81,24 +74,9 @@ class Summary:
         return (*self.lse.shape, self.received.shape[-1])
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by their names."""
+        """The tensors by their names, as ``safetensors.torch.save_file`` takes them."""
         named = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in named if isinstance(value, Tensor)}
-
-    def fits(self) -> bool:
-        """Whether the tensors are those of one summary."""
-        lead, N, M = self.lse.shape[:-1], self.lse.shape[-1], self.received.shape[-1]
-        K = self.top_keys.shape[-1]
-        sizes = (N, M - self.start[1])
-        R, C = (bucket_count(*each) for each in zip(self.start, sizes, self.bucket, strict=True))
-        of_query = ("lse", "entropy", "distance", "first", "counts")
-        shapes = {
-            **dict.fromkeys(of_query, (*lead, N)),
-            **dict.fromkeys(("top_keys", "top_weights"), (*lead, N, K)),
-            "received": (*lead, M),
-            "pooled": (*lead, R, C),
-        }
-        return {name: tuple(t.shape) for name, t in self.tensors().items()} == shapes
 
     def to(self, device: torch.device | str) -> "Summary":
         """Copy to another device."""
@@ -165,77 +143,6 @@ class Summary:
         tensors |= {"received": torch.stack(received).sum(dim=0), "pooled": pooled}
         return self._with(tensors, bucket=bucket)
 
-    def columns(self) -> dict[str, Tensor]:
-        """Flat columns, one row for each query of each leading index: a table of them.
-
-        The indices come first: ``batch`` (of several batch axes, the flat one), ``head`` and
-        ``query``; the K best keys are columns of their own.
-
-        Example:
-            >>> from regard.attention import summarize
-            >>> table = summarize(torch.zeros(2, 4), torch.zeros(3, 4), top=1).columns()
-            >>> table["entropy"], table["key_1"]
-            (tensor([1.0986, 1.0986]), tensor([0, 0]))
-        """
-        *lead, N = self.lse.shape
-        heads = lead[-1] if len(lead) > 1 else 1
-        number = torch.arange(self.lse.numel(), device=self.lse.device)
-        table = {
-            "batch": number // (N * heads) if N else number,
-            "head": number // N % heads if N else number,
-            "query": number % N if N else number,
-        }
-        for name in ("lse", "entropy", "effective_keys", "distance", "first", "counts"):
-            table[name] = getattr(self, name).flatten()
-        for rank in range(self.top_keys.shape[-1]):
-            table[f"key_{rank + 1}"] = self.top_keys[..., rank].flatten()
-            table[f"weight_{rank + 1}"] = self.top_weights[..., rank].flatten()
-        return table
-
-    def save(self, path: str | Path) -> None:
-        """Write the summary as safetensors, complete or not at all."""
-        path = Path(path)
-        tensors = {name: each.detach().contiguous() for name, each in self.tensors().items()}
-        numbers = {"bucket": self.bucket, "start": self.start, "map": self.map}
-        about = {"kind": _KIND, "format": str(_FORMAT), "numbers": json.dumps(numbers)}
-        with NamedTemporaryFile(
-            dir=path.parent, prefix=path.name, suffix=".part", delete=False
-        ) as at:
-            half_written = Path(at.name)
-        try:
-            save_file(tensors, half_written, about)
-            half_written.replace(path)
-        except BaseException:
-            half_written.unlink(missing_ok=True)
-            raise
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Summary":
-        """Read what ``save`` wrote.
-
-        Raises:
-            DataError: The file is missing or damaged, or no summary, or of a newer version.
-        """
-        path = Path(path)
-        if not path.is_file():
-            raise DataError(f"{path} must be a file; there is none.")
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, ValueError, OSError) as error:
-            raise DataError(
-                f"{path} must be a safetensors file; it is damaged: {error}."
-            ) from error
-        if about.get("kind") != _KIND:
-            raise DataError(f"{path} must hold a summary; got other tensors.")
-        version = about.get("format", "")
-        if version != str(_FORMAT):
-            raise DataError(
-                f"{path} must be of format {_FORMAT}; got {version!r}. A newer regard may read it."
-            )
-        return _from_file(path, about, tensors)
-
     def __repr__(self) -> str:
         *lead, N, M = self.shape
         sees = self.lse > float("-inf")
@@ -278,19 +185,6 @@ class Summary:
 
 def _plain(shape: object) -> object:
     return tuple(shape) if isinstance(shape, torch.Size) else shape
-
-
-def _from_file(path: Path, about: Mapping[str, str], tensors: dict[str, Tensor]) -> Summary:
-    try:
-        numbers = json.loads(about.get("numbers", ""))
-        bucket, start = (tuple(map(int, numbers[name])) for name in ("bucket", "start"))
-        summary = Summary(**tensors, bucket=bucket, start=start, map=int(numbers["map"]))  # type: ignore[arg-type]
-        fits = len(bucket) == len(start) == 2 and summary.fits()
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} must hold a whole summary; it is damaged: {error}.") from error
-    if not fits:
-        raise DataError(f"{path} must hold a whole summary; its tensors do not fit together.")
-    return summary
 
 
 def bucket_width(start: int, length: int, most: int) -> int:

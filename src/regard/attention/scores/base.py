@@ -55,7 +55,6 @@ class Score(ABC):
             tell heads apart. Where it is not known, a tile holds all heads.
         is_dot_product: Whether what ``as_dot`` gives is the score itself, and of the same form
             whatever the numbers in queries and keys.
-        gives_new_tiles: Whether nobody else holds what ``tile`` gives, so that it may be changed.
 
     Example:
         A key matches the better, the nearer it is:
@@ -72,7 +71,6 @@ class Score(ABC):
 
     has_like_heads: ClassVar[bool] = False
     is_dot_product: ClassVar[bool] = False
-    gives_new_tiles: ClassVar[bool] = True
 
     @classmethod
     def for_heads(cls, heads: int, dim: int) -> "Score":
@@ -193,8 +191,6 @@ class Custom(Score):
         >>> attend(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 3, 2), score=score).shape
         torch.Size([1, 1, 1, 2])
     """
-
-    gives_new_tiles = False
 
     function: Callable[..., Tensor]
     parameters: tuple[Tensor, ...]

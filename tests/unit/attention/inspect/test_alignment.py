@@ -1,7 +1,5 @@
 """Links from weights and summaries against plain loops; words from tokens."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given
@@ -9,10 +7,8 @@ from hypothesis import strategies as st
 
 from regard.attention.inspect.alignment import (
     best_sources,
-    coverage,
     diagonal_links,
     links_from_weights,
-    monotonicity,
     words_from_tokens,
 )
 from regard.errors import ShapeError
@@ -68,29 +64,6 @@ def test_mutual_links_are_the_same_from_either_side(rows):
     backward = links_from_weights(distinct.T, mutual=True)
     assert sorted(forward) == sorted((source, target) for target, source in backward)
     assert set(forward) <= set(links_from_weights(distinct))
-
-
-positions = st.lists(st.integers(-1, 5), max_size=9)
-
-
-@given(positions=positions)
-def test_coverage_counts_the_positions_with_a_link(positions):
-    covered = coverage(torch.tensor(positions, dtype=torch.long), 6)
-    assert covered.item() == pytest.approx(
-        len({position for position in positions if position >= 0}) / 6
-    )
-
-
-@given(positions=positions)
-def test_monotonicity_counts_the_steps_that_do_not_go_back(positions):
-    linked = [position for position in positions if position >= 0]
-    steps = [after >= before for before, after in pairwise(linked)]
-    expected = sum(steps) / len(steps) if steps else 1.0
-    assert monotonicity(torch.tensor(positions, dtype=torch.long)).item() == pytest.approx(expected)
-
-
-def test_a_source_without_positions_is_covered():
-    assert coverage(torch.full((2, 3), -1), 0).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

@@ -188,13 +188,17 @@ def test_leading_axes_are_those_of_attend(axes):
     summary = rg.summarize(query, key, map=2)
     assert summary.lse.shape == rg.attend(query, key).shape[:-1]
     torch.testing.assert_close(summary.received, rg.weights(query, key).sum(-2))
-    assert summary.fits()
+    assert {key: tuple(each.shape) for key, each in summary.tensors().items()} == {
+        **dict.fromkeys(("lse", "entropy", "distance", "first", "counts"), (*lead, 5)),
+        **dict.fromkeys(("top_keys", "top_weights"), (*lead, 5, 8)),
+        **{"received": (*lead, 7), "pooled": (*lead, 2, 2)},
+    }
 
 
 @pytest.mark.parametrize(("N", "M"), [(0, 7), (5, 0), (0, 0)])
 def test_without_queries_or_keys_the_summary_is_empty(N, M):
     summary = rg.summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
-    assert summary.fits()
+    assert (summary.shape, summary.pooled.shape) == ((3, N, M), (3, N, M))
     assert summary.received.sum() == 0
 
 

@@ -2,11 +2,10 @@ import re
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
-from regard.attention import Summary, alibi, attend, causal, observe, summarize
+from regard.attention import alibi, attend, causal, observe, summarize
 from regard.attention.observing import summarize_seen
-from regard.errors import DataError, ShapeError
+from regard.errors import ShapeError
 
 H, D = 3, 11
 
@@ -87,57 +86,10 @@ def test_an_index_gives_a_batch_row_or_a_head():
     assert row.shape == (H, 5, 7)
     assert torch.equal(whole[1, 2].pooled, whole.pooled[1, 2])
     assert [each.shape for each in whole] == [(H, 5, 7)] * 2
-    assert row.fits()
     with pytest.raises(ShapeError, match=r"index must be of integers and slices on the 2 leading"):
         whole[0, 1, 2]
     with pytest.raises(ShapeError, match="index must be"):
         whole["a"]
-
-
-def test_columns_have_a_row_for_each_query():
-    query, key = random_inputs(5, 7)
-    whole = summarize(query, key, top=2)
-    table = whole.columns()
-    assert {len(column) for column in table.values()} == {2 * H * 5}
-    at = 1 * H * 5 + 2 * 5 + 3
-    assert [int(table[name][at]) for name in ("batch", "head", "query")] == [1, 2, 3]
-    assert table["entropy"][at] == whole.entropy[1, 2, 3]
-    assert table["key_2"][at] == whole.top_keys[1, 2, 3, 1]
-    assert table["weight_1"][at] == whole.top_weights[1, 2, 3, 0]
-
-
-def test_what_was_saved_is_read_again(tmp_path):
-    whole = summarize(*random_inputs(5, 7), start=(4, 2), map=3)
-    whole.save(tmp_path / "a.safetensors")
-    assert_same(Summary.load(tmp_path / "a.safetensors"), whole)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
-
-
-def test_files_that_are_no_summaries_are_refused(tmp_path):
-    path = tmp_path / "a.safetensors"
-    with pytest.raises(DataError, match=r"a\.safetensors must be a file; there is none"):
-        Summary.load(path)
-    whole = summarize(*random_inputs(5, 7))
-    whole.save(path)
-    good = path.read_bytes()
-    for damaged in (good[:-9], good[: len(good) // 2], b"", b"x" * 99):
-        path.write_bytes(damaged)
-        with pytest.raises(DataError, match="must be a safetensors file; it is damaged"):
-            Summary.load(path)
-    path.write_bytes(good.replace(b'"format":"1"', b'"format":"2"'))
-    with pytest.raises(DataError, match=r"must be of format 1; got '2'\. A newer regard"):
-        Summary.load(path)
-    path.write_bytes(good.replace(b"bucket", b"bocket"))
-    with pytest.raises(DataError, match="must hold a whole summary; it is damaged"):
-        Summary.load(path)
-    save_file({"weight": torch.zeros(3)}, path)
-    with pytest.raises(DataError, match="must hold a summary; got other tensors"):
-        Summary.load(path)
-    bad = whole[0]
-    object.__setattr__(bad, "received", whole.received[0, :, :3])
-    bad.save(path)
-    with pytest.raises(DataError, match="its tensors do not fit together"):
-        Summary.load(path)
 
 
 def test_a_call_that_was_seen_can_be_summarized():
