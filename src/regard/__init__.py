@@ -50,9 +50,7 @@ if TYPE_CHECKING:
     from regard.attention import sample_key as sample_key
     from regard.attention import shaw as shaw
     from regard.attention import summarize as summarize
-    from regard.attention import summarize_seen as summarize_seen
     from regard.attention import testing as testing
-    from regard.attention import transposed as transposed
     from regard.attention import weights as weights
     from regard.attention import where as where
     from regard.attention import window as window

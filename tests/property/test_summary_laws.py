@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.test_attention_laws import SCORES, SIZES, WEIGHTINGS, draw_inputs, draw_mask
 
-from regard.attention import attend, rows, summarize, transposed
+from regard.attention import attend, observe, rows, summarize
 
 QUICK = settings(max_examples=25, deadline=None)
 MAPS = st.integers(1, 5)
@@ -66,7 +66,9 @@ def test_the_order_of_keys_changes_nothing_but_indices(seed, queries, keys, scor
 def test_what_is_exact_agrees_with_attend(seed, queries, keys, score, weighting):
     query, key, value = draw_inputs(seed, queries, keys)
     options = {"score": score, "weighting": weighting, "mask": draw_mask(seed, queries, keys)}
-    context = attend(query, key, value, **options)
+    calls = []
+    with observe(calls.append):
+        context = attend(query, key, value, **options)
     torch.testing.assert_close(rows(query, key, slice(None), **options) @ value, context)
-    received = transposed(query, key, torch.ones(queries, 1, dtype=torch.float64), **options)
+    received = calls[0].transposed(torch.ones(queries, 1, dtype=torch.float64))
     torch.testing.assert_close(received[..., 0], summarize(query, key, **options).received)

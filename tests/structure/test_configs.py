@@ -165,7 +165,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
         torch.nn.Identity(), Path("nowhere"), layout=name
     ),
     "regard.layers.FeedForward.activation": lambda name: layers.FeedForward(8, 8, activation=name),
-    "regard.layers.KernelAttention.kernel": layers.KernelAttention,
     "regard.layers.PartsEmbedding.kind": lambda name: layers.PartsEmbedding(
         name, vocab_size=7, output_dim=8
     ),

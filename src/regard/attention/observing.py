@@ -82,11 +82,11 @@ class AttentionCall:
 
         Example:
             >>> import torch
-            >>> from regard.attention import attend, observe, summarize_seen
+            >>> from regard.attention import attend, observe
             >>> calls = []
             >>> with observe(calls.append):
             ...     _ = attend(torch.ones(1, 1), torch.tensor([[0.0], [3.0]]))
-            >>> seen = summarize_seen(calls[0], top=1)
+            >>> seen = calls[0].summary(top=1)
             >>> seen.top_keys.tolist(), seen.top_weights
             ([[1]], tensor([[0.9526]]))
         """
@@ -104,16 +104,16 @@ class AttentionCall:
         return scores_of(self._request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
-        """Sums of the queries' states by key; see :func:`regard.attention.transposed`."""
+        """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
+
+        Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
+        grows with N; differentiable, once. ``states`` broadcasts to (*batch, heads, N, E).
+        """
         return transposed_of(self._request(), states)
 
     def _request(self) -> Request:
         options = CallOptions(self.score, self.mask, self.bias, self.weighting)
         return make_weights_request(self.query, self.key, options)
-
-
-# The same as a function of the call.
-summarize_seen = AttentionCall.summary
 
 
 Observer = Callable[[AttentionCall], None]

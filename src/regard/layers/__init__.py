@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from regard.layers.attention import AttentionPooling as AttentionPooling
     from regard.layers.attention import BilinearAttention as BilinearAttention
     from regard.layers.attention import DotAttention as DotAttention
-    from regard.layers.attention import KernelAttention as KernelAttention
     from regard.layers.attention import LocationAttention as LocationAttention
     from regard.layers.attention import ScoredAttention as ScoredAttention
     from regard.layers.block import BlockStack as BlockStack

@@ -4,7 +4,6 @@ All but the pooling are used alike: ``prepare`` a memory once, then ask with any
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from math import sqrt
 from typing import final
 
@@ -15,9 +14,7 @@ from torch import Tensor, nn
 from regard.attention.attend import attend
 from regard.attention.masks.base import Mask
 from regard.attention.scores import Additive, Bilinear, Dot, ScaledDot, Score
-from regard.attention.scores.kernels import Box, Epanechnikov, Gaussian, Laplace
 from regard.checks import check_fraction, check_positive
-from regard.choices import choose
 from regard.errors import ShapeError
 
 
@@ -208,58 +205,6 @@ class BilinearAttention(_PlainMemory):
 
     def score(self, dtype: torch.dtype) -> Score:
         return Bilinear(self.w)
-
-
-KERNELS: dict[str, Callable[[Tensor], Score]] = {
-    "box": Box,
-    "epanechnikov": Epanechnikov,
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-}
-
-
-class KernelAttention(_PlainMemory):
-    """Nadaraya-Watson regression: values weighted by a kernel of the distance to their keys.
-
-    Args:
-        kernel: "gaussian", "laplace", "epanechnikov" or "box".
-        bandwidth: How far "near" reaches, at first.
-        dim: Dimensions with a bandwidth of their own; None is one for all.
-        is_learned: Whether the bandwidth is trained. That of a box has no gradient.
-
-    Raises:
-        SettingError: The kernel is unknown, or the bandwidth is not positive.
-
-    Example:
-        >>> layer = KernelAttention("gaussian", bandwidth=0.5)
-        >>> x, y = torch.linspace(0, 5, 50)[None, :, None], torch.ones(1, 50, 1)
-        >>> layer(torch.tensor([[[1.0], [2.0]]]), x, y).shape
-        torch.Size([1, 2, 1])
-    """
-
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        *,
-        bandwidth: float = 1.0,
-        dim: int | None = None,
-        is_learned: bool = True,
-    ) -> None:
-        super().__init__()
-        check_positive("bandwidth", bandwidth)
-        self.kernel = choose("kernel", kernel, KERNELS)
-        self.dropout = 0.0
-        # Its logarithm, so that training cannot make it negative.
-        start = torch.full(() if dim is None else (dim,), float(bandwidth)).log()
-        self.log_bandwidth = nn.Parameter(start, requires_grad=is_learned)
-
-    @property
-    def bandwidth(self) -> Float[Tensor, "..."]:
-        """How far "near" reaches."""
-        return self.log_bandwidth.exp()
-
-    def score(self, dtype: torch.dtype) -> Score:
-        return self.kernel(self.bandwidth.to(dtype))
 
 
 class LocationAttention(_PlainQuery):

@@ -4,17 +4,34 @@ https://doi.org/10.1137/1109020 and https://www.jstor.org/stable/25049340. The q
 guess, the keys where something was seen, the values what was seen there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import Mask, Score, attend, weights, window
+from regard.attention import (
+    Box,
+    Epanechnikov,
+    Gaussian,
+    Laplace,
+    Mask,
+    Score,
+    attend,
+    weights,
+    window,
+)
 from regard.checks import check_positive
 from regard.errors import ShapeError
-from regard.layers.attention import KERNELS
 from regard.models.configs.readers import KernelRegressionConfig
+
+KERNELS: dict[str, Callable[[Tensor], Score]] = {
+    "box": Box,
+    "epanechnikov": Epanechnikov,
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+}
 
 
 class KernelRegression(nn.Module):

@@ -10,7 +10,6 @@ from regard.layers import (
     AttentionPooling,
     BilinearAttention,
     DotAttention,
-    KernelAttention,
     LocationAttention,
 )
 
@@ -28,10 +27,6 @@ def softmax_of(scores, n):
     return torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1)
 
 
-def laplace(query, key, bandwidth):
-    return -((query[:, :, None] - key[:, None]).abs() / bandwidth).sum(-1)
-
-
 def additive(layer, query, key):
     return (layer.query(query)[:, :, None] + layer.key(key)[:, None]).tanh() @ layer.w
 
@@ -41,14 +36,6 @@ SCORES = {
     "dot": (lambda: DotAttention(is_scaled=False), lambda layer, q, k: q @ k.mT),
     "scaled dot": (DotAttention, lambda layer, q, k: q @ k.mT / 6**0.5),
     "bilinear": (lambda: BilinearAttention(6, 6), lambda layer, q, k: q @ layer.w @ k.mT),
-    "laplace": (
-        lambda: KernelAttention("laplace", bandwidth=2.0, dim=6),
-        lambda layer, q, k: laplace(q, k, layer.bandwidth),
-    ),
-    "gaussian": (
-        lambda: KernelAttention(bandwidth=1.5),
-        lambda layer, q, k: -(torch.cdist(q, k) ** 2) / 2 / 1.5**2,
-    ),
     "location": (lambda: LocationAttention(6, 9), lambda layer, q, k: q @ layer.w[: k.shape[1]].T),
 }
 
@@ -68,25 +55,6 @@ def test_each_layer_is_its_formula(name):
     assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
 
 
-@pytest.mark.slow
-def test_a_kernel_regression_learns_its_bandwidth():
-    torch.manual_seed(0)
-    x = torch.linspace(0, 5, 60)[None, :, None]
-    y = 2 * x.sin() + x**0.8 + 0.3 * torch.randn_like(x)
-    layer = KernelAttention(bandwidth=3.0)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
-    others = ~torch.eye(60, dtype=torch.bool)  # leave one out, or a bandwidth of zero is best
-    losses = []
-    for _ in range(60):
-        loss = (layer(x, x, y, mask=others) - y).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0] / 4
-    assert 0.05 < layer.bandwidth.item() < 1
-
-
 def test_pooling_mixes_states_for_each_query():
     layer, n = AttentionPooling(6, num_queries=2).double(), torch.tensor([5, 3])
     states = torch.randn(2, 5, 6).double()
@@ -103,7 +71,6 @@ def test_pooling_mixes_states_for_each_query():
         (lambda: AdditiveAttention(4, 6, 0), SettingError, "hidden_dim must be above 0; got 0"),
         (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be above 0"),
         (lambda: LocationAttention(3, 0), SettingError, "max_length must be above 0"),
-        (lambda: KernelAttention(bandwidth=0.0), SettingError, "bandwidth must be above 0"),
         (lambda: AttentionPooling(3, num_queries=0), SettingError, "num_queries must be above 0"),
         (lambda: DotAttention(dropout=1.0), SettingError, "dropout must be at least 0 and below 1"),
         (

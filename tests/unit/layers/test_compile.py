@@ -11,14 +11,13 @@ from regard.attention import Softmax, attend, causal, lengths
 from regard.layers import (
     AdditiveAttention,
     AttentionPooling,
-    KernelAttention,
     LocationAttention,
     MultiHeadAttention,
     RelativePositions,
     RotaryPositions,
     ShawPositions,
 )
-from regard.layers.attention import KERNELS
+from regard.models.kernel_regression import KERNELS
 
 B, N, M, C, K, H = 2, 7, 9, 12, 5, 3
 STATES, MEMORY = torch.randn(B, N, C), torch.randn(B, M, K)
@@ -109,7 +108,14 @@ CASES = {
     "additive, one query": single(AdditiveAttention(C, K, 8), MEMORY, LONG, has_one_query=True),
     "additive": single(AdditiveAttention(C, K, 8), MEMORY, LONG),
     "location": single(LocationAttention(C, N)),
-    **{each: single(KernelAttention(each, bandwidth=9.0)) for each in KERNELS},
+    **{
+        each: (
+            nn.ParameterDict({"bandwidth": torch.tensor(9.0)}),
+            lambda layer, x, score=score: attend(x, x, score=score(layer["bandwidth"])),
+            (STATES,),
+        )
+        for each, score in KERNELS.items()
+    },
     "pooling": (
         AttentionPooling(C, num_queries=2),
         lambda layer, x, n: layer(x, mask=lengths(n)),

@@ -236,35 +236,8 @@ class SelfAttention(Protocol):
         """Sums of the queries' states by key."""
 
 
-@takes(WeightsOptions)
-def transposed(
-    query: Float[Tensor, "*q N D"],
-    key: Float[Tensor, "*k M K"],
-    states: Float[Tensor, "... N E"],
-    **options: Unpack[WeightsOptions],
-) -> Float[Tensor, "*b M E"]:
-    """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
-
-    Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
-    grows with N; differentiable, once. Takes and raises what ``weights`` does.
-
-    Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
-        states: What each query gives; broadcasts to (*batch, heads, N, E).
-        **options: See ``weights``.
-
-    Example:
-        >>> transposed(torch.zeros(3, 4), torch.zeros(2, 4), torch.ones(3, 1))
-        tensor([[1.5000],
-                [1.5000]])
-    """
-    request = make_weights_request(query, key, options_of(transposed, options))
-    return transposed_of(request, states)
-
-
 def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
-    """``weightsᵀ · states`` of a request; see ``transposed``."""
+    """``weightsᵀ · states`` of a request; see ``AttentionCall.transposed``."""
     B, H, N, M = (*request.query.shape[:3], request.key.shape[2])
     whole = (*request.leading, N)
     if states.dim() < 2:

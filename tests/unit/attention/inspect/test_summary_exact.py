@@ -11,6 +11,9 @@ from tests.formulas.weightings import WEIGHTINGS
 from tests.unit.attention.inspect.test_summary import dense_scores, weigh
 
 import regard as rg
+from regard.attention.engine.options import CallOptions
+from regard.attention.engine.request import make_weights_request
+from regard.attention.inspect.weights import transposed_of
 from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=6, G=2, N=5, M=7, D=11, E=13)
@@ -21,6 +24,10 @@ CASES = [
     *({"bias": each, "mask": "documents of rows"} for each in BIASES),
     *({"mask": each} for each in ("dense", "where", "window", "nothing")),
 ]
+
+
+def transposed(query, key, states, **options):
+    return transposed_of(make_weights_request(query, key, CallOptions(**options)), states)
 
 
 @pytest.mark.parametrize("options", CASES, ids=lambda o: "-".join(o.values()))
@@ -35,7 +42,7 @@ def test_rows_columns_and_transposed_are_those_of_the_matrix(options):
     with_lse = rg.columns(query, key, torch.tensor(PLACES), lse=lse, **options)
     torch.testing.assert_close(with_lse, matrix[..., PLACES])
     states = torch.randn(2, 1, 5, 3, dtype=torch.float64)
-    torch.testing.assert_close(rg.transposed(query, key, states, **options), matrix.mT @ states)
+    torch.testing.assert_close(transposed(query, key, states, **options), matrix.mT @ states)
 
 
 def test_slices_and_no_indices():
@@ -55,9 +62,9 @@ def test_bad_states_and_sums_are_named(unchecked_shapes):
     with pytest.raises(
         ShapeError, match=r"states must broadcast to .* = \(2, 5, 3\); got \(4, 3\)"
     ):
-        rg.transposed(query, key, torch.randn(4, 3))
+        transposed(query, key, torch.randn(4, 3))
     with pytest.raises(ShapeError, match=r"states must have axes \(N, E\) at least; got \(5,\)"):
-        rg.transposed(query, key, torch.randn(5))
+        transposed(query, key, torch.randn(5))
     with pytest.raises(ShapeError, match=r"lse must have the shape .* = \(2, 5\); got \(5,\)"):
         rg.columns(query, key, [0], lse=torch.zeros(5))
 
@@ -122,7 +129,7 @@ def test_gradients(name):
         tensors = [each for each in summary.tensors().values() if each.is_floating_point()]
         return (
             *(each.masked_fill(each == -torch.inf, 0) for each in tensors),
-            rg.transposed(query, key, states, **args),
+            transposed(query, key, states, **args),
             rg.rows(query, key, [1, 4], **args),
         )
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from regard.attention import alibi, attend, causal, observe, summarize
-from regard.attention.observing import summarize_seen
 from regard.errors import ShapeError
 
 H, D = 3, 11
@@ -97,7 +96,7 @@ def test_a_call_that_was_seen_can_be_summarized():
     calls = []
     with observe(calls.append):
         attend(query, key, mask=causal())
-    assert_same(summarize_seen(calls[0], top=2), summarize(query, key, mask=causal(), top=2))
+    assert_same(calls[0].summary(top=2), summarize(query, key, mask=causal(), top=2))
 
 
 def test_the_text_says_what_it_is_of():
