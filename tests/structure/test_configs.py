@@ -165,9 +165,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
         torch.nn.Identity(), Path("nowhere"), layout=name
     ),
     "regard.layers.FeedForward.activation": lambda name: layers.FeedForward(8, 8, activation=name),
-    "regard.layers.PartsEmbedding.kind": lambda name: layers.PartsEmbedding(
-        name, vocab_size=7, output_dim=8
-    ),
     "regard.layers.Pooling.name": lambda name: layers.Pooling(name, 8),
     "regard.layers.RecurrentCell.cell": lambda name: layers.RecurrentCell(name, 8, 8),
     "regard.layers.RecurrentEncoder.cell": lambda name: layers.RecurrentEncoder(name, 8, 8),

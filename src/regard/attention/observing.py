@@ -104,7 +104,7 @@ class AttentionCall:
         return scores_of(self._request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
-        """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
+        """``weightsᵀ · states``: for each key, the queries' states by how much they look at it.
 
         Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
         grows with N; differentiable, once. ``states`` broadcasts to (*batch, heads, N, E).

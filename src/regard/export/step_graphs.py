@@ -10,10 +10,11 @@ from regard.attention.attend import KeyValueCache
 from regard.export.form import spelled, trained_with
 from regard.export.graphs import Axes, Graph, TracedModel
 from regard.inference import Predictor
-from regard.models import Decoder, RnnSeq2Seq, RnnState, Transformer
+from regard.models import Decoder, RnnSeq2Seq, Transformer
 from regard.models.decoder import DecoderState
 from regard.models.interfaces import SourceMemory
 from regard.models.recurrent_attention import AttentionState
+from regard.models.rnn_seq2seq import RnnState
 from regard.models.transformer import TransformerState
 
 # Values of options that are written down for recurrent translators.

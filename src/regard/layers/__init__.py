@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from regard.layers.block import TransformerBlock as TransformerBlock
     from regard.layers.convolution import GatedConvolution as GatedConvolution
     from regard.layers.crf import Crf as Crf
-    from regard.layers.embedding import PartsEmbedding as PartsEmbedding
     from regard.layers.embedding import TokenEmbedding as TokenEmbedding
-    from regard.layers.heads import Packing as Packing
     from regard.layers.multihead import MultiHeadAttention as MultiHeadAttention
-    from regard.layers.pointer import CopyAttention as CopyAttention
     from regard.layers.pointer import Pointer as Pointer
-    from regard.layers.pointer import identity as identity
-    from regard.layers.pointer import mix as mix
     from regard.layers.pooling import Pooling as Pooling
     from regard.layers.positions import LearnedPositions as LearnedPositions
     from regard.layers.positions import RelativePositions as RelativePositions

@@ -168,22 +168,7 @@ PARTS: dict[str, Callable[[int, int], nn.Module]] = {
 
 
 class PartsEmbedding(nn.Module):
-    """Words read from their parts: characters, or n-grams.
-
-    Args:
-        kind: ``bag``, ``convolution`` or ``lstm``.
-        vocab_size: Number of part ids; 0 is padding.
-        output_dim: Width of a word's vector; even.
-        embed_dim: Width of a part's.
-
-    Raises:
-        SettingError: The kind is unknown, or there are no parts.
-
-    Example:
-        >>> layer = PartsEmbedding("convolution", vocab_size=9, output_dim=6)
-        >>> layer(torch.tensor([[[3, 4, 5], [6, 0, 0]]])).shape
-        torch.Size([1, 2, 6])
-    """
+    """Words read from their parts: characters, or n-grams."""
 
     def __init__(self, kind: str, *, vocab_size: int, output_dim: int, embed_dim: int = 32) -> None:
         super().__init__()
@@ -192,11 +177,8 @@ class PartsEmbedding(nn.Module):
         self.read: nn.Module = choose("parts", kind, PARTS)(embed_dim, output_dim)
 
     def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B N W"]:
-        """One vector for each word; each different word is read once.
-
-        Args:
-            parts: Ids of each word's parts, padded on the right with 0; padding has none at all.
-        """
+        """One vector for each word; each different word is read once."""
+        # Parts are padded on the right with 0; padding has none at all.
         words = parts.flatten(0, 1)
         if torch.compiler.is_exporting():  # how many differ is no size of a graph
             return self._read(words).view(*parts.shape[:2], -1)

@@ -63,20 +63,10 @@ WORTHWHILE = 0.9
 
 
 class Packing:
-    """Where the real positions of a padded batch stand.
+    """Where the real positions of a padded batch stand."""
 
-    Projections, norms, dropout and feed-forward layers see each position by itself, so they can
-    run on the real ones alone, (R, C) instead of (B, N, C); only attention needs the rectangle.
-
-    Args:
-        lengths: How many positions of each row are real.
-        width: N, padding included.
-
-    Example:
-        >>> packing = Packing(torch.tensor([2, 1]), 2)
-        >>> packing.pack(torch.tensor([[[1.0], [2.0]], [[3.0], [9.0]]])).flatten().tolist()
-        [1.0, 2.0, 3.0]
-    """
+    # Projections, norms, dropout and feed-forward layers see each position by itself, so they can
+    # run on the real ones alone, (R, C) instead of (B, N, C); only attention needs the rectangle.
 
     def __init__(self, lengths: Int[Tensor, " B"], width: int) -> None:
         is_real = torch.arange(width, device=lengths.device) < lengths[:, None]

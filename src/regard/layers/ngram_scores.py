@@ -25,36 +25,20 @@ STEP = 5.0
 
 
 class NgramScores(nn.Module):
-    """Scores of the labels from the n-grams of a text, weighed by attention: a learned NB-SVM.
+    """Scores of the labels from the n-grams of a text, weighed by attention: a learned NB-SVM."""
 
-    ``scale · Σ_g α_g r_g / ‖α‖`` with ``α = softmax(a_g)`` over the n-grams g of a text, where r_g
-    has a number for each label, and a_g is one number. The keys a_g begin as ``log(idf_g · |ρ_g|)``
-    with the log-count ratios ρ of Wang & Manning (2012), https://aclanthology.org/P12-2018, and the
-    scores r_g as zeros: the linear classifier of TF-IDF times ratios, with its inputs of length 1.
-    Division by the weights' length lets more evidence count more, as a sum would, but less than n
-    times as much.
-
-    An n-gram belongs to the position it ends at: observers see one query and a weight for each
-    position, the sum of those of its n-grams. A text without any known n-gram has no scores.
-
-    Args:
-        vocab_size: Number of ids of n-grams; 0 is padding, and 1 an unknown one.
-        num_labels: Number of labels, K.
-        num_aspects: How many aspects texts are read for. Each n-gram is then also one of the text's
-            aspect, with a key and scores of its own (Daumé, 2007,
-            https://aclanthology.org/P07-1033), where enough texts have it; 0 is none.
-        dropout: Share of the n-grams left out while training, those of an aspect by themselves.
-
-    Raises:
-        SettingError: A number is not positive.
-
-    Example:
-        >>> layer = NgramScores(vocab_size=4, num_labels=2)
-        >>> texts = [torch.tensor([[2], [3]]), torch.tensor([[2], [2]]), torch.tensor([[3], [0]])]
-        >>> layer.initialise(texts, [0, 0, 1])
-        >>> layer(torch.tensor([[[2], [0]], [[3], [3]]])).shape
-        torch.Size([2, 2])
-    """
+    # ``scale · Σ_g α_g r_g / ‖α‖`` with ``α = softmax(a_g)`` over the n-grams g of a text, where r_g
+    # has a number for each label, and a_g is one number. The keys a_g begin as
+    # ``log(idf_g · |ρ_g|)`` with the log-count ratios ρ of Wang & Manning (2012),
+    # https://aclanthology.org/P12-2018, and the scores r_g as zeros: the linear classifier of TF-IDF
+    # times ratios, with its inputs of length 1. Division by the weights' length lets more evidence
+    # count more, as a sum would, but less than n times as much. Where texts are read for an aspect,
+    # each n-gram is also one of the aspect, with a key and scores of its own where enough texts have
+    # it (Daumé, 2007, https://aclanthology.org/P07-1033).
+    #
+    # An n-gram belongs to the position it ends at: observers see one query and a weight for each
+    # position, the sum of those of its n-grams. A text without any known n-gram has no scores. Of
+    # ids 0 is padding, and 1 an unknown n-gram.
 
     def __init__(
         self, vocab_size: int, num_labels: int, *, num_aspects: int = 0, dropout: float = 0.0
@@ -75,17 +59,10 @@ class NgramScores(nn.Module):
         labels: Sequence[int],
         aspects: Sequence[int] | None = None,
     ) -> None:
-        """Set the keys by these texts, each n-gram once in a text.
-
-        ``ρ_gk = log((1 + p_gk) / Σ_h (1 + p_hk)) − log((1 + q_gk) / Σ_h (1 + q_hk))``, where p
-        counts the texts with the label k that have g, and q those without the label; of all labels
-        the largest. ``idf_g = 1 + log((1 + T) / (1 + t_g))``, where t of T texts have g.
-
-        Args:
-            texts: Ids of the n-grams at each position, padded with 0.
-            labels: The number of each text's label.
-            aspects: What each is read for, where there are aspects.
-        """
+        """Set the keys by these texts and their labels, each n-gram once in a text."""
+        # ``ρ_gk = log((1 + p_gk) / Σ_h (1 + p_hk)) − log((1 + q_gk) / Σ_h (1 + q_hk))``, where p
+        # counts the texts with the label k that have g, and q those without the label; of all
+        # labels the largest. ``idf_g = 1 + log((1 + T) / (1 + t_g))``, where t of T texts have g.
         counts = torch.zeros_like(self.values)
         for number, (ids, label) in enumerate(zip(texts, labels, strict=True)):
             present = torch.unique(ids).long()
@@ -105,12 +82,7 @@ class NgramScores(nn.Module):
     def forward(
         self, parts: Int[Tensor, "B N L"], aspects: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B K"]:
-        """The scores of the labels.
-
-        Args:
-            parts: Ids of the n-grams that end at each position, padded with 0.
-            aspects: What each text is read for, where there are aspects.
-        """
+        """The scores of the labels, from the n-grams that end at each position, padded with 0."""
         # Softmax over all n-grams is softmax over positions of the sums of exponentials, and then
         # within each position: the weights are those of one softmax, seen position by position.
         known = parts >= _FIRST

@@ -92,21 +92,9 @@ class Pointer(nn.Module):
 
 
 class CopyAttention(nn.Module):
-    """One more head over the source, whose weights say what to copy.
+    """One more head over the source, whose weights say what to copy."""
 
-    ``softmax(x W^Q (m W^K)ᵀ / √C)``.
-
-    Args:
-        model_dim: Width of states and memory, C.
-
-    Example:
-        >>> layer = CopyAttention(model_dim=4)
-        >>> states, memory = torch.zeros(1, 2, 4), torch.ones(1, 5, 4)
-        >>> from regard.attention import lengths
-        >>> weights = layer(states, layer.key(memory), mask=lengths(4))
-        >>> weights.tolist()
-        [[[0.25, 0.25, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25, 0.0]]]
-    """
+    # ``softmax(x W^Q (m W^K)ᵀ / √C)``.
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
@@ -120,29 +108,14 @@ class CopyAttention(nn.Module):
         *,
         mask: Mask | None = None,
     ) -> Float[Tensor, "B N S"]:
-        """How much each state looks at each source token.
-
-        Args:
-            states: What asks.
-            keys: ``self.key`` of the memory.
-            mask: Which tokens may be looked at.
-        """
+        """How much each state looks at each source token."""
         return attend(
             self.query(states).to(keys.dtype), keys, identity(keys), score=ScaledDot(), mask=mask
         )
 
 
 def identity(keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B S S"]:
-    """Values whose mix is the weights themselves: the rows of the identity.
-
-    Args:
-        keys: Of which only their number counts, and their dtype and device.
-
-    Example:
-        >>> keys = torch.tensor([[[1.0], [0.0]]])
-        >>> attend(torch.ones(1, 1, 1), keys, identity(keys))  # the weights
-        tensor([[[0.7311, 0.2689]]])
-    """
+    """Values whose mix is the weights themselves: the rows of the identity."""
     B, S, _ = keys.shape
     return torch.eye(S, dtype=keys.dtype, device=keys.device).expand(B, S, S)
 
@@ -172,20 +145,9 @@ class Exponential(Weighting):
 def mix(
     log_weights: Float[Tensor, "B N M"], values: Float[Tensor, "B M E"]
 ) -> Float[Tensor, "B N E"]:
-    """``exp(log_weights) · values``, as a call of ``attend`` that observers see.
-
-    The scores of the call are zeros, its bias is ``log_weights``. Where nobody observes or edits,
-    there is no call: a step of a recurrent decoder would spend most of its time on it.
-
-    Args:
-        log_weights: −inf where a key is not to be seen.
-        values: What is mixed.
-
-    Example:
-        >>> import torch
-        >>> mix(torch.tensor([[[0.25, 0.5]]]).log(), torch.tensor([[[4.0], [6.0]]]))
-        tensor([[[4.]]])
-    """
+    """``exp(log_weights) · values``, as a call of ``attend`` that observers see."""
+    # The scores of the call are zeros, its bias is ``log_weights``. Where nobody observes or edits,
+    # there is no call: a step of a recurrent decoder would spend most of its time on it.
     bias = log_weights.to(values.dtype)
     if not (is_watched() or is_edited()):
         # As in ``attend``, automatic precision narrows nothing.

@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from regard.models.configs.readers import TaggerConfig as TaggerConfig
     from regard.models.configs.readers import VisionTransformerConfig as VisionTransformerConfig
     from regard.models.conv_seq2seq import ConvSeq2Seq as ConvSeq2Seq
-    from regard.models.conv_seq2seq import ConvState as ConvState
     from regard.models.decoder import Decoder as Decoder
-    from regard.models.decoder import DecoderState as DecoderState
-    from regard.models.heads import AnswerSpans as AnswerSpans
     from regard.models.heads import Classifier as Classifier
     from regard.models.heads import MultipleChoice as MultipleChoice
     from regard.models.heads import SpanFinder as SpanFinder
     from regard.models.heads import Tagger as Tagger
-    from regard.models.heads import best_spans as best_spans
     from regard.models.interfaces import LanguageModel as LanguageModel
     from regard.models.interfaces import PairClassifier as PairClassifier
     from regard.models.interfaces import PairReader as PairReader
@@ -48,7 +44,6 @@ if TYPE_CHECKING:
     from regard.models.readers import MaskedLanguageModel as MaskedLanguageModel
     from regard.models.readers import RecurrentReader as RecurrentReader
     from regard.models.recurrent_lm import RecurrentLm as RecurrentLm
-    from regard.models.recurrent_lm import RecurrentLmState as RecurrentLmState
     from regard.models.registry import LANGUAGE_MODELS as LANGUAGE_MODELS
     from regard.models.registry import MODELS as MODELS
     from regard.models.registry import PAIR_MODELS as PAIR_MODELS
@@ -57,9 +52,7 @@ if TYPE_CHECKING:
     from regard.models.registry import Architecture as Architecture
     from regard.models.registry import register_model as register_model
     from regard.models.rnn_seq2seq import RnnSeq2Seq as RnnSeq2Seq
-    from regard.models.rnn_seq2seq import RnnState as RnnState
     from regard.models.transformer import Transformer as Transformer
-    from regard.models.transformer import TransformerState as TransformerState
     from regard.models.vision_transformer import VisionTransformer as VisionTransformer
 
 __getattr__ = _names(__name__, __file__)

@@ -22,25 +22,13 @@ EMBEDDING_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class ConvState(DecodingState):
-    """Decoder state between two tokens.
+    """Decoder state between two tokens."""
 
-    Attributes:
-        past: The last inputs of each layer's convolution, all that it can see of earlier tokens.
-        read: The source: the encoder's outputs z as keys, and with the embeddings added as values.
-        length: Tokens so far.
-
-    Example:
-        >>> config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=6)
-        >>> model = ConvSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
-        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
-        >>> _, state = model.step(torch.tensor([2, 2]), state)
-        >>> state.length, state.past[0].shape, state.select(torch.tensor([1, 1])).read.lengths
-        (1, torch.Size([2, 2, 6]), tensor([3, 3]))
-    """
-
+    # The last inputs of each layer's convolution, all that it can see of earlier tokens.
     past: tuple[Float[Tensor, "B P C"], ...]
+    # The source: the encoder's outputs z as keys, and with the embeddings added as values.
     read: SourceMemory
-    length: int
+    length: int  # tokens so far
 
 
 class ConvSeq2Seq(Seq2Seq[ConvState]):

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
-from regard.layers import Dropout, Packing, TokenEmbedding
+from regard.layers import Dropout, TokenEmbedding
+from regard.layers.heads import Packing
 from regard.layers.positions import added_positions
 from regard.layers.residual import final_norm
 from regard.models.configs.generation import DecoderConfig
@@ -23,23 +24,12 @@ from regard.models.readers import transformer_layers
 
 @dataclass(frozen=True)
 class DecoderState(DecodingState):
-    """Decoder state between two tokens.
+    """Decoder state between two tokens."""
 
-    Attributes:
-        past: Keys and values of the tokens so far, one cache per layer.
-        padding: How many of them each row has too many, at its beginning; None is none.
-        pending: The prompt's last tokens, not read yet; they take the place of the next step's.
-
-    Example:
-        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
-        >>> model = Decoder(config, vocab_size=11).eval()
-        >>> state = model.start(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2]))
-        >>> state.past[0].length, state.padding, state.pending
-        (2, tensor([0, 1]), tensor([7, 9]))
-    """
-
-    past: tuple[KeyValueCache, ...]
+    past: tuple[KeyValueCache, ...]  # keys and values of the tokens so far, one cache per layer
+    # How many of them each row has too many, at its beginning; None is none.
     padding: Int[Tensor, " B"] | None = None
+    # The prompt's last tokens, not read yet; they take the place of the next step's.
     pending: Int[Tensor, " B"] | None = None
 
 

@@ -257,25 +257,13 @@ NO_ANSWER = 0  # the place of the first token, which is no word of the passage
 
 @dataclass(frozen=True)
 class AnswerSpans:
-    """The best answers.
+    """The best answers."""
 
-    Attributes:
-        start: The first place of each.
-        end: The last place of each, itself included.
-        score: The sum of the two logits; −inf where a text has no place for an answer.
-        none: The score of there being no answer.
-
-    Example:
-        >>> start, end = torch.tensor([[3.0, 1, 5, 0]]), torch.tensor([[3.0, 9, 1, 2]])
-        >>> passage = torch.tensor([[False, True, True, True]])
-        >>> best_spans(start, end, passage, max_length=2)
-        AnswerSpans(start=tensor([1]), end=tensor([1]), score=tensor([10.]), none=tensor([6.]))
-    """
-
-    start: Int[Tensor, " B"]
-    end: Int[Tensor, " B"]
+    start: Int[Tensor, " B"]  # the first place of each
+    end: Int[Tensor, " B"]  # the last place of each, itself included
+    # The sum of the two logits; −inf where a text has no place for an answer.
     score: Float[Tensor, " B"]
-    none: Float[Tensor, " B"]
+    none: Float[Tensor, " B"]  # the score of there being no answer
 
 
 class SpanFinder(nn.Module):
@@ -346,22 +334,8 @@ def best_spans(
     *,
     max_length: int,
 ) -> AnswerSpans:
-    """The answer with the largest sum of logits, for every text at once.
-
-    Among N × max_length spans, so that long passages cost no N × N.
-
-    Args:
-        start: Logits of the start.
-        end: Logits of the end.
-        allowed: Where an answer may stand: the passage, and not the question.
-        max_length: Most tokens of an answer.
-
-    Example:
-        >>> start, end = torch.tensor([[0.0, 1, 5, 0]]), torch.tensor([[0.0, 9, 1, 2]])
-        >>> found = best_spans(start, end, torch.ones(1, 4, dtype=torch.bool), max_length=2)
-        >>> found.start.item(), found.end.item(), found.score.item()
-        (1, 1, 10.0)
-    """
+    """The answer with the largest sum of logits, for every text at once."""
+    # Among N × max_length spans, so that long passages cost no N × N.
     check_at_least("max_length", max_length, 1)
     starts = start.masked_fill(~allowed, -torch.inf)
     ends = end.masked_fill(~allowed, -torch.inf)

@@ -13,9 +13,10 @@ from torch.nn import functional as F
 
 from regard.attention import lengths as visible
 from regard.errors import SettingError
-from regard.layers import Dropout, Packing, RecurrentEncoder, TokenEmbedding
+from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PartsEmbedding, check_parts
+from regard.layers.heads import Packing
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs.generation import DecoderConfig

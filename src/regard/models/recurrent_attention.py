@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention import Hard, attend, window
-from regard.layers import ScoredAttention, identity, mix
+from regard.layers import ScoredAttention
+from regard.layers.pointer import identity, mix
 from regard.models.interfaces import DecodingState, SourceMemory
 
 

@@ -16,20 +16,11 @@ from regard.models.interfaces import AlignedPrompt, DecodingState, LanguageModel
 
 @dataclass(frozen=True)
 class RecurrentLmState(DecodingState):
-    """State of a recurrent language model between two tokens.
+    """State of a recurrent language model between two tokens."""
 
-    Attributes:
-        layers: Each layer's state, batch first; an LSTM's cells beside it.
-        pending: The prompt's last tokens, not read yet; they take the place of the next step's.
-
-    Example:
-        >>> model = RecurrentLm(RecurrentLmConfig(embed_dim=8, hidden_dim=6), vocab_size=11).eval()
-        >>> state = model.start(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2]))
-        >>> [each.shape for each in state.layers], state.pending
-        ([torch.Size([2, 1, 6]), torch.Size([2, 1, 6])], tensor([7, 9]))
-    """
-
+    # Each layer's state, batch first; an LSTM's cells beside it.
     layers: tuple[Float[Tensor, "B L h"], ...]
+    # The prompt's last tokens, not read yet; they take the place of the next step's.
     pending: Int[Tensor, " B"] | None = None
 
 

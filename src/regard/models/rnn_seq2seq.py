@@ -48,28 +48,15 @@ from regard.models.recurrent_attention import (
 
 @dataclass(frozen=True)
 class RnnState(DecodingState):
-    """Decoder state between two tokens.
+    """Decoder state between two tokens."""
 
-    Attributes:
-        layers: Each decoder layer's state.
-        memory: What attention looks at, or the fixed context vector (B, Y).
-        attention: What attention remembers.
-        fed: The last step's answer, which the next one reads (Luong).
-        source: Ids that may be copied.
-
-    Example:
-        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
-        >>> model = RnnSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
-        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
-        >>> state.layers[0].shape, state.memory.keys.shape, state.memory.values.shape
-        (torch.Size([2, 6]), torch.Size([2, 5, 5]), torch.Size([2, 5, 12]))
-    """
-
-    layers: tuple[Float[Tensor, "B ..."], ...]
+    layers: tuple[Float[Tensor, "B ..."], ...]  # each decoder layer's state
+    # What attention looks at, or the fixed context vector (B, Y).
     memory: SourceMemory | Float[Tensor, "B Y"]
-    attention: AttentionState | None = None
+    attention: AttentionState | None = None  # what attention remembers
+    # The last step's answer, which the next one reads (Luong).
     fed: Float[Tensor, "B C"] | None = None
-    source: Int[Tensor, "B S"] | None = None
+    source: Int[Tensor, "B S"] | None = None  # ids that may be copied
 
 
 class RnnSeq2Seq(Seq2Seq[RnnState]):

@@ -18,16 +18,10 @@ from regard.attention import (
     window,
 )
 from regard.attention.scores.content import make_score
-from regard.layers import (
-    CopyAttention,
-    Dropout,
-    Packing,
-    Pointer,
-    RelativePositions,
-    TokenEmbedding,
-)
+from regard.layers import Dropout, Pointer, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.pointer import check_shared
+from regard.layers.heads import Packing
+from regard.layers.pointer import CopyAttention, check_shared
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs.generation import TransformerConfig
@@ -39,26 +33,14 @@ MAX_DISTANCE = 16
 
 @dataclass(frozen=True)
 class TransformerState(DecodingState):
-    """Decoder state between two tokens.
+    """Decoder state between two tokens."""
 
-    Attributes:
-        past: What is kept of the tokens so far, one cache per decoder layer.
-        memory: Keys and values of the source, one cache per decoder layer.
-        source_lengths: Tokens of each source sentence, which bound what may be looked at.
-        copying: Keys and ids of what may be copied, if anything may.
-
-    Example:
-        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, num_decoder_layers=3)
-        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
-        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
-        >>> _, state = model.step(torch.tensor([2, 2]), state)
-        >>> len(state.past), state.past[0].length, state.memory[0].key.shape
-        (3, 1, torch.Size([2, 2, 5, 4]))
-    """
-
+    # What is kept of the tokens so far, one cache per decoder layer.
     past: tuple[KeyValueCache, ...]
-    memory: tuple[KeyValueCache, ...]
+    memory: tuple[KeyValueCache, ...]  # keys and values of the source, one cache per decoder layer
+    # Tokens of each source sentence, which bound what may be looked at.
     source_lengths: Int[Tensor, " B"]
+    # Keys and ids of what may be copied, if anything may.
     copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
 
 

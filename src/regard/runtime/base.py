@@ -129,23 +129,9 @@ class _Forwarding(nn.Module, Generic[StateT]):
 
 
 class PreparedSeq2Seq(_Forwarding[StateT], Seq2Seq[StateT]):
-    """An encoder-decoder whose decoder steps cost little; it gives the same answers.
+    """An encoder-decoder whose decoder steps cost little; it gives the same answers."""
 
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-
-    Example:
-        >>> import torch
-        >>> from regard.models import Transformer, TransformerConfig
-        >>> from regard.runtime import prepared
-        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
-        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
-        >>> ready, states = prepared(model), torch.ones(2, 4, 8)
-        >>> ready.max_length is None, torch.equal(ready.project(states), model.project(states))
-        (True, True)
-    """
+    # Its weights may be copies: prepare it again when the model has learned more.
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__(model)

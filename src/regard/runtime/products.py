@@ -138,17 +138,7 @@ class _Int8Matrix(nn.Module):
 
 
 class Int8Linear(_Int8Matrix):
-    """A linear map whose products are in int8, for use and not for training.
-
-    Args:
-        linear: What it stands in for; it is not kept.
-
-    Example:
-        >>> linear = nn.Linear(64, 8)
-        >>> states = torch.randn(5, 64)
-        >>> bool((Int8Linear(linear)(states) - linear(states)).abs().max() < 0.1)
-        True
-    """
+    """A linear map whose products are in int8, for use and not for training."""
 
     bias: Tensor
 
@@ -166,19 +156,7 @@ class Int8Linear(_Int8Matrix):
 
 
 class Int8Embedding(_Int8Matrix):
-    """A table of embeddings in int8, which may be the last layer as well.
-
-    Args:
-        table: The vectors.
-        scale: What vectors are multiplied by when they are looked up.
-
-    Example:
-        >>> table = torch.tensor([[1.0, -0.5], [0.0, 2.0]])
-        >>> embedding = Int8Embedding(table, scale=10.0)
-        >>> embedding(torch.tensor([1, 0]))
-        tensor([[ 0.0000, 20.0000],
-                [10.0000, -5.0394]])
-    """
+    """A table of embeddings in int8, which may be the last layer as well."""
 
     def __init__(self, table: Float[Tensor, "V C"], scale: float) -> None:
         super().__init__(table.detach())

@@ -11,7 +11,8 @@ from regard.errors import SettingError
 from regard.inference import Predictor, live
 from regard.inference.live import live_page, pack_model, rounded
 from regard.kernels import why_not
-from regard.runtime import Int8Embedding, Int8Linear, in_precision
+from regard.runtime import in_precision
+from regard.runtime.products import Int8Embedding, Int8Linear
 from regard.tasks import recipe_from_table
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.sequences.translation import TranslationTask

@@ -6,8 +6,8 @@ from tests.unit.inference.conftest import LETTERS, letters_predictor, untrained
 from regard.inference import Predictor
 from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
-from regard.runtime import PreparedTransformer
 from regard.runtime.transformer import decoder
+from regard.runtime.transformer.models import PreparedTransformer
 from regard.tasks.labels.classification import LabelledText
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from regard.layers import Packing
-from regard.layers.heads import cut
+from regard.layers.heads import Packing, cut
 
 PARTS = ((6, 2), (3, 2), (3, 5))  # 12 + 6 + 15 wide
 

@@ -10,13 +10,8 @@ from torch import nn
 import regard as rg
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
-from regard.layers import (
-    MultiHeadAttention,
-    Packing,
-    RelativePositions,
-    RotaryPositions,
-    ShawPositions,
-)
+from regard.layers import MultiHeadAttention, RelativePositions, RotaryPositions, ShawPositions
+from regard.layers.heads import Packing
 
 
 def matrices(layer):

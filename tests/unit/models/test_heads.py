@@ -17,8 +17,8 @@ from regard.models import (
     SpanFinderConfig,
     Tagger,
     TaggerConfig,
-    best_spans,
 )
+from regard.models.heads import best_spans
 
 from .conftest import train
 

@@ -6,7 +6,8 @@ from torch import nn
 
 from regard.errors import SettingError
 from regard.models import Decoder, DecoderConfig, Encoder, EncoderConfig, Transformer
-from regard.runtime import Int8Embedding, Int8Linear, in_precision, prepared, preparing
+from regard.runtime import in_precision, prepared, preparing
+from regard.runtime.products import Int8Embedding, Int8Linear
 
 from . import conftest
 from .conftest import VOCAB, recurrent_translator

@@ -8,14 +8,9 @@ import torch
 from regard.attention import observe
 from regard.attention.observing import editing
 from regard.inference.look import mean_weights
-from regard.runtime import (
-    PreparedDecoder,
-    PreparedRecurrentLm,
-    PreparedRnnSeq2Seq,
-    PreparedTransformer,
-    base,
-    prepared,
-)
+from regard.runtime import base, prepared
+from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
+from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
 from .conftest import (
     VOCAB,

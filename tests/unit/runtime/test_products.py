@@ -5,8 +5,7 @@ import torch
 from tests.cases import pairwise
 from torch import nn
 
-from regard.runtime import Int8Embedding, Int8Linear
-from regard.runtime.products import Linear, projection_of
+from regard.runtime.products import Int8Embedding, Int8Linear, Linear, projection_of
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 

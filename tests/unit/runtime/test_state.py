@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from regard.runtime import PreparedTransformer
 from regard.runtime.state import begin, empty
+from regard.runtime.transformer.models import PreparedTransformer
 
 from .conftest import VOCAB, translator
 

@@ -12,7 +12,7 @@ from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.models import Encoder
 from regard.runs import Run
-from regard.runtime import PreparedReader
+from regard.runtime.transformer.encoder import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, train_tokenizer
 from regard.training.session import fit as train

@@ -21,8 +21,9 @@ from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
 from regard.kernels.transformer.decoder import DecoderOptions
 from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
-from regard.layers import Packing, TokenEmbedding
+from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
+from regard.layers.heads import Packing
 from regard.models.interfaces import TextReader
 from regard.models.readers import Encoder
 from regard.models.transformer import Transformer

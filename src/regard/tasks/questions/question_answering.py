@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.metrics.question_answering import exact_match, f1
-from regard.models import SpanFinder, SpanFinderConfig, best_spans
-from regard.models.heads import NO_ANSWER
+from regard.models import SpanFinder, SpanFinderConfig
+from regard.models.heads import NO_ANSWER, best_spans
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import Drawing, spans_text, words_text
 from regard.tasks.one_pass_task import Loss

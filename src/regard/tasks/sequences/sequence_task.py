@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.decoding import Hypothesis
 from regard.decoding.hypothesis import Alignment
 from regard.errors import SettingError
-from regard.layers import Packing
+from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.progress import track
 from regard.tasks.sequences.chunked_loss import (

@@ -9,7 +9,8 @@ from regard.cli.app import run_command
 from regard.errors import RunError, SettingError
 from regard.inference import Predictor, preparation
 from regard.models import Decoder, DecoderConfig
-from regard.runtime import PreparedDecoder, prepared
+from regard.runtime import prepared
+from regard.runtime.transformer.models import PreparedDecoder
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer

@@ -7,8 +7,9 @@ import torch
 from tests.cases import two_by_two
 
 from regard.attention import observe
-from regard.runtime import PreparedRecurrentLm, PreparedRnnSeq2Seq, base, prepared
+from regard.runtime import base, prepared
 from regard.runtime.recurrent import decoder, models
+from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
 
 from .. import conftest
 from ..conftest import VOCAB, prompts, recurrent_language_model, recurrent_translator

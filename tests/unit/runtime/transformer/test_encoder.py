@@ -6,8 +6,9 @@ import torch
 
 from regard.attention import observe
 from regard.kernels.transformer import encoder as encoder_kernels
-from regard.runtime import PreparedTransformer, in_precision
+from regard.runtime import in_precision
 from regard.runtime.transformer import encoder
+from regard.runtime.transformer.models import PreparedTransformer
 
 from ..conftest import VOCAB, translator
 

@@ -6,8 +6,9 @@ from tests.cases import two_by_two
 
 from regard.errors import ShapeError
 from regard.layers import RotaryPositions
-from regard.runtime import PreparedDecoder, PreparedTransformer, base, in_precision
+from regard.runtime import base, in_precision
 from regard.runtime.transformer import decoder, encoder
+from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
 from ..conftest import VOCAB, check_steps, language_model, prompts, rounded_copies, translator
 

@@ -19,8 +19,9 @@ from regard.models import (
     Tagger,
     TaggerConfig,
 )
-from regard.runtime import PreparedReader, in_precision, prepared
+from regard.runtime import in_precision, prepared
 from regard.runtime.transformer import encoder as encoders
+from regard.runtime.transformer.encoder import PreparedReader
 
 from ..conftest import VOCAB, shaken
 
