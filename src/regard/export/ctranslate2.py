@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Dot
 from regard.errors import SettingError
-from regard.export.form import ExportForm, spelled, trained_with
-from regard.export.programs import program, reading, sides
+from regard.export.form import ExportForm, program, reading, sides, spelled, trained_with
 from regard.inference import Predictor
 from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
 from regard.layers.block import GATED, BlockStack, TransformerBlock

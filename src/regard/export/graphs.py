@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from regard.attention.graph.formula import written_out
-from regard.export.form import ExportForm, trained_with
-from regard.export.programs import program
+from regard.export.form import ExportForm, program, trained_with
 from regard.inference import Predictor
 from regard.models import (
     BagReader,

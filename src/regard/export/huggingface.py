@@ -8,9 +8,8 @@ from typing import ClassVar
 from torch import nn
 
 from regard.config import JsonValue
-from regard.export.form import ExportForm, trained_with
+from regard.export.form import ExportForm, program, reading, trained_with
 from regard.export.huggingface_models import Encoders, Held, LanguageModels, Shape, Translators
-from regard.export.programs import program, reading
 from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
 from regard.inference import Predictor
 from regard.interop.checkpoints.models import save_checkpoint

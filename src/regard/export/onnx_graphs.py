@@ -14,9 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.export.form import ExportForm
+from regard.export.form import ExportForm, program, reading, sides
 from regard.export.graphs import Graph, head_graph, refuse_head, write_folder
-from regard.export.programs import program, reading, sides
 from regard.export.step_graphs import refuse_steps, step_graphs
 from regard.inference import Predictor
 from regard.layers import RecurrentEncoder

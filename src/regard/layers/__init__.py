@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from regard.layers.block import BlockStack as BlockStack
     from regard.layers.block import FeedForward as FeedForward
     from regard.layers.block import TransformerBlock as TransformerBlock
-    from regard.layers.convolution import GatedConvolution as GatedConvolution
     from regard.layers.crf import Crf as Crf
     from regard.layers.embedding import TokenEmbedding as TokenEmbedding
     from regard.layers.multihead import MultiHeadAttention as MultiHeadAttention

@@ -27,14 +27,14 @@ STEP = 5.0
 class NgramScores(nn.Module):
     """Scores of the labels from the n-grams of a text, weighed by attention: a learned NB-SVM."""
 
-    # ``scale · Σ_g α_g r_g / ‖α‖`` with ``α = softmax(a_g)`` over the n-grams g of a text, where r_g
-    # has a number for each label, and a_g is one number. The keys a_g begin as
-    # ``log(idf_g · |ρ_g|)`` with the log-count ratios ρ of Wang & Manning (2012),
-    # https://aclanthology.org/P12-2018, and the scores r_g as zeros: the linear classifier of TF-IDF
-    # times ratios, with its inputs of length 1. Division by the weights' length lets more evidence
-    # count more, as a sum would, but less than n times as much. Where texts are read for an aspect,
-    # each n-gram is also one of the aspect, with a key and scores of its own where enough texts have
-    # it (Daumé, 2007, https://aclanthology.org/P07-1033).
+    # ``scale · Σ_g α_g r_g / ‖α‖`` with ``α = softmax(a_g)`` over the n-grams g of a text, where
+    # r_g has a number for each label, and a_g is one number. The keys a_g begin as ``log(idf_g ·
+    # |ρ_g|)`` with the log-count ratios ρ of Wang & Manning (2012),
+    # https://aclanthology.org/P12-2018, and the scores r_g as zeros: the linear classifier of
+    # TF-IDF times ratios, with its inputs of length 1. Division by the weights' length lets more
+    # evidence count more, as a sum would, but less than n times as much. Where texts are read for
+    # an aspect, each n-gram is also one of the aspect, with a key and scores of its own where
+    # enough texts have it (Daumé, 2007, https://aclanthology.org/P07-1033).
     #
     # An n-gram belongs to the position it ends at: observers see one query and a weight for each
     # position, the sum of those of its n-grams. A text without any known n-gram has no scores. Of

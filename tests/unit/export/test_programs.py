@@ -15,7 +15,7 @@ from tests.unit.export.random_runs import (
 )
 
 from regard.export import FORMS, export_run
-from regard.export.programs import reading
+from regard.export.form import reading
 from regard.text import TokenizerConfig, train_pair_tokenizer
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")

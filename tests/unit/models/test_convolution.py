@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.errors import SettingError
-from regard.layers import GatedConvolution
+from regard.models.conv_seq2seq import GatedConvolution
 
 B, N, C = 2, 7, 3
 
