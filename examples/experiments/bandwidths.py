@@ -28,7 +28,7 @@ def error(size, bandwidth, seed=0):
     """Root mean squared distance of the estimate from the true curve."""
     example = SineExample.draw(seed, count=size)
     model = KernelRegression(KernelRegressionConfig(bandwidth=bandwidth))
-    predicted = model(example.asked, example.places, example.seen)
+    predicted = model(example.queries, example.places, example.targets)
     return float((predicted - example.truth).square().mean().sqrt())
 
 

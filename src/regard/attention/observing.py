@@ -138,7 +138,7 @@ class Edit(NamedTuple):
             value,
         )
 
-    def seen(self, call: AttentionCall) -> AttentionCall:
+    def applied_to(self, call: AttentionCall) -> AttentionCall:
         """Return the call with the edits."""
         query, key, _ = self._replace(value=None).inputs(call.query, call.key, call.key)
         return replace(call, mask=self.mask, query=query, key=key)
@@ -253,7 +253,7 @@ def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
     mask = None if mask is None else as_mask(mask)
     call = AttentionCall(*current_location(), query, key, score, mask, bias, weighting)
     if editor is not None and (edit := editor(call)) is not None:
-        call = edit.seen(call)
+        call = edit.applied_to(call)
     if observer is not None:
         observer(call)
     return edit

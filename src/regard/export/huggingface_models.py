@@ -358,7 +358,7 @@ class Translators(Shape):
                 "max_new_tokens": max(1, min(written, longest - 1)),
             },
             opens="AutoModelForSeq2SeqLM",
-            use=_TRANSLATE if tokenizer.is_shared else _TRANSLATE_APART,
+            use=_TRANSLATE if tokenizer.is_shared else _TRANSLATE_TWO,
             pipeline="translation" if predictor.recipe.task == "translation" else "summarization",
             tokenizers=tokenizers,
             before=(),
@@ -378,7 +378,7 @@ batch = tokenizer(["A text."], padding=True, return_tensors="pt")
 for ids in model.generate(**batch):
     print(tokenizer.decode(ids, skip_special_tokens=True))
 """
-_TRANSLATE_APART = """\
+_TRANSLATE_TWO = """\
 target = AutoTokenizer.from_pretrained(folder, subfolder="target")
 batch = tokenizer(["A text."], padding=True, return_tensors="pt")
 for ids in model.generate(**batch):

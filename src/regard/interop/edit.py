@@ -284,7 +284,7 @@ def edit(model: Attending) -> Iterator[Edits]:
 
     def edit_after_outer(call: AttentionCall) -> Edit | None:
         first = None if outer is None else outer(call)
-        then = edits.edit(call if first is None else first.seen(call))
+        then = edits.edit(call if first is None else first.applied_to(call))
         return first if then is None else _chained(first, then)
 
     with reached(module) as edits.trace, editing(edit_after_outer), edits.hooks:

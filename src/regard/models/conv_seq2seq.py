@@ -163,9 +163,9 @@ class GatedConvolution(nn.Module):
     """Each place made of its neighbourhood: half of a convolution, gated by the other half."""
 
     # ``v(A, B) = A * sigmoid(B)`` with ``[A B] = W x + b`` over k places: the gated linear unit of
-    # Dauphin et al. (2017), https://arxiv.org/abs/1612.08083, as Gehring et al. (2017) use it. Beyond
-    # the ends stand zeros. Weight norm learns lengths and directions of the weights apart: Salimans
-    # & Kingma (2016), https://arxiv.org/abs/1602.07868.
+    # Dauphin et al. (2017), https://arxiv.org/abs/1612.08083, as Gehring et al. (2017) use it.
+    # Beyond the ends stand zeros. Weight norm learns lengths and directions of the weights apart:
+    # Salimans & Kingma (2016), https://arxiv.org/abs/1602.07868.
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class GatedConvolution(nn.Module):
     def forward(
         self, states: Float[Tensor, "B N C"], past: Float[Tensor, "B P C"] | None = None
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B P C"]]:
-        """The places one layer further on, and the last inputs, the ``past`` of what comes after."""
+        """The places one layer further on, and the last inputs: the ``past`` of what follows."""
         B, N, C = states.shape
         inputs = F.dropout(states, self.dropout, training=self.training)
         before = inputs.new_zeros(B, self.before, C) if past is None else past

@@ -46,8 +46,8 @@ class KernelRegression(nn.Module):
         dim: Dimensions of a place, D.
 
     Example:
-        >>> places, seen = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
-        >>> KernelRegression(KernelRegressionConfig())(torch.tensor([[0.5]]), places, seen)
+        >>> places, targets = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
+        >>> KernelRegression(KernelRegressionConfig())(torch.tensor([[0.5]]), places, targets)
         tensor([[3.]])
     """
 
@@ -66,43 +66,43 @@ class KernelRegression(nn.Module):
 
     def forward(
         self,
-        asked: Float[Tensor, "N D"],
+        queries: Float[Tensor, "N D"],
         places: Float[Tensor, "M D"],
-        seen: Float[Tensor, "M E"],
+        targets: Float[Tensor, "M E"],
         *,
         mask: Mask | None = None,
     ) -> Float[Tensor, "N E"]:
         """The guess at each place asked for; zero where no kernel reaches.
 
         Args:
-            asked: Where to guess.
+            queries: Where to guess.
             places: Where something was seen.
-            seen: What was seen there.
+            targets: What was seen there.
             mask: Which of the places may be used for which guess.
 
         Raises:
             ShapeError: Places have not ``dim`` dimensions.
         """
-        query, key = self._scaled(asked), self._scaled(places)
+        query, key = self._scaled(queries), self._scaled(places)
         score = self._score(query)
-        return attend(query, key, seen, score=score, mask=mask)
+        return attend(query, key, targets, score=score, mask=mask)
 
     def weights(
-        self, asked: Float[Tensor, "N D"], places: Float[Tensor, "M D"]
+        self, queries: Float[Tensor, "N D"], places: Float[Tensor, "M D"]
     ) -> Float[Tensor, "N M"]:
         """How much each place counts for each guess: the matrix that heat maps show."""
-        query, key = self._scaled(asked), self._scaled(places)
+        query, key = self._scaled(queries), self._scaled(places)
         return weights(query, key, score=self._score(query))
 
     def leave_one_out(
-        self, places: Float[Tensor, "M D"], seen: Float[Tensor, "M E"]
+        self, places: Float[Tensor, "M D"], targets: Float[Tensor, "M E"]
     ) -> Float[Tensor, "M E"]:
         """The guess at each place from all the others: what a bandwidth can be trained on.
 
         With its own place among the keys, the best bandwidth of every training set is zero.
         """
         others = ~window(before=0, after=0, first=0)
-        guesses: Tensor = self(places, places, seen, mask=others)
+        guesses: Tensor = self(places, places, targets, mask=others)
         return guesses
 
     def _scaled(self, inputs: Tensor) -> Tensor:
@@ -126,8 +126,8 @@ class SineExample:
     """The classic example: ``y = 2 sin x + x^0.8`` on (0, 5), seen with Gaussian noise."""
 
     places: Float[Tensor, "M 1"]
-    seen: Float[Tensor, "M 1"]
-    asked: Float[Tensor, "N 1"]
+    targets: Float[Tensor, "M 1"]
+    queries: Float[Tensor, "N 1"]
     truth: Float[Tensor, "N 1"]
 
     @classmethod
@@ -135,9 +135,9 @@ class SineExample:
         """The example with the noise of this seed."""
         generator = torch.Generator().manual_seed(seed)
         places = 5 * torch.rand(count, 1, generator=generator).sort(dim=0).values
-        asked = torch.arange(50)[:, None] / 10
-        seen = _curve(places) + noise * torch.randn(count, 1, generator=generator)
-        return cls(places, seen, asked, _curve(asked))
+        queries = torch.arange(50)[:, None] / 10
+        targets = _curve(places) + noise * torch.randn(count, 1, generator=generator)
+        return cls(places, targets, queries, _curve(queries))
 
 
 def _curve(x: Tensor) -> Tensor:

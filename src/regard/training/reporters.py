@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Seconds between two plain lines; updates between two points of a curve, once there are as many.
 _LINE_EVERY, _POINT_EVERY = 10.0, 50
 # Processes whose waiting is shown one by one.
-_SHOWN = 8
+_MOST_LISTED = 8
 
 
 class ConsoleReporter(Callback):
@@ -141,7 +141,7 @@ class ConsoleReporter(Callback):
         if not latest:
             return ""
         fractions = [f"{fraction:.0%}" for fraction in self._waiting]
-        if len(fractions) > _SHOWN:
+        if len(fractions) > _MOST_LISTED:
             fractions = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
         return f"  waiting {' '.join(fractions)}"
 

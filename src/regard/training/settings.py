@@ -12,7 +12,7 @@ from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
 
 
-def beside_epochs(names: Collection[str]) -> dict[str, int]:
+def epoch_defaults(names: Collection[str]) -> dict[str, int]:
     """Settings that go with named ones: epochs that are set end the training."""
     has_epochs = "training.epochs" in names and "training.least_updates" not in names
     return {"training.least_updates": 0} if has_epochs else {}

@@ -102,11 +102,11 @@ def test_the_example_is_the_curve_and_noise_of_deviation_a_half():
     assert x.diff(dim=0).ge(0).all()
     assert 0 <= x.min() < 0.01
     assert 4.99 < x.max() <= 5
-    noise = example.seen - (2 * x.sin() + x**0.8)
+    noise = example.targets - (2 * x.sin() + x**0.8)
     assert noise.mean().abs() < 0.02
     assert abs(noise.std() - 0.5) < 0.01
     assert SineExample.draw(3).seen.shape == (50, 1)
-    torch.testing.assert_close(example.asked, torch.arange(0, 5, 0.1)[:, None])
+    torch.testing.assert_close(example.queries, torch.arange(0, 5, 0.1)[:, None])
 
 
 def fit(model, points, targets, *, epochs=5, rate=0.5):
@@ -131,11 +131,11 @@ def test_fits_of_the_example_get_nearer_to_the_points_and_the_learned_one_is_les
         model = KernelRegression(config)
         if name == "learned":
             with torch.enable_grad():
-                fit(model, example.places, example.seen)
-        curve = model(example.asked, example.places, example.seen)
+                fit(model, example.places, example.targets)
+        curve = model(example.queries, example.places, example.targets)
         errors[name] = (curve - example.truth).square().mean()
         bends[name] = ((curve[2:] - 2 * curve[1:-1] + curve[:-2]) / 0.1**2).square().mean()
-        largest[name] = model.weights(example.asked, example.places).amax(1)
+        largest[name] = model.weights(example.queries, example.places).amax(1)
     assert errors["fixed"] < 0.7 * errors["average"]
     assert bends["average"] < 1e-6
     # The curve itself has a mean of about two; the learned one follows the noise.
@@ -148,9 +148,9 @@ def test_fits_of_the_example_get_nearer_to_the_points_and_the_learned_one_is_les
 def test_training_is_plain_gradient_descent_on_the_summed_squared_error():
     example = SineExample.draw(1)
     model = KernelRegression(KernelRegressionConfig(is_learned=True))
-    losses = fit(model, example.places, example.seen)
+    losses = fit(model, example.places, example.targets)
     w = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
-    x, y = example.places.double()[:, 0], example.seen.double()[:, 0]
+    x, y = example.places.double()[:, 0], example.targets.double()[:, 0]
     for loss in losses:
         scores = -(((x[:, None] - x) * w) ** 2) / 2
         scores = scores.masked_fill(torch.eye(50, dtype=torch.bool), -torch.inf)
@@ -164,10 +164,10 @@ def test_training_is_plain_gradient_descent_on_the_summed_squared_error():
 def test_the_learned_w_is_one_over_the_bandwidth():
     example = SineExample.draw(0)
     learned = KernelRegression(KernelRegressionConfig(is_learned=True))
-    fit(learned, example.places, example.seen)
+    fit(learned, example.places, example.targets)
     torch.testing.assert_close(learned.bandwidth, 1 / learned.w)
     same = KernelRegression(KernelRegressionConfig(bandwidth=learned.bandwidth.item()))
-    args = (example.asked, example.places, example.seen)
+    args = (example.queries, example.places, example.targets)
     torch.testing.assert_close(same(*args), learned(*args))
 
 

@@ -16,7 +16,7 @@ from regard.attention.masks.bound import BoundMask, Rule
 from regard.attention.masks.grid import Band, Cover, Form, Grid, Segments, as_tensor, cut, lift
 from regard.errors import ShapeError
 
-_BOUNDS_KEPT = 8
+_BOUNDS_CACHED = 8
 _NUMBERS_WRITTEN = 256
 
 
@@ -66,7 +66,7 @@ class Mask(Rule):
             axes = (batch,) if isinstance(batch, int) else batch
             grid = Grid(axes, heads, queries, keys, torch.device(device))
             self.check(grid)
-            if len(self._bounds) >= _BOUNDS_KEPT:
+            if len(self._bounds) >= _BOUNDS_CACHED:
                 self._bounds.pop(next(iter(self._bounds)))
             bound = self._bounds[sizes] = BoundMask(self, grid)
         return bound

@@ -120,7 +120,7 @@ def parameters(*values: float | Tensor | None) -> tuple[Tensor, ...]:
     return tuple(each for each in values if isinstance(each, Tensor))
 
 
-def given(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:
+def only_parameter(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:
     """A score's only parameter: what stands in for its tensor, or the number it is."""
     if tensors:
         return tensors[0]

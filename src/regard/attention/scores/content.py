@@ -14,7 +14,7 @@ from regard.attention.scores.base import (
     check_parameter,
     check_same_width,
     check_tensor,
-    given,
+    only_parameter,
     parameters,
     per_head,
 )
@@ -181,11 +181,11 @@ class Cosine(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        temperature = per_head(given(self.temperature, tensors))
+        temperature = per_head(only_parameter(self.temperature, tensors))
         return (_direction(query) / temperature) @ _direction(key).transpose(-1, -2)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        temperature = per_head(given(self.temperature, self.tensors()))
+        temperature = per_head(only_parameter(self.temperature, self.tensors()))
         return DotForm((_direction(query) / temperature).to(query.dtype), _direction(key), 1.0)
 
     def floats_per_pair(self, dim: int) -> int:

@@ -18,7 +18,7 @@ from regard.attention.scores.base import (
     check_number_of_heads,
     check_parameter,
     check_same_width,
-    given,
+    only_parameter,
     parameters,
     per_head,
 )
@@ -83,7 +83,7 @@ class Gaussian(Score):
             difference = query.unsqueeze(-2) - key.unsqueeze(-3)
             matrix = matrix if matrix.dim() == 2 else matrix.unsqueeze(-3)
             return -(difference * (difference @ matrix)).sum(-1) / 2
-        return -_squared_distance(query, key, given(self.bandwidth, tensors)) / 2
+        return -_squared_distance(query, key, only_parameter(self.bandwidth, tensors)) / 2
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
         """A dot product and a number of each key, around the mean of the keys.
@@ -95,7 +95,7 @@ class Gaussian(Score):
         wide = torch.promote_types(query.dtype, torch.float32)
         query, key = query.to(wide), key.to(wide)
         if self.precision is None:
-            scale = given(self.bandwidth, self.tensors())
+            scale = only_parameter(self.bandwidth, self.tensors())
             key = _for_each_head(scale, query, key)
             form = self._around_mean(query, key, scale)
             if form is None and query.dtype != torch.float64:
@@ -142,7 +142,7 @@ class _OfDifferences(Score, ABC):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        return self.falls(_differences(query, key, given(self.bandwidth, tensors)))
+        return self.falls(_differences(query, key, only_parameter(self.bandwidth, tensors)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +195,7 @@ class StudentT(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        df = per_head(given(self.df, tensors))
+        df = per_head(only_parameter(self.df, tensors))
         return -(df + 1) / 2 * (_squared_distance(query, key, 1.0) / df).log1p()
 
 

@@ -336,7 +336,7 @@ class Regression(OnePassTask[Point, Guess]):
 def _sine(data: RegressionData, split: str) -> list[Point]:
     """The example: drawn points to train on, the curve itself to validate and test on."""
     drawn = SineExample.draw(data.seed, count=data.points, noise=data.noise)
-    x, y = (drawn.places, drawn.seen) if split == "train" else (drawn.asked, drawn.truth)
+    x, y = (drawn.places, drawn.targets) if split == "train" else (drawn.queries, drawn.truth)
     pairs = zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True)
     return [
         Point((x_value,), target, ("x",), f"the example's point {number}")

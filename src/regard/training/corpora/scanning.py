@@ -30,7 +30,7 @@ HELD_SHARE = 0.02
 # Lines of a text's end that are held out at most.
 _HELD_END = 100_000
 # Lines after which it is told how far it is.
-_TOLD_EVERY = 50_000
+_REPORT_EVERY = 50_000
 
 
 def raw_lines(shard: Shard) -> Iterator[RawLine]:
@@ -155,9 +155,9 @@ def scan(
             smallest.offer(shard_index, number, raw)
             if held_out == "end":
                 last.append(SampledLine(shard_index, number, raw))
-            if number % _TOLD_EVERY == 0:
-                progress(_TOLD_EVERY)
-        progress(number % _TOLD_EVERY)
+            if number % _REPORT_EVERY == 0:
+                progress(_REPORT_EVERY)
+        progress(number % _REPORT_EVERY)
         counts.append(number)
         headers.append(header)
     total, lines = sum(counts), smallest.lines()

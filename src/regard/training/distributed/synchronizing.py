@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regard.training.distributed.fsdp import FSDP
 
 # Seconds until what one machine has written is seen from another: NFS looks as seldom as that.
-_SEEN_WITHIN, _LOOK_EVERY = 60.0, 0.5
+_VISIBLE_WITHIN, _LOOK_EVERY = 60.0, 0.5
 
 
 class DataParallel:
@@ -113,7 +113,7 @@ def check_folder(world: World, path: Path) -> None:
         return
     card = path / CARD_FILE
     made = world.broadcast(lambda: checksum(card.read_bytes()))
-    until = time.monotonic() + _SEEN_WITHIN
+    until = time.monotonic() + _VISIBLE_WITHIN
     while not (card.exists() and checksum(card.read_bytes()) == made):
         if time.monotonic() > until:
             raise RunError(

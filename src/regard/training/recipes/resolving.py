@@ -12,7 +12,7 @@ from regard.choices import choose, nearest
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
 from regard.training.recipes import InferredTask, Settings
-from regard.training.settings import beside_epochs
+from regard.training.settings import epoch_defaults
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -95,7 +95,7 @@ def resolve(
             "settings must be a table of values by dotted names, "
             f'{{"training.updates": 100}}; got a {type(settings).__name__}.'
         )
-    settings = {**beside_epochs(settings or {}), **(settings or {})}
+    settings = {**epoch_defaults(settings or {}), **(settings or {})}
     over = {**file_settings("train", files), **settings}
     if recipe is None and not are_pairs(files, over):
         task = infer(files)

@@ -51,7 +51,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     optimizer = torch.optim.SGD([fitted.w], lr=0.5)
     for _ in range(5):
         optimizer.zero_grad()
-        error = fitted.leave_one_out(example.places, example.seen) - example.seen
+        error = fitted.leave_one_out(example.places, example.targets) - example.targets
         error.square().sum().backward()
         optimizer.step()
         losses_by_hand.append(error.square().sum().item())
@@ -61,7 +61,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     assert losses == pytest.approx(losses_by_hand, rel=1e-5)
     job = labeller.task
     answers = labeller.answers(job.read(job.recipe, "test"))
-    want = fitted(example.asked, example.places, example.seen)[:, 0].detach()
+    want = fitted(example.queries, example.places, example.targets)[:, 0].detach()
     torch.testing.assert_close(torch.tensor([answer.value for answer in answers]), want)
 
 
@@ -77,7 +77,7 @@ def test_the_report_compares_with_average_pooling_and_the_width_before(run: Path
     assert mean["r2"] == pytest.approx(0, abs=0.05)
     example = SineExample.draw(0)
     guesses = KernelRegression(KernelRegressionConfig())(
-        example.asked, example.places, example.seen
+        example.queries, example.places, example.targets
     )
     root = float((guesses - example.truth).square().mean().sqrt())
     assert fixed["rmse"] == pytest.approx(root, rel=1e-5)
