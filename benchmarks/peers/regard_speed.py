@@ -39,8 +39,9 @@ from regard.tasks.labels.tagging import Tagging
 from regard.tasks.sequences.encoded import SequenceBatch
 from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.text import EOS_ID, Corpus, Sequences, collate
-from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
+from regard.training import Callback, OngoingTraining, TrainingConfig, Update
 from regard.training.distributed.world import BatchShard
+from regard.training.trainer import Trainer
 
 TRANSFORMER = {"model_dim": MODEL_DIM, "ffn_dim": batches.FFN_DIM, "num_heads": NUM_HEADS}
 TRANSFORMER |= {"dropout": DROPOUT, "attention_dropout": DROPOUT}

@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainingConfig as TrainingConfig
     from regard.training.start import resume as resume
     from regard.training.start import train as train
-    from regard.training.trainer import Trainer as Trainer
 
 __getattr__ = _names(__name__, __file__)

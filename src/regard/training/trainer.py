@@ -63,39 +63,12 @@ _Groups = Ahead[tuple[tuple[BatchT | None, ...], int]]
 
 
 class Trainer(Generic[BatchT]):
-    """Trains a model into a run folder, from wherever the folder left off.
+    """Trains a model into a run folder, from wherever the folder left off."""
 
-    Args:
-        run: Open for training.
-        model: With new weights; a checkpoint's replace them.
-        task: Where batches come from and what validation is.
-        config: How to train.
-        callback: Called as training proceeds.
-        ongoing: The training, which may be stopped after each update and validation; of several
-            processes, in the update after that.
-        world: The processes that train the model together. The first alone writes the run; to the
-            others it may be open for reading.
-        valid: What is validated on: ``48 texts``.
-
-    Example:
-        >>> import tempfile
-        >>> from regard.inference import Predictor
-        >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.labels.regression import Regression
-        >>> from regard.training.task_training import TaskTraining
-        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
-        >>> recipe = recipe_from_table({"task": "regression", **settings})
-        >>> points = Regression.read(recipe, "train")
-        >>> task = Regression.learn(recipe, points)
-        >>> config = TrainingConfig(updates=10, learning_rate=0.1)
-        >>> with Run.create(tempfile.mkdtemp() + "/run", recipe.table(), recipe.task) as run:
-        ...     training = TaskTraining(task, points, points, config)
-        ...     model = task.build_model()
-        ...     ongoing = OngoingTraining(run.path, Predictor(model, task))
-        ...     trainer = Trainer(run, model, training, config, Callback(), ongoing)
-        >>> trainer.peak, trainer.position.update, len(trainer.parameters)  # as it begins
-        (0.1, 0, 1)
-    """
+    # The run is open for training; of several processes the first alone writes it, and to the
+    # others it may be open for reading. A checkpoint's weights replace those of ``model``. The
+    # training may be stopped by ``ongoing`` after each update and validation; of several processes,
+    # in the update after that. ``valid`` says how much is validated on: ``48 texts``.
 
     def __init__(
         self,

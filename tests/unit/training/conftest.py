@@ -16,8 +16,9 @@ from regard.layers import Dropout
 from regard.runs import Run, is_run
 from regard.tasks import recipe_from_table
 from regard.tasks.sequences.chunked_loss import backward_in_chunks
-from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig
+from regard.training import Callback, OngoingTraining, TrainingConfig
 from regard.training.task_training import TaskTraining
+from regard.training.trainer import Trainer
 
 V, C, SAMPLES = 11, 5, 13
 
