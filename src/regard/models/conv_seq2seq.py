@@ -44,22 +44,10 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
     3.4, and the gradient of z is divided by 2n, n the number of layers that attend to it; the paper
     divides by n.
 
-    Args:
-        config: Sizes and options.
-        source_vocab: Number of source ids.
-        target_vocab: Number of target ids, V.
-        shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
+    The tables of both sides stay two where they number the same tokens.
 
     Raises:
         SettingError: The kernel is even.
-
-    Example:
-        >>> config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=6)
-        >>> model = ConvSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
-        >>> source, target = torch.ones(2, 5, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
-        >>> states, _ = model(source, torch.tensor([5, 3]), target)
-        >>> states.shape, model.project(states).shape
-        (torch.Size([2, 4, 8]), torch.Size([2, 4, 7]))
     """
 
     def __init__(

@@ -21,7 +21,8 @@ StateT = TypeVar("StateT", default=Any)
 class Seq2Seq(nn.Module, ABC, Generic[StateT]):
     """Interface of sequence-to-sequence models for training and search.
 
-    It is made from its settings and ``source_vocab``, ``target_vocab`` and ``shared_vocab``.
+    It is made from its settings and by name of ``source_vocab`` and ``target_vocab``, the numbers
+    of ids of both sides, and ``shared_vocab``: whether both number the same tokens.
 
     Attributes:
         max_length: Longest sequence it can take, in tokens; None sets no limit.
@@ -175,8 +176,9 @@ class Reader(nn.Module, ABC):
 class TextReader(Reader):
     """Interface of readers of one text, or of two in one row.
 
-    It is made from its settings and ``vocab_size``, ``parts_vocab`` where its settings have
-    ``parts``, and ``num_features`` where it reads features. What else it takes by name
+    It is made from its settings and ``vocab_size``, the number of ids; ``parts_vocab``, that of the
+    ids of words' parts, where its settings have ``parts``; and ``num_features`` where it reads
+    features. What else it takes by name
     (``segments``, ``parts``, ``features``) a head hands on.
 
     Example:

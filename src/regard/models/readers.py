@@ -5,6 +5,7 @@ what else one takes (``segments``, ``parts``) a head hands on.
 """
 
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -19,7 +20,8 @@ from regard.layers.embedding import PartsEmbedding, check_parts
 from regard.layers.heads import Packing
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
-from regard.models.configs.generation import DecoderConfig
+from regard.models.configs import LayersConfig
+from regard.models.configs.generation import DecoderConfig, TransformerConfig
 from regard.models.configs.readers import (
     BagReaderConfig,
     ConvReaderConfig,
@@ -27,6 +29,17 @@ from regard.models.configs.readers import (
     RecurrentReaderConfig,
 )
 from regard.models.interfaces import TextReader
+
+# Settings of a model that each of its layers has.
+_OF_LAYERS = (
+    *("model_dim", "num_heads", "ffn_dim", "dropout", "attention_dropout"),
+    *("norm", "norm_kind", "norm_eps", "activation"),
+)
+
+
+def block_options(config: LayersConfig | TransformerConfig) -> dict[str, Any]:
+    """The options of a ``TransformerBlock`` that a config names as the block does."""
+    return {name: getattr(config, name) for name in _OF_LAYERS if hasattr(config, name)}
 
 
 def transformer_layers(
@@ -38,17 +51,9 @@ def transformer_layers(
         partial(
             TransformerBlock,
             kind,
-            model_dim=config.model_dim,
-            num_heads=config.num_heads,
             num_key_heads=num_key_heads,
-            ffn_dim=config.ffn_dim,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            norm=config.norm,
-            norm_kind=config.norm_kind,
-            norm_eps=config.norm_eps,
-            activation=config.activation,
             rotary=turned_positions(config.positions, config.model_dim // config.num_heads),
+            **block_options(config),
         ),
     )
 
@@ -219,11 +224,6 @@ class MaskedLanguageModel(nn.Module):
 class BagReader(TextReader):
     """The embeddings themselves: no word knows its neighbours.
 
-    Args:
-        config: Sizes and options.
-        vocab_size: Number of token ids, V.
-        parts_vocab: Number of part ids, where words are read from their parts.
-
     Example:
         >>> reader = BagReader(BagReaderConfig(embed_dim=3), vocab_size=11).eval()
         >>> states = reader(torch.tensor([[4, 7, 4], [7, 0, 0]]), torch.tensor([3, 1]))
@@ -271,11 +271,6 @@ class BagReader(TextReader):
 class RecurrentReader(TextReader):
     """A bidirectional recurrence: Schuster & Paliwal (1997), Graves & Schmidhuber (2005).
 
-    Args:
-        config: Sizes and options.
-        vocab_size: Number of token ids, V.
-        parts_vocab: Number of part ids, where words are read from their parts.
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> reader = RecurrentReader(RecurrentReaderConfig(hidden_dim=2), vocab_size=11).eval()
@@ -319,11 +314,6 @@ class ConvReader(TextReader):
     A head that takes the ``maximum`` over time makes it the paper's model, one that attends
     attention over convolutions. A filter's answer at a word is that of the window around it, which
     may reach beyond the text's ends, as in the paper's code; there is nothing but zeros.
-
-    Args:
-        config: Sizes and options.
-        vocab_size: Number of token ids, V.
-        parts_vocab: Number of part ids, where words are read from their parts.
 
     Example:
         >>> reader = ConvReader(ConvReaderConfig(channels=4, widths=(2, 3)), vocab_size=11)

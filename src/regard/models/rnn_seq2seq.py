@@ -72,23 +72,13 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
     ``tanh(W [c_t; h_t])`` makes the prediction and is read by the next step: Luong et al. (2015),
     sections 3 and 3.3, with this encoder of two directions.
 
+    The tables of both sides stay two where they number the same tokens.
+
     Args:
-        config: Sizes and options.
-        source_vocab: Number of source ids.
-        target_vocab: Number of target ids, V.
-        shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
         end_id: What ends a target; of every tokenizer here it is 3.
 
     Raises:
         SettingError: Words are to be copied between two vocabularies.
-
-    Example:
-        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
-        >>> model = RnnSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
-        >>> source, target = torch.ones(2, 5, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
-        >>> states, _ = model(source, torch.tensor([5, 3]), target)
-        >>> states.shape, model.project(states).shape
-        (torch.Size([2, 4, 8]), torch.Size([2, 4, 7]))
     """
 
     def __init__(

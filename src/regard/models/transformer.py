@@ -26,6 +26,7 @@ from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs.generation import TransformerConfig
 from regard.models.interfaces import DecodingState, Seq2Seq
+from regard.models.readers import block_options
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16
@@ -48,9 +49,6 @@ class Transformer(Seq2Seq[TransformerState]):
     """Reads a source sentence, writes a target sentence, attending to both.
 
     Args:
-        config: Sizes and options.
-        source_vocab: Number of source ids.
-        target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; without it, tying ``all`` tables
             falls back to the target's two.
         begin_id: What begins a text; of every tokenizer here it is 2.
@@ -283,19 +281,11 @@ def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock
     return TransformerBlock(
         kind,
         layer,
-        model_dim=config.model_dim,
-        num_heads=config.num_heads,
         num_key_heads=config.num_key_heads,
-        ffn_dim=config.ffn_dim,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
         head_dropout=config.head_dropout,
-        norm=config.norm,
-        norm_kind=config.norm_kind,
-        norm_eps=config.norm_eps,
-        activation=config.activation,
         rotary=turned_positions(config.positions, head_dim),
         max_distance=MAX_DISTANCE if config.positions == "relative" else None,
         score=partial(make_score, config.score, config.num_heads, head_dim),
         has_memory=kind == "decoder",
+        **block_options(config),
     )

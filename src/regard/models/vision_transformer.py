@@ -14,6 +14,7 @@ from regard.layers import Dropout, LearnedPositions
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PatchEmbedding
 from regard.models.configs.readers import VisionTransformerConfig
+from regard.models.readers import block_options
 
 
 class VisionTransformer(nn.Module):
@@ -58,12 +59,8 @@ class VisionTransformer(nn.Module):
             partial(
                 TransformerBlock,
                 "encoder",
-                model_dim=width,
-                num_heads=config.num_heads,
-                ffn_dim=config.ffn_dim,
-                dropout=config.dropout,
-                attention_dropout=config.attention_dropout,
                 norm="pre",
+                **block_options(config),
             ),
         )
         self.norm = nn.LayerNorm(width)

@@ -8,6 +8,8 @@ one writes, so that the same bits come out every time.
 
 In every kernel b is the batch row, h the head, g its head of keys, and ``rows`` and ``keys`` are
 places of queries and keys; all tensors are contiguous, but for what has strides in its tuple.
+
+Their times on a GPU: ``benchmarks/records/gpu_attention.json``.
 """
 
 # Annotations stay text: without Triton the module can be read, though nothing in it can be run.

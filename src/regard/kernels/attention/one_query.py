@@ -3,6 +3,8 @@
 A head is some dozens of numbers wide, and there are few keys: of loops over slices of arrays, the
 slices would take longer than the numbers. So these go by addresses, with as many numbers at a time
 as a register holds.
+
+It is part of every step of ``benchmarks/records/decoding_speed.json``; no record has it alone.
 """
 
 from collections.abc import Iterator

@@ -2,6 +2,8 @@
 
 Tokens of all sources stand row after row, without padding. What a source gets does not depend on
 the others.
+
+It reads the sources of ``benchmarks/records/decoding_speed.json``; no record has it alone.
 """
 
 from typing import NamedTuple
