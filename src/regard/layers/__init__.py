@@ -6,7 +6,6 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.layers.attention import AdditiveAttention as AdditiveAttention
-    from regard.layers.attention import AttentionPooling as AttentionPooling
     from regard.layers.attention import BilinearAttention as BilinearAttention
     from regard.layers.attention import DotAttention as DotAttention
     from regard.layers.attention import LocationAttention as LocationAttention
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from regard.layers.crf import Crf as Crf
     from regard.layers.embedding import TokenEmbedding as TokenEmbedding
     from regard.layers.multihead import MultiHeadAttention as MultiHeadAttention
-    from regard.layers.pointer import Pointer as Pointer
     from regard.layers.pooling import Pooling as Pooling
     from regard.layers.positions import LearnedPositions as LearnedPositions
     from regard.layers.positions import RelativePositions as RelativePositions
@@ -25,11 +23,9 @@ if TYPE_CHECKING:
     from regard.layers.positions import ShawPositions as ShawPositions
     from regard.layers.positions import SinusoidalPositions as SinusoidalPositions
     from regard.layers.positions import sinusoidal as sinusoidal
-    from regard.layers.recurrent import RecurrentCell as RecurrentCell
     from regard.layers.recurrent import RecurrentEncoder as RecurrentEncoder
     from regard.layers.residual import Dropout as Dropout
     from regard.layers.residual import Residual as Residual
-    from regard.layers.residual import dropout as dropout
 
 # Names that settings choose from; here, as no torch is imported with them.
 NormKind = Literal["layer", "rms", "batch"]

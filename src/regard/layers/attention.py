@@ -256,23 +256,10 @@ class LocationAttention(_PlainQuery):
 
 
 class AttentionPooling(nn.Module):
-    """A sequence of any length as one vector: what some learned queries gather, side by side.
+    """A sequence of any length as one vector: what some learned queries gather, side by side."""
 
-    By scaled dot products with projected states; with a tanh, as Lin et al. (2017) have it, it is
-    :class:`regard.layers.Pooling` by the name of ``structured``.
-
-    Args:
-        model_dim: Width of the states, C.
-        num_queries: Learned queries, Q.
-        dropout: The fraction of attention weights set to zero in training.
-
-    Raises:
-        SettingError: A size is not positive, or dropout is not below 1.
-
-    Example:
-        >>> AttentionPooling(6, num_queries=2)(torch.ones(3, 5, 6)).shape
-        torch.Size([3, 12])
-    """
+    # By scaled dot products with projected states; with a tanh, as Lin et al. (2017) have it, it is
+    # ``Pooling`` by the name of ``structured``.
 
     def __init__(self, model_dim: int, *, num_queries: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
@@ -290,12 +277,7 @@ class AttentionPooling(nn.Module):
         *,
         mask: Mask | Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B QC"]:
-        """The states pooled.
-
-        Args:
-            states: What is gathered from.
-            mask: Which states count, such as ``lengths(n)``; broadcasts to (B, Q, M).
-        """
+        """The states pooled."""
         queries = self.queries.to(states.dtype).expand(states.shape[0], -1, -1)
         keys = self.key(states).to(states.dtype)
         return _contexts(self, queries, keys, states, ScaledDot(), mask).flatten(1)

@@ -19,22 +19,11 @@ from regard.errors import SettingError
 
 
 class Pointer(nn.Module):
-    """A softmax over the vocabulary, mixed with copies of the source's tokens.
+    """A softmax over the vocabulary, mixed with copies of the source's tokens."""
 
-    ``P(w) = g P_vocab(w) + (1 − g) Σ_{i: x_i = w} a_i`` with ``g = sigmoid(w · inputs + b)``:
-    equations 8 and 9. All that the mix needs is put side by side into one state, so that a loss
-    can make the logits of some rows at a time, as those of models that do not copy.
-
-    Args:
-        input_dim: Width of what the gate is made of.
-
-    Example:
-        >>> pointer = Pointer(4)
-        >>> weights, source = torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]])
-        >>> states = pointer(torch.zeros(1, 3), torch.zeros(1, 4), weights, source)
-        >>> pointer.logits(states, 3, lambda readout: torch.zeros(1, 5)).softmax(-1)
-        tensor([[0.1000, 0.1000, 0.6000, 0.1000, 0.1000]], grad_fn=<SoftmaxBackward0>)
-    """
+    # ``P(w) = g P_vocab(w) + (1 − g) Σ_{i: x_i = w} a_i`` with ``g = sigmoid(w · inputs + b)``:
+    # equations 8 and 9. All that the mix needs is put side by side into one state, so that a loss
+    # can make the logits of some rows at a time, as those of models that do not copy.
 
     def __init__(self, input_dim: int) -> None:
         super().__init__()
@@ -49,14 +38,9 @@ class Pointer(nn.Module):
         weights: Float[Tensor, "*batch S"],
         source: Int[Tensor, "*batch S"],
     ) -> Float[Tensor, "*batch Y"]:
-        """States of width C + 1 + 2S: the readout, the gate, the weights and the ids they are of.
-
-        Args:
-            readout: What the vocabulary's logits are made of.
-            inputs: What the gate is made of: the context, the decoder's state, the last token.
-            weights: Attention to each source token; its padding has none.
-            source: Their ids, which floats hold exactly up to 2^24.
-        """
+        """States of width C + 1 + 2S: readout, gate, weights, and the ids that these are of."""
+        # Floats hold ids exactly up to 2^24. The inputs of the gate are the context, the decoder's
+        # state and the last token; padding of the source has no weight.
         wide = torch.promote_types(weights.dtype, torch.float32)
         parts = (readout, self.gate(inputs), weights, source)
         return torch.cat([part.to(wide) for part in parts], dim=-1)
@@ -67,17 +51,10 @@ class Pointer(nn.Module):
         readout_dim: int,
         of_vocabulary: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "*batch V"]:
-        """Logits of the mixture: the vocabulary's logits l, larger where a token is copied.
-
-        ``P(w) Z / g = exp l_w + Z exp(−x) Σ a_i`` with Z the sum of all ``exp l_v`` and
-        ``g = sigmoid(x)``: only the source's tokens differ from the vocabulary's own logits, so
-        only for them is anything worked out.
-
-        Args:
-            states: From ``forward``.
-            readout_dim: C.
-            of_vocabulary: From readouts to the vocabulary's logits.
-        """
+        """Logits of the mixture: the vocabulary's logits l, larger where a token is copied."""
+        # ``P(w) Z / g = exp l_w + Z exp(−x) Σ a_i`` with Z the sum of all ``exp l_v`` and ``g =
+        # sigmoid(x)``: only the source's tokens differ from the vocabulary's own logits, so only
+        # for them is anything worked out.
         width = (states.shape[-1] - readout_dim - 1) // 2
         readout, gate, weights, ids = torch.split(states, [readout_dim, 1, width, width], dim=-1)
         logits, ids = of_vocabulary(readout).to(states.dtype), ids.long()

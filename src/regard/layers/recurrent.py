@@ -116,27 +116,9 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentCell(nn.Module):
-    """One step of a recurrence whose inputs are projected ahead of time, all steps at once.
+    """One step of a recurrence whose inputs are projected ahead of time, all steps at once."""
 
-    A state is one (B, h) tensor; an LSTM's holds hidden and cell side by side, (B, 2h).
-
-    Args:
-        cell: ``rnn``, ``gru`` or ``lstm``.
-        input_dim: Width of an input.
-        hidden_dim: Width of the output, h.
-
-    Raises:
-        SettingError: The cell is unknown.
-
-    Example:
-        >>> cell = RecurrentCell("lstm", input_dim=3, hidden_dim=4)
-        >>> gates = cell.project(torch.ones(2, 5, 3))  # of five steps at once
-        >>> state = torch.zeros(2, cell.state_dim)
-        >>> for step in range(5):
-        ...     state = cell(gates[:, step], state)
-        >>> state.shape, cell.output(state).shape
-        (torch.Size([2, 8]), torch.Size([2, 4]))
-    """
+    # A state is one (B, h) tensor; an LSTM's holds hidden and cell side by side, (B, 2h).
 
     def __init__(self, cell: str, input_dim: int, hidden_dim: int) -> None:
         super().__init__()

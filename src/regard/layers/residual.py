@@ -54,17 +54,7 @@ class Dropout(nn.Module):
 def dropout(
     states: Float[Tensor, "*shape"], rate: float, *, training: bool = True
 ) -> Float[Tensor, "*shape"]:
-    """``states`` with about ``rate`` of its elements zeroed and the others scaled up.
-
-    Args:
-        states: Any float tensor.
-        rate: Share of elements to drop.
-        training: False returns ``states`` itself.
-
-    Example:
-        >>> dropout(torch.ones(1000), 0.25).unique()
-        tensor([0.0000, 1.3333])
-    """
+    """``states`` with about ``rate`` of its elements zeroed and the others scaled up."""
     if not training or rate == 0:
         return states
     # A compiler draws its own numbers, within what comes before and after.

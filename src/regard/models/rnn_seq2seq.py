@@ -24,13 +24,12 @@ from regard.layers import (
     DotAttention,
     Dropout,
     LocationAttention,
-    Pointer,
-    RecurrentCell,
     RecurrentEncoder,
     ScoredAttention,
     TokenEmbedding,
 )
-from regard.layers.pointer import check_shared
+from regard.layers.pointer import Pointer, check_shared
+from regard.layers.recurrent import RecurrentCell
 from regard.models.configs.generation import RnnSeq2SeqConfig
 from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 from regard.models.recurrent_attention import (

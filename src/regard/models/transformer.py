@@ -18,10 +18,10 @@ from regard.attention import (
     window,
 )
 from regard.attention.scores.content import make_score
-from regard.layers import Dropout, Pointer, RelativePositions, TokenEmbedding
+from regard.layers import Dropout, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.heads import Packing
-from regard.layers.pointer import CopyAttention, check_shared
+from regard.layers.pointer import CopyAttention, Pointer, check_shared
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs.generation import TransformerConfig

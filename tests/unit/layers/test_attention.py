@@ -5,13 +5,8 @@ import torch
 
 from regard.attention import lengths
 from regard.errors import SettingError, ShapeError
-from regard.layers import (
-    AdditiveAttention,
-    AttentionPooling,
-    BilinearAttention,
-    DotAttention,
-    LocationAttention,
-)
+from regard.layers import AdditiveAttention, BilinearAttention, DotAttention, LocationAttention
+from regard.layers.attention import AttentionPooling
 
 
 def test_dropout_is_for_training_only():

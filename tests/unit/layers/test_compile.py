@@ -10,13 +10,13 @@ from torch import nn
 from regard.attention import Softmax, attend, causal, lengths
 from regard.layers import (
     AdditiveAttention,
-    AttentionPooling,
     LocationAttention,
     MultiHeadAttention,
     RelativePositions,
     RotaryPositions,
     ShawPositions,
 )
+from regard.layers.attention import AttentionPooling
 from regard.models.kernel_regression import KERNELS
 
 B, N, M, C, K, H = 2, 7, 9, 12, 5, 3

@@ -5,8 +5,7 @@ import torch
 
 from regard.attention import lengths, observe
 from regard.errors import SettingError
-from regard.layers import Pointer
-from regard.layers.pointer import CopyAttention, mix
+from regard.layers.pointer import CopyAttention, Pointer, mix
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
 
 C, X, S, V = 3, 5, 4, 11

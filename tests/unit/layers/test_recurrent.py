@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.layers import RecurrentCell, RecurrentEncoder
+from regard.layers import RecurrentEncoder
+from regard.layers.recurrent import RecurrentCell
 
 B, S, X, h = 3, 5, 7, 2
 CELLS = ["gru", "lstm", "rnn"]

@@ -5,8 +5,16 @@ import torch
 from torch.nn import functional as F
 
 from regard.errors import SettingError
-from regard.layers import Dropout, Residual, dropout
-from regard.layers.residual import NORMS, BatchNorm, keep_mask, keep_scale, random_bytes, threshold
+from regard.layers import Dropout, Residual
+from regard.layers.residual import (
+    NORMS,
+    BatchNorm,
+    dropout,
+    keep_mask,
+    keep_scale,
+    random_bytes,
+    threshold,
+)
 
 B, S, C, RATE = 2, 3, 7, 0.3
 

@@ -11,13 +11,8 @@ from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
 from regard.kernels import recurrent as kernels
-from regard.layers import (
-    AdditiveAttention,
-    BilinearAttention,
-    RecurrentCell,
-    ScoredAttention,
-    TokenEmbedding,
-)
+from regard.layers import AdditiveAttention, BilinearAttention, ScoredAttention, TokenEmbedding
+from regard.layers.recurrent import RecurrentCell
 from regard.models.recurrent_attention import Soft
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
