@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
-from regard.attention import Mask, lengths
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed
 from regard.kernels.threads import parallel_blocks
@@ -101,30 +99,13 @@ class RecurrentMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class RowMemory:
-    """Memory of each row."""
-
-    sources: RecurrentMemory
-    sentences: Int64[np.ndarray, " R"]  # the source of each row
-
-    @cached_property
-    def keys(self) -> Float[Tensor, "R M A"]:
-        """The keys of each row."""
-        return torch.from_numpy(self.sources.keys[self.sentences])
-
-    @cached_property
-    def mask(self) -> Mask:
-        """Mask of the real positions."""
-        return lengths(torch.from_numpy(self.sources.lengths[self.sentences]))
-
-
-@dataclass(frozen=True, eq=False)
 class RecurrentState:
     """Decoder state between two tokens."""
 
     carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
     indices: Int64[np.ndarray, " R"]  # of each row in ``carried``
-    view: RowMemory
+    sources: RecurrentMemory
+    sentences: Int64[np.ndarray, " R"]  # the source of each row
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
     @classmethod
@@ -136,7 +117,7 @@ class RecurrentState:
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
         rows = np.arange(len(carried))
-        return cls(carried.contiguous().numpy(), rows, RowMemory(sources, rows), pending)
+        return cls(carried.contiguous().numpy(), rows, sources, rows, pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order; what they carry is not copied."""
@@ -144,7 +125,7 @@ class RecurrentState:
         return replace(
             self,
             indices=self.indices[chosen],
-            view=RowMemory(self.view.sources, self.view.sentences[chosen]),
+            sentences=self.sentences[chosen],
             pending=None if self.pending is None else self.pending[rows],
         )
 
@@ -183,11 +164,11 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
     def _advance(
         self, token: Int[Tensor, " R"], state: RecurrentState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, RecurrentState]:
-        rows, sources = len(token), state.view.sources
+        rows, sources = len(token), state.sources
         after = np.empty((rows, state.carried.shape[1]), np.float32)
         answers = np.empty((rows, self._width), np.float32)
         logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
-        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.view.sentences)
+        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
         arguments = (
             token.numpy(),
             state.carried,

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.attention import at
+from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
@@ -119,9 +119,12 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         carried = (before if self._attends_before else after).rows()
         begin = (len(self.model.cells) - 1) * self._state_dim
         top = carried[:, begin : begin + self.model.config.hidden_dim]
-        query, view = attention.ask(top)[:, None], before.view
+        query, sources = attention.ask(top)[:, None], before.sources
+        keys, real = (
+            torch.from_numpy(of[before.sentences]) for of in (sources.keys, sources.lengths)
+        )
         with at("cross", 0):
-            announce(query, view.keys, CallOptions(_score_of(attention), view.mask))
+            announce(query, keys, CallOptions(_score_of(attention), lengths(real)))
 
 
 class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
