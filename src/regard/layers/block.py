@@ -275,15 +275,9 @@ class BlockStack(nn.ModuleList):
     ) -> tuple[Float[Tensor, "*positions C"], tuple[KeyValueCache, ...]]:
         """The states all layers further on, and a cache for each layer if there is a ``past``.
 
-        Args:
-            states: (B, N, C), or (R, C) with a packing.
-            mask: Which keys a state may look at; with a past, keys count from its beginning.
-            bias: Added to the scores of self-attention.
-            past: What was kept of earlier positions, a cache for each layer; a stream begins with
-                ``empty_caches``. None keeps nothing, and returns no caches.
-            memory: Keys and values of what is looked at besides, those of a layer each.
-            memory_mask: Which of its positions a state may look at.
-            packing: Where the positions of packed states stand.
+        Arguments are those of a layer's ``forward``, but for two: ``past`` has a cache for each
+        layer, begins with ``empty_caches``, and where it is None nothing is kept or returned;
+        ``memory`` has keys and values of what is looked at besides, those of a layer each.
 
         Raises:
             SettingError: There is not a cache for each layer.
