@@ -76,7 +76,16 @@ class ScoredAttention(nn.Module, ABC):
         # Under autocast a projection is in half precision and the values are not: sums of many
         # terms through a tanh are worth float32.
         queries = self.ask(query).to(values.dtype)
-        return _contexts(self, queries, keys, values, self.score(values.dtype), mask)
+        is_single = query.dim() == 2
+        context = attend(
+            queries.unsqueeze(1) if is_single else queries,
+            keys,
+            values,
+            score=self.score(values.dtype),
+            mask=mask,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return context.squeeze(1) if is_single else context
 
 
 class AdditiveAttention(ScoredAttention):
@@ -256,49 +265,18 @@ class LocationAttention(_PlainQuery):
 
 
 class AttentionPooling(nn.Module):
-    """A sequence of any length as one vector: what some learned queries gather, side by side."""
+    """A sequence of any length as one vector: what a learned query gathers by scaled products."""
 
-    # By scaled dot products with projected states; with a tanh, as Lin et al. (2017) have it, it is
-    # ``Pooling`` by the name of ``structured``.
-
-    def __init__(self, model_dim: int, *, num_queries: int = 1, dropout: float = 0.0) -> None:
+    def __init__(self, model_dim: int) -> None:
         super().__init__()
         check_positive("model_dim", model_dim)
-        check_positive("num_queries", num_queries)
-        check_fraction("dropout", dropout)
-        self.dropout = dropout
-        self.queries = nn.Parameter(torch.empty(num_queries, model_dim))
+        self.queries = nn.Parameter(torch.empty(1, model_dim))
         self.key = nn.Linear(model_dim, model_dim)
         nn.init.normal_(self.queries)
 
     def forward(
-        self,
-        states: Float[Tensor, "B M C"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B QC"]:
-        """The states pooled."""
+        self, states: Float[Tensor, "B M C"], *, mask: Mask | Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B C"]:
+        """The states mixed by how well each, projected, matches the query."""
         queries = self.queries.to(states.dtype).expand(states.shape[0], -1, -1)
-        keys = self.key(states).to(states.dtype)
-        return _contexts(self, queries, keys, states, ScaledDot(), mask).flatten(1)
-
-
-def _contexts(
-    layer: nn.Module,
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    score: Score,
-    mask: Mask | Tensor | None,
-) -> Tensor:
-    """The context of each query, of which there is one a row if the queries have two axes."""
-    is_single = query.dim() == 2
-    context = attend(
-        query.unsqueeze(1) if is_single else query,
-        keys,
-        values,
-        score=score,
-        mask=mask,
-        dropout=float(layer.dropout) if layer.training else 0.0,  # type: ignore[arg-type]
-    )
-    return context.squeeze(1) if is_single else context
+        return attend(queries, self.key(states).to(states.dtype), states, mask=mask).squeeze(1)

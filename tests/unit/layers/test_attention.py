@@ -51,9 +51,9 @@ def test_each_layer_is_its_formula(name):
 
 
 def test_pooling_mixes_states_for_each_query():
-    layer, n = AttentionPooling(6, num_queries=2).double(), torch.tensor([5, 3])
+    layer, n = AttentionPooling(6).double(), torch.tensor([5, 3])
     states = torch.randn(2, 5, 6).double()
-    scores = layer.queries.expand(2, 2, 6) @ layer.key(states).mT / 6**0.5
+    scores = layer.queries.expand(2, 1, 6) @ layer.key(states).mT / 6**0.5
     want = (softmax_of(scores, n) @ states).flatten(1)
     torch.testing.assert_close(layer(states, mask=lengths(n)), want)
 
@@ -66,7 +66,6 @@ def test_pooling_mixes_states_for_each_query():
         (lambda: AdditiveAttention(4, 6, 0), SettingError, "hidden_dim must be above 0; got 0"),
         (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be above 0"),
         (lambda: LocationAttention(3, 0), SettingError, "max_length must be above 0"),
-        (lambda: AttentionPooling(3, num_queries=0), SettingError, "num_queries must be above 0"),
         (lambda: DotAttention(dropout=1.0), SettingError, "dropout must be at least 0 and below 1"),
         (
             lambda: LocationAttention(3, 4).prepare(torch.ones(1, 5, 3)),

@@ -117,7 +117,7 @@ CASES = {
         for each, score in KERNELS.items()
     },
     "pooling": (
-        AttentionPooling(C, num_queries=2),
+        AttentionPooling(C),
         lambda layer, x, n: layer(x, mask=lengths(n)),
         (STATES, SHORT),
     ),
