@@ -17,35 +17,23 @@ from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
 
 
-class First(nn.Module):
+def first(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The first position's state, as of BERT's [CLS]."""
-
-    def forward(
-        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B C"]:
-        return states[:, 0]
+    return states[:, 0]
 
 
-class Mean(nn.Module):
+def mean(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The mean over real positions: attention with equal weights."""
-
-    def forward(
-        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B C"]:
-        # Not masked_fill(), which takes three times as long where one mask is for many columns.
-        real = torch.where(_real(states, lengths), states, 0)
-        # torch adds up every fourth row, and what is left over of four by itself: with nothing left
-        # over, how much padding stands behind a text does not change its sum.
-        return F.pad(real, (0, 0, 0, -real.shape[1] % 4)).sum(1) / lengths[:, None]
+    # Not masked_fill(), which takes three times as long where one mask is for many columns.
+    real = torch.where(_real(states, lengths), states, 0)
+    # torch adds up every fourth row, and what is left over of four by itself: with nothing left
+    # over, how much padding stands behind a text does not change its sum.
+    return F.pad(real, (0, 0, 0, -real.shape[1] % 4)).sum(1) / lengths[:, None]
 
 
-class Maximum(nn.Module):
+def maximum(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The largest number over real positions, column by column: Collobert et al. (2011)."""
-
-    def forward(
-        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B C"]:
-        return torch.where(_real(states, lengths), states, -torch.inf).amax(1)
+    return torch.where(_real(states, lengths), states, -torch.inf).amax(1)
 
 
 class LearnedQuery(nn.Module):
@@ -126,15 +114,13 @@ class StateQuery(nn.Module):
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
-        self.mean = Mean()
         self.look = AdditiveAttention(model_dim, model_dim, model_dim)
 
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches their mean."""
-        query = self.mean(states, lengths)
-        return _attend(self.look, query, states, lengths)
+        return _attend(self.look, mean(states, lengths), states, lengths)
 
 
 class AspectQuery(nn.Module):
@@ -156,10 +142,10 @@ class AspectQuery(nn.Module):
         return _attend(self.look, self.queries[aspects], states, lengths)
 
 
-POOLINGS: dict[str, Callable[..., nn.Module]] = {
-    "first": lambda model_dim: First(),
-    "mean": lambda model_dim: Mean(),
-    "maximum": lambda model_dim: Maximum(),
+POOLINGS: dict[str, Callable[..., Callable[..., Tensor]]] = {
+    "first": lambda model_dim: first,
+    "mean": lambda model_dim: mean,
+    "maximum": lambda model_dim: maximum,
     "query": LearnedQuery,
     "tanh_query": TanhQuery,
     "structured": Structured,
@@ -202,7 +188,7 @@ class Pooling(nn.Module):
         super().__init__()
         self.name = name
         sizes = {"aspect": (num_aspects,), "structured": (num_hops, hidden_dim)}.get(name, ())
-        self.pool: nn.Module = choose("pooling", name, POOLINGS)(model_dim, *sizes)
+        self.pool = choose("pooling", name, POOLINGS)(model_dim, *sizes)
         self.output_dim = model_dim * (num_hops if name == "structured" else 1)
 
     def forward(

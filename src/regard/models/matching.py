@@ -15,7 +15,7 @@ from regard.attention import lengths as visible
 from regard.checks import check_positive
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.pooling import LearnedQuery, Maximum, Mean
+from regard.layers.pooling import LearnedQuery, maximum, mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.heads import OverlapScore
 from regard.models.interfaces import PairClassifier, PairReader
@@ -59,7 +59,6 @@ class Esim(PairClassifier):
         self.read = RecurrentEncoder("lstm", config.embed_dim, hidden)
         self.compare = nn.Linear(8 * hidden, hidden)
         self.read_again = RecurrentEncoder("lstm", hidden, hidden)
-        self.mean, self.maximum = Mean(), Maximum()
         self.decide = nn.Linear(8 * hidden, hidden)
         self.output = nn.Linear(hidden, num_classes)
         self.overlap = OverlapScore(num_features, num_classes) if num_features else None
@@ -94,7 +93,7 @@ class Esim(PairClassifier):
         both = torch.cat([own, context, own - context, own * context], dim=-1)
         narrow = torch.relu(self.compare(both))
         states = self.read_again(self.dropout(narrow), lengths)[0]
-        return self.mean(states, lengths), self.maximum(states, lengths)
+        return mean(states, lengths), maximum(states, lengths)
 
 
 class MatchReader(PairReader):
