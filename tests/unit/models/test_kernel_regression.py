@@ -105,7 +105,7 @@ def test_the_example_is_the_curve_and_noise_of_deviation_a_half():
     noise = example.targets - (2 * x.sin() + x**0.8)
     assert noise.mean().abs() < 0.02
     assert abs(noise.std() - 0.5) < 0.01
-    assert SineExample.draw(3).seen.shape == (50, 1)
+    assert SineExample.draw(3).targets.shape == (50, 1)
     torch.testing.assert_close(example.queries, torch.arange(0, 5, 0.1)[:, None])
 
 
