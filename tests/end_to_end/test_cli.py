@@ -227,10 +227,6 @@ def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path
     for path, page in ((run, "run.html"), (bundle, "bundle.html")):
         assert regard("look", path, "我爱中国", "--out", tmp_path / page).code == 0
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
-    assert "there is something at" in regard.refused("export", run, bundle)
-    assert "--to must be one of" in regard.refused("export", run, tmp_path / "x", "--to", "pickle")
-    words = ("export", run, tmp_path / "x", "--precision", "int8")
-    assert "precision must be left out for bundle" in regard.refused(*words)
 
 
 def test_the_version_is_printed(regard) -> None:

@@ -92,9 +92,6 @@ def test_columns_that_are_not_chosen(regard, tmp_path: Path) -> None:
         message = regard.refused(*command, "transformer-tiny", pairs, *named)
         assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: --columns 1 2" in message
         assert "or --set 'data.columns=[1,2]' (regard train)." in message
-    assert "columns must differ from each other; got [1, 1]." in regard.refused(
-        "data", "check", pairs, "--columns", 1, 1
-    )
 
 
 LONG = "n" * 300

@@ -1,22 +1,14 @@
 """ROUGE against Google's."""
 
-import random
 from functools import partial
 
 import pytest
 from rouge_score import rouge_scorer
+from tests.unit.metrics.test_rouge import texts
 
 from regard.metrics import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
-
-VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
-
-
-def texts(seed: int, count: int) -> list[str]:
-    rng = random.Random(seed)
-    return [" ".join(rng.choices(VOCABULARY, k=rng.randint(0, 12))) for _ in range(count)]
-
 
 WAYS = {
     "rougeL": (sentence_rouge_l, rouge_l),
