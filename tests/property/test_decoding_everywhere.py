@@ -9,7 +9,6 @@ from regard.decoding import (
     NoRepeatedNgrams,
     Prefix,
     RepetitionPenalty,
-    Required,
     beam,
     greedy,
     sample,
@@ -59,12 +58,10 @@ def found_by(kind, ids, lengths, **changed):
     def state():
         return start(kind, ids, lengths)
 
-    words = Required([[[4], [9, 8]]] * count)
     yield [[one] for one in greedy(step, state(), **common)]
     yield sample(step, state(), num_samples=2, temperature=1.5, top_p=0.95, **common)
     yield beam(step, state(), beam_size=3, n_best=2, **common)
     yield beam(step, state(), beam_size=4, n_best=4, **common)
-    yield beam(step, state(), beam_size=3, ranking=words, **common)
 
 
 @every_kind

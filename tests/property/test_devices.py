@@ -214,7 +214,6 @@ SEARCHES = [
     {"method": "greedy"},
     {"method": "beam", "beam_size": 3, "n_best": 2},
     {"method": "beam", "beam_size": 4, "coverage_penalty": 0.2},
-    {"method": "beam", "beam_size": 4, "require": ["sat"]},
     {"method": "sample", "n_best": 3, "top_p": 0.9, "top_k": 5},
     {"method": "greedy", "prefix": "sat", "repetition_penalty": 1.3, "no_repeat_ngram": 2},
     {"method": "greedy", "avoid": ["hours"], "min_length": 3},

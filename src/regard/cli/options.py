@@ -142,8 +142,6 @@ class DecodingOptions:
         repetition_penalty: Above 1, tokens that are written already become less likely; try 1.2.
         no_repeat_ngram: No run of so many tokens comes twice; try 3.
         prefix: Words that every output begins with.
-        require: Beam: words that every output holds, in any order: --require "New York" --require
-            taxi. Needs a beam wider than they have tokens.
         avoid: Words that no output holds.
         max_tokens: Language models: how much to write after a prompt.
         one_line: Language models: stop where a line ends.
@@ -161,7 +159,6 @@ class DecodingOptions:
     repetition_penalty: Annotated[float | None, UNLISTED] = None
     no_repeat_ngram: Annotated[int | None, UNLISTED] = None
     prefix: Annotated[str | None, UNLISTED] = None
-    require: Annotated[tuple[str, ...] | None, UNLISTED] = None
     avoid: Annotated[tuple[str, ...] | None, UNLISTED] = None
     max_tokens: int | None = None
     one_line: Annotated[bool | None, UNLISTED] = None

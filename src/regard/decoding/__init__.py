@@ -1,18 +1,10 @@
 """Searches over a step function: from a model's log-probabilities to its answers."""
 
 from regard.decoding.beam import beam
-from regard.decoding.constraints import Required
-from regard.decoding.coverage import CoveragePenalty, Covered
+from regard.decoding.coverage import CoveragePenalty
 from regard.decoding.greedy import greedy
-from regard.decoding.hypothesis import (
-    LENGTH_PENALTIES,
-    Average,
-    Gnmt,
-    Hypothesis,
-    LengthPenalty,
-)
+from regard.decoding.hypothesis import Hypothesis
 from regard.decoding.options import SearchOptions
-from regard.decoding.ranking import Ranking
 from regard.decoding.rules import (
     Avoid,
     NoRepeatedNgrams,
@@ -27,21 +19,14 @@ from regard.decoding.step import Limits, State, Step
 from regard.decoding.streaming import StreamedToken, stream
 
 __all__ = [
-    "LENGTH_PENALTIES",
-    "Average",
     "Avoid",
     "CoveragePenalty",
-    "Covered",
     "Draw",
-    "Gnmt",
     "Hypothesis",
-    "LengthPenalty",
     "Limits",
     "NoRepeatedNgrams",
     "Prefix",
-    "Ranking",
     "RepetitionPenalty",
-    "Required",
     "Rule",
     "Scored",
     "SearchOptions",

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
-from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
+from regard.decoding.rules import Rulebook
 from regard.decoding.step import RankingStep, StateT, Step
 from regard.errors import SettingError
 from regard.kernels import why_not
@@ -25,7 +25,6 @@ def beam(
     *,
     beam_size: int = 4,
     n_best: int = 1,
-    ranking: Ranking | None = None,
     bonus: Callable[[StateT], Float[Tensor, " R"]] | None = None,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
@@ -49,7 +48,6 @@ def beam(
         state: The state before the first token, one row per sentence.
         beam_size: Beginnings kept per sentence, K.
         n_best: Answers wanted per sentence, at most K.
-        ranking: How what goes on is chosen: `Required` words. None takes the likeliest.
         bonus: What is added to an answer's score, given the state that predicted its last token;
             never above zero. See `CoveragePenalty`.
         options: See `SearchOptions`.
@@ -75,62 +73,72 @@ def beam(
         ((), -1.204, (1,), -1.833)
     """
     check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
-    check_at_least("n_best", n_best, 1)
-    if n_best > beam_size:
-        raise SettingError(
-            f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}. "
-            "A wider beam finds more answers."
-        )
+    _check_n_best(n_best, beam_size)
     bound = BoundOptions(**options)
     if not bound.batch_size:
         return []
-    limits, eos_id = bound.limits, bound.eos_id
-    ranking = Likeliest() if ranking is None else ranking
-    ranking.check(limits, beam_size, eos_id)
-    rulebook = bound.rulebook()
-    is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
-    if is_plain and isinstance(step, RankingStep) and why_not() is None:
-        return _ranked_beam(step, state, bound, beam_size=beam_size, n_best=n_best)
-    answers = _Answers(limits, n_best, bound.penalties)
-    beams = Beams.start(len(limits), limits.device)
-    token = torch.full((len(limits),), bound.bos_id, device=limits.device)
+    limits, device, rulebook = bound.limits.cpu().numpy(), bound.limits.device, bound.rulebook()
+    answers, count = _Answers(limits, n_best, bound.penalties), len(limits)
+    beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
+    token = torch.full((count,), bound.bos_id, device=device)
+    extend, find_stops = _loops()
+    flags, is_any = np.empty(3, np.bool_), np.empty(1, np.bool_)
     for length in range(1, int(limits.max()) + 1):
-        log_probs, state = step(token, state)
-        if length == 1:
-            ranking.check_rules(rulebook, log_probs)
-        log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
-        ranked = ranking.rank(beams, log_probs, beam_size=beam_size, eos_id=eos_id, limits=limits)
-        gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
-        answers.finish(beams, ranked, length, gains)
-        longer = beams.extend(ranked)
-        stops = answers.stops(longer, length, beam_size)
-        if stops.any():
-            check_numbers(longer.log_probs)
-            later = None if gains is None else gains.gather(1, ranked.going_origins)
-            answers.close(beams, longer, stops, length, gains, later)
+        if isinstance(step, RankingStep) and not rulebook.rules:
+            hidden = bound.allowed.hidden(length)
+            values, tokens, state = step.best(token, state, beam_size + 1, hidden)
+        else:
+            log_probs, state = step(token, state)
+            values, tokens = _likeliest(log_probs, rulebook, beams, beam_size)
+        if bonus is not None:
+            beams.gains = bonus(state).double().cpu().numpy().reshape(beams.log_probs.shape)
+        ranked = _Ranked(len(beams.sentences), beam_size, length)
+        extend(
+            *(beams.tokens, beams.log_probs, values.numpy(), tokens.numpy(), bound.eos_id),
+            *(ranked.ends, ranked.origins, ranked.log_probs, ranked.rows),
+            *(ranked.going_log_probs, ranked.going_tokens, ranked.added, flags),
+        )
+        has_nan, has_ended, is_reordered = flags
+        if has_nan:
+            check_numbers(values)
+        if has_ended:
+            answers.finish(beams, ranked, length)
+        gains = None if beams.gains is None else beams.gains.ravel()[ranked.rows]
+        longer = _Beams(beams.sentences, ranked.going_tokens, ranked.going_log_probs, gains)
+        rows, added, stops = ranked.rows, ranked.added, np.empty(len(beams.sentences), np.bool_)
+        find_stops(
+            *(longer.sentences, longer.log_probs, length, answers.counts, answers.scores),
+            *(answers.largest_penalty, limits, stops, is_any),
+        )
+        if is_any[0]:
+            answers.close(beams, longer, stops, length)
             if stops.all():
                 break
-        # The rows of the sentences that go on, each beam with the state of the one it extends.
-        going = torch.from_numpy(np.flatnonzero(~stops)).to(limits.device)
-        rows = (ranked.going_origins[going] + going[:, None] * beams.log_probs.shape[1]).flatten()
-        if not torch.equal(rows, torch.arange(len(token), device=rows.device)):
-            state = state.select(rows)
-        beams = longer.select(going)
-        token = beams.tokens[:, :, -1].flatten()
+            going = np.flatnonzero(~stops)
+            rows, added = rows[going], added[going]
+            longer = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
+        if is_any[0] or is_reordered or rows.size != token.shape[0]:
+            state = state.select(torch.from_numpy(rows.ravel()).to(device))
+        beams, token = longer, torch.from_numpy(added.ravel()).to(device)
     return answers.collect()
 
 
 @dataclass(slots=True)
-class _ArrayBeams:
-    """`Beams` in numpy."""
+class _Beams:
+    """Unfinished beginnings of the sentences still searched, best first, as arrays.
 
-    sentences: Int64[np.ndarray, " A"]
+    Around a step of a small model, some thirty operations on tensors of a few numbers would take as
+    long as the step itself.
+    """
+
+    sentences: Int64[np.ndarray, " A"]  # which of the whole batch
     tokens: Int64[np.ndarray, "A W T"]
-    log_probs: Float64[np.ndarray, "A W"]
+    log_probs: Float64[np.ndarray, "A W"]  # -inf for a place without a beginning
+    gains: Float64[np.ndarray, "A W"] | None = None  # the bonus of answers that end after them
 
 
-class _ArrayRanked:
-    """`RankedBeams` in numpy, and the rows and tokens of the beginnings that go on."""
+class _Ranked:
+    """The best extensions of each sentence: all of the first K, and the K that go on."""
 
     def __init__(self, count: int, beam_size: int, length: int) -> None:
         shape = (count, beam_size)
@@ -143,125 +151,45 @@ class _ArrayRanked:
         self.added: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
 
 
-def _ranked_beam(
-    step: RankingStep[StateT], state: StateT, bound: BoundOptions, *, beam_size: int, n_best: int
-) -> list[list[Hypothesis]]:
-    """Beam search by a step that ranks tokens itself, without tensor operations around the step.
-
-    Around a step of a small model, some thirty operations on tensors of a few numbers would take as
-    long as the step itself.
-    """
-    # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.search import extend, find_stops
-
-    limits, count = bound.limits, len(bound.limits)
-    answers = _Answers(limits, n_best, bound.penalties)
-    beams = _ArrayBeams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
-    token = torch.full((count,), bound.bos_id)
-    flags, is_any = np.empty(3, np.bool_), np.empty(1, np.bool_)
-    for length in range(1, int(limits.max()) + 1):
-        values, tokens, state = step.best(token, state, beam_size + 1, bound.allowed.hidden(length))
-        ranked = _ArrayRanked(len(beams.sentences), beam_size, length)
-        extend(
-            *(beams.tokens, beams.log_probs, values.numpy(), tokens.numpy(), bound.eos_id),
-            *(ranked.ends, ranked.origins, ranked.log_probs, ranked.rows),
-            *(ranked.going_log_probs, ranked.going_tokens, ranked.added, flags),
-        )
-        has_nan, has_ended, is_reordered = flags
-        if has_nan:
-            check_numbers(values)
-        if has_ended:
-            answers.finish(beams, ranked, length)
-        longer = _ArrayBeams(beams.sentences, ranked.going_tokens, ranked.going_log_probs)
-        rows, added, stops = ranked.rows, ranked.added, np.empty(len(beams.sentences), np.bool_)
-        find_stops(
-            *(longer.sentences, longer.log_probs, length, answers.counts, answers.scores),
-            *(answers.largest_penalty, answers.limits, stops, is_any),
-        )
-        if is_any[0]:
-            answers.close(beams, longer, stops, length)
-            if stops.all():
-                break
-            going = np.flatnonzero(~stops)
-            rows, added = rows[going], added[going]
-            longer = _ArrayBeams(
-                longer.sentences[going], longer.tokens[going], longer.log_probs[going]
-            )
-        if is_any[0] or is_reordered or rows.size != token.shape[0]:
-            state = state.select(torch.from_numpy(rows.ravel()))
-        beams, token = longer, torch.from_numpy(added.ravel())
-    return answers.collect()
-
-
 class _Answers:
-    """The answers met so far, of every sentence of the batch, in numpy."""
+    """The answers met so far, of every sentence of the batch."""
 
-    def __init__(self, limits: Tensor, n_best: int, penalties: Sequence[float]) -> None:
-        self.limits, self._penalties, self._n_best = _array(limits), penalties, n_best
-        self.largest_penalty = np.maximum.accumulate(np.array(penalties))[self.limits]  # (B,)
+    def __init__(
+        self, limits: Int64[np.ndarray, " B"], n_best: int, penalties: Sequence[float]
+    ) -> None:
+        self._penalties, self._n_best = penalties, n_best
+        self.largest_penalty = np.maximum.accumulate(np.array(penalties))[limits]  # (B,)
         # The best scores of finished answers, so that stopping is decided without a loop.
         self.scores = np.full((len(limits), n_best), -np.inf)
         self.counts = np.zeros(len(limits), np.int64)
         self._hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
 
-    def finish(
-        self,
-        beams: Beams | _ArrayBeams,
-        ranked: RankedBeams | _ArrayRanked,
-        length: int,
-        gains: Float[Tensor, "A W"] | None = None,
-    ) -> None:
-        """Take the answers that ended with this step; ``gains`` is the bonus of each beginning."""
-        ends = _array(ranked.ends)
-        if not ends.any():
-            return
-        sentences, origins, log_probs = map(
-            _array, (beams.sentences, ranked.origins, ranked.log_probs)
-        )
-        scores = log_probs / self._penalties[length]
-        if gains is not None:
-            scores = scores + np.take_along_axis(_array(gains), origins, axis=1)
+    def finish(self, beams: _Beams, ranked: _Ranked, length: int) -> None:
+        """Take the answers that ended with this step."""
+        sentences, ends = beams.sentences, ranked.ends
+        scores = ranked.log_probs / self._penalties[length]
+        if beams.gains is not None:
+            scores += np.take_along_axis(beams.gains, ranked.origins, axis=1)
         scores = np.where(ends, scores, -np.inf)
         known = np.concatenate([self.scores[sentences], scores], axis=1)
         self.scores[sentences] = -np.sort(-known, axis=1)[:, : self._n_best]
         self.counts[sentences] += ends.sum(axis=1)
         rows, columns = ends.nonzero()
-        beginnings, ended = origins[rows, columns], log_probs[rows, columns]
-        self._keep(beams, rows, beginnings, ended, length, gains, finished=True)
-
-    def stops(
-        self, longer: Beams | _ArrayBeams, length: int, beam_size: int
-    ) -> Bool[np.ndarray, " A"]:
-        """Whether the search of each sentence is finished."""
-        sentences, log_probs = _array(longer.sentences), _array(longer.log_probs)
-        reachable = log_probs.max(axis=1) / self.largest_penalty[sentences]
-        is_full = self.counts[sentences] >= beam_size
-        is_best = self.scores[sentences, -1] >= reachable
-        stops: Bool[np.ndarray, " A"] = is_full | is_best | (self.limits[sentences] <= length)
-        return stops
+        beginnings, ended = ranked.origins[rows, columns], ranked.log_probs[rows, columns]
+        self._keep(beams, rows, beginnings, ended, length, finished=True)
 
     def close(
-        self,
-        beams: Beams | _ArrayBeams,
-        longer: Beams | _ArrayBeams,
-        stops: Bool[np.ndarray, " A"],
-        length: int,
-        gains: Float[Tensor, "A W"] | None = None,
-        later: Float[Tensor, "A K"] | None = None,
+        self, beams: _Beams, longer: _Beams, stops: Bool[np.ndarray, " A"], length: int
     ) -> None:
         """Fill the places of the sentences that stop with what is unfinished there."""
-        counts = self.counts[_array(beams.sentences)]
+        counts = self.counts[beams.sentences]
         few = stops & (counts < self._n_best)
         # Where nothing could follow and nothing had ended, the last beginnings are the answer.
-        stuck = few & (_array(longer.log_probs).max(axis=1) == -np.inf) & (counts == 0)
-        for these, source, choices, gained in (
-            (few, longer, length, later),
-            (stuck, beams, length - 1, gains),
-        ):
-            log_probs = _array(source.log_probs)
-            rows, columns = (these[:, None] & (log_probs != -np.inf)).nonzero()
-            unfinished = log_probs[rows, columns]
-            self._keep(source, rows, columns, unfinished, choices, gained, finished=False)
+        stuck = few & (longer.log_probs.max(axis=1) == -np.inf) & (counts == 0)
+        for these, source, choices in ((few, longer, length), (stuck, beams, length - 1)):
+            rows, columns = (these[:, None] & (source.log_probs != -np.inf)).nonzero()
+            unfinished = source.log_probs[rows, columns]
+            self._keep(source, rows, columns, unfinished, choices, finished=False)
 
     def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
@@ -272,19 +200,18 @@ class _Answers:
 
     def _keep(
         self,
-        source: Beams | _ArrayBeams,
+        source: _Beams,
         rows: Int64[np.ndarray, " J"],
         columns: Int64[np.ndarray, " J"],
         log_probs: Float64[np.ndarray, " J"],
         length: int,
-        gains: Float[Tensor, "A W"] | None,
         *,
         finished: bool,
     ) -> None:
-        gained = np.zeros(len(rows)) if gains is None else _array(gains)[rows, columns]
+        gained = np.zeros(len(rows)) if source.gains is None else source.gains[rows, columns]
         for sentence, tokens, log_prob, gain in zip(
-            _array(source.sentences)[rows].tolist(),
-            _array(source.tokens)[rows, columns].tolist(),
+            source.sentences[rows].tolist(),
+            source.tokens[rows, columns].tolist(),
             log_probs.tolist(),
             gained.tolist(),
             strict=True,
@@ -297,5 +224,85 @@ class _Answers:
             )
 
 
-def _array(values: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+def _check_n_best(n_best: int, beam_size: int) -> None:
+    check_at_least("n_best", n_best, 1)
+    if n_best > beam_size:
+        raise SettingError(
+            f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}. "
+            "A wider beam finds more answers."
+        )
+
+
+def _likeliest(
+    log_probs: Float[Tensor, "R V"], rulebook: Rulebook, beams: _Beams, beam_size: int
+) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"]]:
+    """The likeliest tokens that may follow each beginning; of equal ones those with lower ids."""
+    device, count = log_probs.device, beam_size + 1
+    before = torch.from_numpy(beams.tokens).flatten(0, 1).to(device)
+    sentences = torch.from_numpy(beams.sentences).to(device)
+    log_probs = rulebook.keep(log_probs, before.shape[1] + 1, before, sentences)
+    # K tokens that do not end a beginning, and its end where that ranks among the first K, are
+    # among its best K + 1.
+    values, tokens = log_probs.topk(min(count + 1, log_probs.shape[1]), dim=1)
+    # topk leaves the order of equal values open, which a stable sort does not.
+    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] != -torch.inf)).any(dim=1)
+    if bool(tied.any()):
+        exact = log_probs[tied].sort(dim=1, descending=True, stable=True)
+        values[tied] = exact.values[:, : values.shape[1]]
+        tokens[tied] = exact.indices[:, : tokens.shape[1]]
+    values = values.to("cpu", torch.promote_types(values.dtype, torch.float32))
+    return values[:, :count].contiguous(), tokens[:, :count].cpu().contiguous()
+
+
+def _loops() -> tuple[Callable[..., None], Callable[..., None]]:
+    """Loops that extend beginnings and find stops: compiled, or else those of numpy."""
+    if why_not() is not None:
+        return _extend, _find_stops
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels.search import extend, find_stops
+
+    return extend, find_stops
+
+
+def _extend(  # type: ignore[no-untyped-def]
+    before,
+    totals,
+    values,
+    tokens,
+    eos_id,
+    ends,
+    origins,
+    log_probs,
+    rows,
+    alive,
+    longer,
+    added,
+    flags,
+):
+    """``regard.kernels.search.extend`` by numpy."""
+    (A, W, T), (_, K), N = before.shape, ends.shape, values.shape[1]
+    missing = ((0, 0), (0, max(0, 2 * K - W * N)))
+    every = (values.reshape(A, W, N) + totals[:, :, None]).reshape(A, -1)
+    every = np.pad(every, missing, constant_values=-np.inf)
+    order = np.argsort(-every, axis=1, kind="stable")[:, : 2 * K]
+    chosen = np.take_along_axis(every, order, axis=1)
+    ids = np.take_along_axis(np.pad(tokens.reshape(A, -1), missing), order, axis=1)
+    beginnings, is_end = np.minimum(order // N, W - 1), ids == eos_id
+    going = np.argsort(is_end, axis=1, kind="stable")[:, :K]
+    ends[:] = (is_end & (chosen != -np.inf))[:, :K]
+    origins[:], log_probs[:] = beginnings[:, :K], chosen[:, :K]
+    rows[:] = np.take_along_axis(beginnings, going, axis=1) + W * np.arange(A)[:, None]
+    # Where all but K candidates end, an ended one may be among these: it does not go on.
+    alive[:] = np.take_along_axis(np.where(is_end, -np.inf, chosen), going, axis=1)
+    added[:] = np.take_along_axis(ids, going, axis=1)
+    longer[:, :, :T], longer[:, :, T] = before.reshape(A * W, T)[rows], added
+    is_reordered = (rows.ravel() != np.arange(A * K)).any()
+    flags[:] = np.isnan(values[:, 0]).any(), ends.any(), is_reordered
+
+
+def _find_stops(sentences, alive, length, counts, scores, largest, limits, stops, flags):  # type: ignore[no-untyped-def]
+    """``regard.kernels.search.find_stops`` by numpy."""
+    is_beaten = scores[sentences, -1] >= alive.max(axis=1) / largest[sentences]
+    is_full = counts[sentences] >= alive.shape[1]
+    stops[:] = is_full | is_beaten | (limits[sentences] <= length)
+    flags[0] = stops.any()

@@ -20,34 +20,16 @@ _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Covered(Generic[StateT]):
-    """The model's state, and how much every place of the source was looked at.
-
-    Attributes:
-        state: The model's.
-        seen: The weights of all steps so far, added up; no columns before the first.
-        lengths: Real places of each source.
-
-    Example:
-        A source of two places, the second of which had half a look:
-
-        >>> class Nothing:
-        ...     def select(self, rows):
-        ...         return self
-        >>> covered = Covered(Nothing(), seen=torch.tensor([[1.2, 0.5]]), lengths=torch.tensor([2]))
-        >>> CoveragePenalty(lambda token, state: None, weight=1).bonus(covered)
-        tensor([-0.6931])
-        >>> covered.select(torch.tensor([0, 0])).seen.shape
-        torch.Size([2, 2])
-    """
+class _Covered(Generic[StateT]):
+    """The model's state, and how much every place of the source was looked at."""
 
     state: StateT
-    seen: Float[Tensor, "R S"]
-    lengths: Int[Tensor, " R"]
+    looked: Float[Tensor, "R S"]  # the weights of all steps so far; no columns before the first
+    lengths: Int[Tensor, " R"]  # real places of each source
 
-    def select(self, rows: Int[Tensor, " K"]) -> "Covered[StateT]":
+    def select(self, rows: Int[Tensor, " K"]) -> "_Covered[StateT]":
         """The state of these rows, in this order."""
-        return Covered(self.state.select(rows), self.seen[rows], self.lengths[rows])
+        return _Covered(self.state.select(rows), self.looked[rows], self.lengths[rows])
 
 
 class CoveragePenalty(Generic[StateT]):
@@ -62,7 +44,6 @@ class CoveragePenalty(Generic[StateT]):
     Args:
         step: The model's step.
         weight: How much it counts, β; 0.2 in the paper.
-        layers: Whose attention to the source counts; None takes all layers.
 
     Raises:
         SettingError: The weight is negative; while searching, if the model has no such attention.
@@ -78,41 +59,32 @@ class CoveragePenalty(Generic[StateT]):
         ...     max_lengths=5)
     """
 
-    def __init__(
-        self,
-        step: Step[StateT],
-        *,
-        weight: int | float = 0.2,
-        layers: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, step: Step[StateT], *, weight: int | float = 0.2) -> None:
         check_at_least("weight", weight, 0)
-        self._step = step
-        self._weight = weight
-        self._layers = layers
+        self._step, self._weight = step, weight
 
-    def start(self, state: StateT, lengths: Int[Tensor, " B"]) -> Covered[StateT]:
+    def start(self, state: StateT, lengths: Int[Tensor, " B"]) -> _Covered[StateT]:
         """The state to begin with; ``lengths`` are those of the sources."""
-        return Covered(state, torch.zeros(len(lengths), 0, device=lengths.device), lengths)
+        return _Covered(state, torch.zeros(len(lengths), 0, device=lengths.device), lengths)
 
     def step(
-        self, token: Int[Tensor, " R"], covered: Covered[StateT]
-    ) -> tuple[Float[Tensor, "R V"], Covered[StateT]]:
+        self, token: Int[Tensor, " R"], covered: _Covered[StateT]
+    ) -> tuple[Float[Tensor, "R V"], _Covered[StateT]]:
         """The model's step."""
-        with source_calls(self._layers) as calls:
+        with source_calls() as calls:
             log_probs, state = self._step(token, covered.state)
         if not calls:
             raise SettingError(
-                "model must attend to its source for a coverage penalty; this one does not"
-                f"{'' if self._layers is None else f' in layers {list(self._layers)}'}."
+                "model must attend to its source for a coverage penalty; this one does not."
             )
         looked = torch.stack([_looked(call, len(token)) for call in calls]).mean(dim=0)
-        total = covered.seen if covered.seen.shape[1] else torch.zeros_like(looked)
-        return log_probs, Covered(state, total + looked, covered.lengths)
+        total = covered.looked if covered.looked.shape[1] else torch.zeros_like(looked)
+        return log_probs, _Covered(state, total + looked, covered.lengths)
 
-    def bonus(self, covered: Covered[StateT]) -> Float[Tensor, " R"]:
+    def bonus(self, covered: _Covered[StateT]) -> Float[Tensor, " R"]:
         """Coverage term of the score of an answer that ends here; at most zero."""
-        positions = torch.arange(covered.seen.shape[1], device=covered.seen.device)
-        lost = covered.seen.clamp(_LEAST, 1).log()
+        positions = torch.arange(covered.looked.shape[1], device=covered.looked.device)
+        lost = covered.looked.clamp(_LEAST, 1).log()
         is_real = positions < covered.lengths[:, None]
         return self._weight * lost.where(is_real, 0.0).sum(dim=1)
 

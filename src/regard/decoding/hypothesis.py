@@ -1,6 +1,6 @@
-"""One hypothesis of a search, its alignment, and the penalties that let short ones compete."""
+"""One hypothesis of a search, its alignment, and the penalty that lets long ones compete."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxtyping import Float
@@ -105,65 +105,12 @@ class Hypothesis:
     alignment: Alignment | None = field(default=None, compare=False, repr=False)
 
 
-# What a sum of log-probabilities is divided by, for the number of choices it sums (the end of the
-# sentence is one of them): above zero, and never falling with that number.
-LengthPenalty = Callable[[int], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Gnmt:
-    """``((5 + length) / 6) ** alpha``: equation 14 of Wu et al. (2016), without coverage.
-
-    See https://arxiv.org/abs/1609.08144. Zero compares plain log-probabilities, which favours
-    short answers; Vaswani et al. (2017) use 0.6.
-
-    Attributes:
-        alpha: How far the penalty evens out lengths; at least zero.
-
-    Example:
-        >>> Gnmt(0.6)(1), round(Gnmt(0.6)(13), 4)
-        (1.0, 1.9332)
-    """
-
-    alpha: int | float = 0.6
-
-    def __post_init__(self) -> None:
-        check_at_least("alpha", self.alpha, 0)
-
-    def __call__(self, length: int) -> float:
-        """The divisor for ``length`` choices."""
-        return float(((5 + length) / 6) ** self.alpha)
-
-
-@dataclass(frozen=True, slots=True)
-class Average:
-    """``length ** alpha``; with one, the score is the mean log-probability of a choice.
-
-    Attributes:
-        alpha: How far the penalty evens out lengths; at least zero.
-
-    Example:
-        >>> Average()(4)
-        4.0
-    """
-
-    alpha: int | float = 1.0
-
-    def __post_init__(self) -> None:
-        check_at_least("alpha", self.alpha, 0)
-
-    def __call__(self, length: int) -> float:
-        """The divisor for ``length`` choices."""
-        return float(length**self.alpha)
-
-
-LENGTH_PENALTIES = {"average": Average, "gnmt": Gnmt}
-
-
-def divisors(penalty: int | float | LengthPenalty, longest: int) -> list[float]:
-    """The penalty of every length up to ``longest``; a number stands for `Gnmt`."""
-    chosen = Gnmt(penalty) if isinstance(penalty, int | float) else penalty
-    return [chosen(max(length, 1)) for length in range(longest + 1)]
+def divisors(alpha: float, longest: int) -> list[float]:
+    """Length penalty of every length, ``((5 + length) / 6) ** alpha``: Wu et al. (2016), eq. 14."""
+    # https://arxiv.org/abs/1609.08144; zero compares plain log-probabilities, 0.6 is usual. The end
+    # of the sentence is one of the choices that a length counts.
+    check_at_least("length_penalty", alpha, 0)
+    return [float(((5 + max(length, 1)) / 6) ** alpha) for length in range(longest + 1)]
 
 
 def check_numbers(log_probs: Float[Tensor, "*any"]) -> None:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.decoding.hypothesis import LengthPenalty, divisors
+from regard.decoding.hypothesis import divisors
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, bind_limits
 
@@ -22,8 +22,8 @@ class SearchOptions(TypedDict, total=False):
         bos_id: The token every answer starts after.
         eos_id: The token that ends an answer.
         max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
-        length_penalty: Divisor of the log-probability that gives the score; a number is the alpha
-            of `Gnmt`. Above zero, and never falling with the length. By default 0.6.
+        length_penalty: Alpha of ((5 + length) / 6) ** alpha, which the log-probability is divided
+            by to give the score. By default 0.6.
         min_length: Fewest tokens of an answer, its end not counted.
         forbidden: Tokens never to choose, such as padding.
         rules: Further rules, applied in this order; see ``rules.py``. The log-probability of an
@@ -54,7 +54,7 @@ class SearchOptions(TypedDict, total=False):
     bos_id: Required[int]
     eos_id: Required[int]
     max_lengths: Required[Limits]
-    length_penalty: float | LengthPenalty
+    length_penalty: float
     min_length: int
     forbidden: Iterable[int]
     rules: Iterable[Rule]
@@ -69,7 +69,7 @@ class BoundOptions:
     bos_id: int
     eos_id: int
     max_lengths: Limits
-    length_penalty: float | LengthPenalty = 0.6
+    length_penalty: float = 0.6
     min_length: int = 0
     forbidden: Iterable[int] = ()
     rules: Iterable[Rule] = ()

@@ -6,6 +6,7 @@ A rule is a function of the log-probabilities and of what is written so far. One
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from jaxtyping import Float, Int
@@ -203,29 +204,23 @@ class Rulebook:
             log_probs = rule(log_probs, written)
         return log_probs
 
-    def check_allows(
-        self, name: str, texts: Iterable[tuple[int, Sequence[int]]], like: Float[Tensor, "R V"]
-    ) -> None:
-        """Raise if a rule other than a prefix hides a token of one of these texts."""
+    def _check_prefixes_are_allowed(self, like: Float[Tensor, "R V"]) -> None:
+        """Raise if a rule other than a prefix hides a token of one."""
         rules = [rule for rule in self.rules if not isinstance(rule, Prefix)]
-        for sentence, text in texts:
-            check_tokens(name, text, like.shape[1])
-            for position, token in enumerate(text):
+        prefixes = [rule.prefixes for rule in self.rules if isinstance(rule, Prefix)]
+        for sentence, prefix in chain.from_iterable(map(enumerate, prefixes)):
+            check_tokens("prefixes", prefix, like.shape[1])
+            for position, token in enumerate(prefix):
                 log_probs = self._allowed.keep(like.new_zeros(1, like.shape[1]), position + 1)
-                before = torch.tensor([text[:position]], dtype=torch.long, device=like.device)
+                before = torch.tensor([prefix[:position]], dtype=torch.long, device=like.device)
                 written = Written(before, before.new_tensor([sentence]))
                 for rule in rules:
                     log_probs = rule(log_probs, written)
                 if log_probs[0, token] == -torch.inf:
                     raise SettingError(
-                        f"{name} must not hold what another rule hides; got token {token} at place "
-                        f"{position} of {list(text)}, for sentence {sentence}."
+                        f"prefixes must not hold what another rule hides; got token {token} at "
+                        f"place {position} of {list(prefix)}, for sentence {sentence}."
                     )
-
-    def _check_prefixes_are_allowed(self, like: Float[Tensor, "R V"]) -> None:
-        for rule in self.rules:
-            if isinstance(rule, Prefix):
-                self.check_allows("prefixes", enumerate(rule.prefixes), like)
 
 
 def check_tokens(name: str, tokens: Iterable[int], vocab_size: int) -> None:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.decoding.hypothesis import LengthPenalty, check_numbers, divisors
+from regard.decoding.hypothesis import check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook, check_tokens
 from regard.decoding.step import Allowed, StateT, Step
 from regard.errors import SettingError
@@ -26,17 +26,16 @@ class Scored:
     Example:
         Of a half and a tenth, which are not followed by the end:
 
-        >>> from regard.decoding import Average
         >>> class Nothing:
         ...     def select(self, rows):
         ...         return self
         >>> table = torch.tensor([[1.0, 0, 0], [0.4, 0.1, 0.5], [0.25, 0.5, 0.25]]).log()
         >>> (cut,) = score_answers(lambda token, state: (table[token], state), Nothing(), [[1, 1]],
-        ...     bos_id=2, eos_id=0, ends=False, length_penalty=Average())
+        ...     bos_id=2, eos_id=0, ends=False, length_penalty=0.0)
         >>> cut.tokens, [round(log_prob, 3) for log_prob in cut.log_probs]
         ((1, 1), [-0.693, -2.303])
         >>> round(cut.log_prob, 3), round(cut.score, 3)
-        (-2.996, -1.498)
+        (-2.996, -2.996)
     """
 
     tokens: tuple[int, ...]
@@ -54,7 +53,7 @@ def score_answers(
     bos_id: int,
     eos_id: int,
     ends: bool = True,
-    length_penalty: int | float | LengthPenalty = 0.6,
+    length_penalty: int | float = 0.6,
     rules: Iterable[Rule] = (),
     device: torch.device | None = None,
 ) -> list[Scored]:
@@ -70,8 +69,8 @@ def score_answers(
         bos_id: The token every answer starts after.
         eos_id: The token that ends an answer.
         ends: Whether the end counts; False for answers that were cut.
-        length_penalty: What the log-probability is divided by to give the score; a number is the
-            alpha of `Gnmt`.
+        length_penalty: Alpha of what the log-probability is divided by to give the score; see
+            `SearchOptions`.
         rules: What a search would have kept to, in this order; see ``rules.py``.
         device: Where the model runs. None is the default device.
 
@@ -117,7 +116,7 @@ def score_answers(
 def _scored(
     ended: Sequence[tuple[int, ...]],
     log_probs: Float[Tensor, "B T"],
-    length_penalty: int | float | LengthPenalty,
+    length_penalty: int | float,
     *,
     ends: bool,
 ) -> list[Scored]:

@@ -55,10 +55,7 @@ _KINDS: dict[type[nn.Module], str] = {
 _READERS = {BagReader, RecurrentReader, Encoder, Decoder, RnnSeq2Seq, Transformer}
 _ATTENDING = ("query", "tanh_query", "structured", "state")  # poolings
 # Settings of a search that the page does not have.
-_RULES = (
-    *("coverage_penalty", "repetition_penalty", "no_repeat_ngram"),
-    *("prefix", "require", "avoid"),
-)
+_RULES = ("coverage_penalty", "repetition_penalty", "no_repeat_ngram", "prefix", "avoid")
 
 # Layers whose matrices are rounded by row; vectors and tables of positions stay as they are.
 _ROUNDED = (nn.Linear, nn.RNNBase, TokenEmbedding, BilinearAttention, LocationAttention)

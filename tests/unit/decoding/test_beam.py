@@ -4,18 +4,18 @@ import math
 import pytest
 import torch
 
-from regard.decoding import Average, Gnmt, beam, greedy
+from regard.decoding import beam, greedy
 from regard.errors import SettingError
 
-PENALTIES = [0.0, 0.6, Average(), lambda length: float(1 + length // 3)]
+PENALTIES = [0.0, 0.6, 1.0, 2.5]
 
 
 def search(markov, tables, **settings):
     return markov.run(beam, tables, **{"max_lengths": 6} | settings)
 
 
-def scorer(penalty):
-    return Gnmt(penalty) if isinstance(penalty, float) else penalty
+def divisor(penalty, length):
+    return ((5 + length) / 6) ** penalty
 
 
 def all_answers(table, markov, max_length, penalty):
@@ -27,7 +27,7 @@ def all_answers(table, markov, max_length, penalty):
             for token in (*tokens, markov.eos):
                 log_prob += table[previous, last, token].item()
                 previous, last = last, token
-            yield tokens, log_prob / scorer(penalty)(length + 1)
+            yield tokens, log_prob / divisor(penalty, length + 1)
 
 
 def beam_by_hand(table, markov, *, beam_size, n_best, max_length, penalty):
@@ -43,7 +43,7 @@ def beam_by_hand(table, markov, *, beam_size, n_best, max_length, penalty):
                     candidates.append((*tokens, token, log_prob + value))
         candidates.sort(key=lambda one: -one[-1])
         finished += [
-            (one[:-2], one[-1] / scorer(penalty)(length))
+            (one[:-2], one[-1] / divisor(penalty, length))
             for one in candidates[:beam_size]
             if one[-2] == markov.eos
         ]
@@ -52,7 +52,7 @@ def beam_by_hand(table, markov, *, beam_size, n_best, max_length, penalty):
             live = live if len(finished) < n_best else []
             break
     finished.sort(key=lambda one: -one[1])
-    rest = [(tokens, log_prob / scorer(penalty)(max_length)) for tokens, log_prob in live]
+    rest = [(tokens, log_prob / divisor(penalty, max_length)) for tokens, log_prob in live]
     return ([(*one, True) for one in finished] + [(*one, False) for one in rest])[:n_best]
 
 
@@ -127,10 +127,10 @@ def test_continues_while_a_longer_answer_can_just_overtake(markov):
     tables[0, markov.bos, markov.bos, markov.eos] = -1.0
     tables[0, markov.bos, markov.bos, 1] = -1.99
     tables[0, markov.bos, 1, markov.eos] = 0.0
-    settings = {"beam_size": 2, "length_penalty": Average()}
+    settings = {"beam_size": 2, "length_penalty": 4.5}
     assert search(markov, tables, max_lengths=1, **settings)[0][0].tokens == ()
     best = search(markov, tables, max_lengths=2, **settings)[0][0]
-    assert (best.tokens, best.score) == ((1,), pytest.approx(-0.995))
+    assert (best.tokens, best.score) == ((1,), pytest.approx(-1.99 / (7 / 6) ** 4.5))
 
 
 def test_sentences_that_stop_leave_the_batch(markov):

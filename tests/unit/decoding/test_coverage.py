@@ -35,14 +35,14 @@ def source():
 
 
 def search(model, source, weight, **settings):
-    cover = CoveragePenalty(model.step, weight=weight, layers=settings.pop("layers", None))
+    cover = CoveragePenalty(model.step, weight=weight)
     with torch.no_grad():
         state = cover.start(model.start(source, LENGTHS), LENGTHS)
     common = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6, "beam_size": 5}
     return beam(cover.step, state, bonus=cover.bonus, n_best=5, **common, **settings)
 
 
-def coverage_by_hand(model, source, answer, layers):
+def coverage_by_hand(model, source, answer):
     """Σ_i log(min(Σ_j p_ij, 1)) of one sentence, teacher-forced by steps."""
     total = [0.0] * source.shape[1]
     with torch.no_grad():
@@ -52,7 +52,7 @@ def coverage_by_hand(model, source, answer, layers):
             calls = []
             with observe(calls.append):
                 _, state = model.step(torch.tensor([last]), state)
-            cross = [s for s in calls if s.kind == "cross" and (not layers or s.layer in layers)]
+            cross = [s for s in calls if s.kind == "cross"]
             maps = [
                 weights(s.query, s.key, score=s.score, mask=s.mask, bias=s.bias).reshape(
                     -1, source.shape[1]
@@ -66,16 +66,15 @@ def coverage_by_hand(model, source, answer, layers):
 
 
 @pytest.mark.parametrize("kind", ["rnn", "transformer"])
-@pytest.mark.parametrize("layers", [None, [0]])
-def test_the_score_is_that_of_the_paper(kind, layers, source):
+def test_the_score_is_that_of_the_paper(kind, source):
     model, weight = make_model(kind), 0.7
-    outputs = search(model, source, weight, layers=layers, length_penalty=0.5)
+    outputs = search(model, source, weight, length_penalty=0.5)
     for row, length, answers in zip(source, LENGTHS.tolist(), outputs, strict=True):
         order = [(not hypothesis.is_finished, -hypothesis.score) for hypothesis in answers]
         assert order == sorted(order)
         for hypothesis in answers:
             penalty = ((5 + len(hypothesis.tokens) + hypothesis.is_finished) / 6) ** 0.5
-            covered = coverage_by_hand(model, row[None, :length], hypothesis, layers)
+            covered = coverage_by_hand(model, row[None, :length], hypothesis)
             expected = hypothesis.log_prob / penalty + weight * covered
             assert hypothesis.score == pytest.approx(expected, abs=1e-4)
 
@@ -98,10 +97,6 @@ def test_other_observers_see_the_same_calls(source):
 def test_what_cannot_be_had_is_refused(source):
     with pytest.raises(SettingError, match=r"weight must be at least 0; got -0.1"):
         CoveragePenalty(lambda token, state: None, weight=-0.1)
-    with pytest.raises(
-        SettingError, match=r"model must attend to its source .* does not in layers"
-    ):
-        search(make_model("transformer"), source, 0.2, layers=[2])
     model = make_model("rnn", attention="none")
     with pytest.raises(
         SettingError, match=r"model must attend to its source .*; this one does not\."

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.decoding import Average, RepetitionPenalty, beam, sample, score_answers
+from regard.decoding import RepetitionPenalty, beam, sample, score_answers
 from regard.errors import RunError, SettingError
 
 
@@ -15,7 +15,7 @@ def score(markov, tables, answers, **settings):
 @pytest.mark.parametrize("rules", [[], [RepetitionPenalty(1.3)]], ids=["plain", "rules"])
 def test_answers_of_a_search_are_scored_as_the_search_did(markov, rules):
     tables = markov.random_tables(31)
-    settings = {"rules": rules, "length_penalty": Average(0.7)}
+    settings = {"rules": rules, "length_penalty": 0.7}
     for search, width in ((beam, {"beam_size": 1}), (sample, {})):
         answers = markov.run(search, tables, max_lengths=2, **settings, **width)
         hypotheses = [hypothesis for (hypothesis,) in answers]

@@ -13,9 +13,7 @@ from regard.decoding import (
     Hypothesis,
     NoRepeatedNgrams,
     Prefix,
-    Ranking,
     RepetitionPenalty,
-    Required,
     Rule,
     SearchOptions,
     Written,
@@ -40,15 +38,12 @@ class Searcher:
     def __init__(self, decoding: DecodingConfig, tokenizer: Tokenizer) -> None:
         self.decoding, self._tokenizer = decoding, tokenizer
         self._prefix = _spelled("prefix", decoding.prefix, tokenizer)
-        self._required = [_spelled("require", word, tokenizer) for word in decoding.require]
         self._avoid = AvoidWords(tokenizer, decoding.avoid) if decoding.avoid else None
-        for name, words in (("prefix", (decoding.prefix,)), ("require", decoding.require)):
-            for text in words:
-                if self._avoid is not None and (word := self._avoid.first_in(text)) is not None:
-                    raise SettingError(
-                        f"{name} must hold no word to avoid; got {word!r} in {text!r}. "
-                        "Take it out of one of the two."
-                    )
+        if self._avoid is not None and (word := self._avoid.first_in(decoding.prefix)) is not None:
+            raise SettingError(
+                f"prefix must hold no word to avoid; got {word!r} in {decoding.prefix!r}. "
+                "Take it out of one of the two."
+            )
 
     @property
     def width(self) -> int:
@@ -76,8 +71,7 @@ class Searcher:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
         decoding, count = self.decoding, len(limits)
         constrained = [True] * count if is_constrained is None else list(is_constrained)
-        spelled = len(self._prefix) + sum(map(len, self._required))
-        needed = [max(spelled * one, decoding.min_length) + 1 for one in constrained]
+        needed = [max(len(self._prefix) * one, decoding.min_length) + 1 for one in constrained]
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
         if longest is not None:
             limits = limits.clamp(max=longest)
@@ -104,21 +98,13 @@ class Searcher:
                 seeds=torch.tensor(numbers, dtype=torch.long),
                 **options,
             )
-        if decoding.method == "greedy" or self._is_greedy:
+        if decoding.method == "greedy" or decoding.beam_size == 1:
             return [[best] for best in greedy(step, state, **options)]
-        ranking, width = self._ranking(constrained), decoding.beam_size
+        sizes = {"beam_size": decoding.beam_size, "n_best": n_best}
         if not decoding.coverage_penalty or sources is None:
-            return beam(step, state, beam_size=width, n_best=n_best, ranking=ranking, **options)
+            return beam(step, state, **sizes, **options)
         cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
-        return beam(
-            cover.step,
-            cover.start(state, sources),
-            beam_size=width,
-            n_best=n_best,
-            ranking=ranking,
-            bonus=cover.bonus,
-            **options,
-        )
+        return beam(cover.step, cover.start(state, sources), bonus=cover.bonus, **sizes, **options)
 
     def tokens(
         self,
@@ -157,11 +143,6 @@ class Searcher:
             if chosen.token != end:
                 yield chosen.token
 
-    @property
-    def _is_greedy(self) -> bool:
-        """A beam of one; its answer needs no bonus to be the best."""
-        return self.decoding.beam_size == 1 and not self._required
-
     def _rules(self, constrained: Sequence[bool]) -> list[Rule]:
         decoding, rules = self.decoding, list[Rule]()
         if decoding.repetition_penalty != 1:
@@ -173,11 +154,6 @@ class Searcher:
         if self._prefix:
             rules.append(Prefix([self._prefix if one else [] for one in constrained]))
         return rules
-
-    def _ranking(self, constrained: Sequence[bool]) -> Ranking | None:
-        if self._required:
-            return Required([self._required if one else [] for one in constrained])
-        return None
 
 
 def _spelled(name: str, words: str, tokenizer: Tokenizer) -> list[int]:

@@ -94,10 +94,10 @@ class SequenceSearch:
             step,
             state,
             limits=longest_output(lengths, self._searcher.decoding.max_ratio),
-            sources=lengths,
             # One less, for the begin token that a look puts before the output.
             longest=None if most is None else most - 1,
             seeds=[each.text for each in batch.encoded],
+            sources=lengths,
             is_constrained=[each.is_first for each in batch.encoded],
         )
 

@@ -123,7 +123,7 @@ class WindowedSearch:
         # Without an end, a text is as long as there is room.
         least = decoding.min_length if decoding.one_line else room
         part = decoding.changed(min_length=min(least, room))
-        return Searcher(part.changed(prefix="", require=()) if window else part, self._tokenizer)
+        return Searcher(part.changed(prefix="") if window else part, self._tokenizer)
 
     @property
     def _end(self) -> int:

@@ -43,8 +43,6 @@ class DecodingConfig:
             1.2 is usual, 1 is off.
         no_repeat_ngram: No run of so many tokens comes twice in an answer. None allows all.
         prefix: Words that every answer begins with.
-        require: Beam only: words that every answer holds, in any order; of each, write what stands
-            between two spaces, as it is spelled. A beam needs more places than they have tokens.
         avoid: Words that no answer holds, as they are spelled, however they are cut into tokens.
         seed: Sample only: other seeds draw other answers. The same text gets the same answer in
             any company.
@@ -66,7 +64,6 @@ class DecodingConfig:
     repetition_penalty: _Penalty = 1.0
     no_repeat_ngram: Count | None = None
     prefix: str = ""
-    require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     seed: Natural = 0
     max_tokens: Annotated[int, at_least(1), at_most(10**6)] = 200
@@ -78,6 +75,7 @@ class DecodingConfig:
         "groups": 1,
         "diversity": 0.5,
         "minimum_bayes_risk": None,
+        "require": [],
     }
 
     def __post_init__(self) -> None:
@@ -86,8 +84,8 @@ class DecodingConfig:
             raise SettingError(
                 f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to draw from all."
             )
-        if not all(word.strip() for word in (*self.require, *self.avoid)):
-            raise SettingError("require and avoid must name words; got an empty one.")
+        if not all(word.strip() for word in self.avoid):
+            raise SettingError("avoid must name words; got an empty one.")
         self._check_method()
         self._check_counts()
         self._check_most()
@@ -147,7 +145,7 @@ class DecodingConfig:
 
 # The settings that only some methods have a use for.
 _USED_BY: dict[str, tuple[str, ...]] = {
-    "beam": ("beam_size", "n_best", "coverage_penalty", "require"),
+    "beam": ("beam_size", "n_best", "coverage_penalty"),
     "greedy": (),
     "sample": ("n_best", "temperature", "top_k", "top_p", "seed"),
 }

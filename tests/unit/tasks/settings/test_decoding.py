@@ -6,7 +6,7 @@ from regard.errors import SettingError
 from regard.tasks import DecodingConfig, recipe_from_table
 
 SAMPLED = {"temperature": 0.7, "top_k": 3, "top_p": 0.9, "seed": 1}
-OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "require": ("a",)}
+OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "require": ("a",)}
         ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0; got 0.0. Use 1 to sw"),
         ({"n_best": 6}, "n_best must be at most beam_size; got n_best=6, beam_size=5. A wider"),
         ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
-        ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
+        ({"avoid": ("a", " ")}, "avoid must name words; got an empty one"),
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
