@@ -36,8 +36,7 @@ from regard.runs import Run
 from regard.tasks import recipe_from_table
 from regard.tasks.labels.classification import Classification
 from regard.tasks.labels.tagging import Tagging
-from regard.tasks.sequences.encoded import SequenceBatch
-from regard.tasks.sequences.sequence_task import SequenceTask
+from regard.tasks.sequences.sequence_task import SequenceBatch, SequenceTask
 from regard.text import EOS_ID, Corpus, Sequences, collate
 from regard.training import Callback, OngoingTraining, TrainingConfig, Update
 from regard.training.distributed.world import BatchShard

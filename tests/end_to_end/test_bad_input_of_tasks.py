@@ -115,7 +115,7 @@ def test_every_command_that_reads_text_says_so(
     assert re.search(expected, regard.refused("train", recipe_file, "--run", tmp_path / "run"))
     assert not (tmp_path / "run").exists()
     run = trained("classification") / "run"
-    assert re.search(expected, regard.refused("evaluate", run, "--source", file))
+    assert re.search(expected, regard.refused("evaluate", run, file))
 
 
 def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
         f"{file}:8: label must be one met in training (bad, good); got 'great'. Correct it, or"
     )
     run = trained("classification") / "run"
-    assert expected in regard.refused("evaluate", run, "--source", file)
+    assert expected in regard.refused("evaluate", run, file)
     put(tmp_path, "classification")
     done = regard("data", "check", recipe(tmp_path, "classification", data={"valid": file.name}))
     assert done.code == 1

@@ -47,11 +47,11 @@ def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
     more = table(home / "more.csv", 300, 20)
     counts = [
         json.loads(regard("evaluate", home / "run", *files, "--json").out)["count"]
-        for files in ((), (more,), (more, home / "v.csv"), ("--source", more))
+        for files in ((), (more,), (more, home / "v.csv"))
     ]
-    assert counts == [60, 20, 80, 20]
-    message = regard.refused("evaluate", home / "run", more, "--source", more)
-    assert "--source and --target must be left out where files are named without them" in message
+    assert counts == [60, 20, 80]
+    message = regard.refused("evaluate", home / "run", "--source", more)
+    assert "--source must be given as a file: regard evaluate … FILE" in message
 
 
 def test_a_classifier_is_compared_with_another(regard, trained) -> None:

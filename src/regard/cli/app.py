@@ -17,13 +17,12 @@ from cyclopts import App, CycloptsError, UnknownOptionError
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
-from regard.cli.export import export
 from regard.cli.look import look
 from regard.cli.options import OPTIONS, DecodingOptions, option_here
 from regard.cli.output import bars, note
 from regard.cli.predict import predict
 from regard.cli.recipes import recipes, settings
-from regard.cli.runs import info, runs
+from regard.cli.runs import export, info, runs
 from regard.cli.serve import serve
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError

@@ -27,7 +27,6 @@ class Bulk:
         input: Files, folders or patterns ('shards/*.parquet'), each answered into its own file in
             --output.
         output: The file to write the answers into, by default stdout; of --input the folder.
-        embed: Turn each row of --input into a vector, the mean of the states it is read into.
         engine: Who answers --input: this process, or workers of Ray Data.
         actors: Workers of --engine ray; by default one for each core, or --threads of them.
         address: A Ray cluster to join, such as auto or ray://host:10001; by default Ray is started
@@ -38,7 +37,6 @@ class Bulk:
 
     input: Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)] = ()
     output: Annotated[Path | None, Parameter(name=["--output", "-o", "--out"])] = None
-    embed: Annotated[bool, UNLISTED] = False
     engine: Annotated[Literal["local", "ray"], UNLISTED] = "local"
     actors: Annotated[int | None, UNLISTED] = None
     address: Annotated[str | None, UNLISTED] = None
@@ -49,8 +47,8 @@ class Bulk:
         """Whether files are to be answered; an option without those it needs is a SettingError."""
         of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
         if not self.input:
-            others = {"--remake": self.remake, "--embed": self.embed}
-            require(of_ray | others | {"--engine": self.engine == "ray"}, "--input")
+            others = {"--remake": self.remake, "--engine": self.engine == "ray"}
+            require(of_ray | others, "--input")
             return False
         if self.output is None:
             require({"--input": self.input}, "--output FOLDER")
@@ -96,7 +94,6 @@ def predict_files(
             bulk.output,
             options=BulkOptions(
                 output_format=output_format,
-                embed=bulk.embed,
                 decoding=dict(decoding),
                 precision=precision,
                 device=device,

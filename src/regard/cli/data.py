@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from regard.cli.jobs import Arguments, Files, infer_task, parse_arguments
-from regard.cli.options import OPTIONS, UNLISTED
+from regard.cli.options import OPTIONS
 from regard.cli.output import refuse, say
 from regard.config import JsonValue, assign, parse_settings
 from regard.errors import SettingError
@@ -36,8 +36,6 @@ Columns = Annotated[tuple[int | str, ...], Parameter(consume_multiple=True)]
 @data.command
 def check(
     *files: str,
-    source: Annotated[str | None, UNLISTED] = None,
-    target: Annotated[str | None, UNLISTED] = None,
     valid: Files = (),
     test: Files = (),
     columns: Columns = (),
@@ -62,8 +60,6 @@ def check(
     Args:
         files: The training text: a file, of which it is guessed what it is for; two files of lines;
             a recipe by name or path, which files may follow; or phrasebook.
-        source: The file of sources, with --target the same as two files.
-        target: The file of targets.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         columns: Columns of source, target and further references in a table: numbers from 1, or
@@ -84,7 +80,7 @@ def check(
 
     check_at_least("examples", examples, 0)
     with encoded_as(encoding):
-        arguments = parse_arguments(files, source, target)
+        arguments = parse_arguments(files)
         recipe = _recipe(arguments, valid=valid, test=test, columns=columns, settings=settings)
         if recipe.task != "translation":
             options: dict[str, object] = {"--columns": columns, "--run": run}
@@ -104,8 +100,6 @@ def check(
 @data.command
 def sample(
     *files: str,
-    source: Annotated[str | None, UNLISTED] = None,
-    target: Annotated[str | None, UNLISTED] = None,
     number: Annotated[int, Parameter(name=["--number", "-n"])] = 10,
     split: str = "train",
     columns: Columns = (),
@@ -121,8 +115,6 @@ def sample(
     Args:
         files: One .tsv, .csv or .jsonl file, two files of lines, a recipe by name or path, or
             phrasebook.
-        source: The file of sources, with --target the same as two files.
-        target: The file of targets.
         number: How many.
         split: Which part of a recipe's data or of the phrasebook: train, valid, test,
             new, everyday.
@@ -139,7 +131,7 @@ def sample(
 
     check_at_least("number", number, 1)
     with encoded_as(encoding):
-        arguments = parse_arguments(files, source, target)
+        arguments = parse_arguments(files)
         recipe = _recipe(
             arguments,
             columns=columns,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from cyclopts import Parameter
 
 from regard.choices import choose
-from regard.cli.jobs import with_sides
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
 from regard.devices.kinds import AUTO, Precision, check_device_name
@@ -39,8 +38,6 @@ def evaluate(
     /,
     *files: Path,
     split: str = "test",
-    source: Path | None = None,
-    target: Path | None = None,
     references: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     compare: Path | None = None,
     also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
@@ -70,8 +67,6 @@ def evaluate(
             of translators one of pairs, or one of sources and one of translations.
         split: Without files, part of the recipe's data: test, valid or train; the phrasebook has
             new as well.
-        source: The same as the first file.
-        target: The same as the second: the right answers to the lines of the first.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
         also: Of classifiers: further runs that answer together with this one, by the mean of their
@@ -89,11 +84,10 @@ def evaluate(
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
-    from regard.inference.ensemble import Ensemble
+    from regard.inference.comparison import Ensemble
     from regard.text.reading.encodings import encoded_as
     from regard.version import __version__
 
-    files = with_sides(files, source, target)
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     task = predictor.recipe.task
@@ -103,7 +97,7 @@ def evaluate(
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
     else:
-        options: dict[str, object] = {"--target": target, "--references": references}
+        options: dict[str, object] = {"--references": references}
         refuse(options | decoding.flags(), f"for a run of {task}; it is for translators")
     members = Ensemble([predictor, *map(load, also)]) if also else predictor
     other = None if compare is None else load(compare)
@@ -191,8 +185,9 @@ def _evaluate_written(
     if references and not files:
         raise SettingError("--references must go with a file of sources; got none.")
     if files and not isinstance(task, TranslationTask):
-        options: dict[str, object] = {"--target": files[1:], "--references": references}
-        refuse(options, f"for a run of {recipe.task}; its files hold the answers")
+        refuse(
+            {"--references": references}, f"for a run of {recipe.task}; its files hold the answers"
+        )
         test = tuple(os.path.realpath(file) for file in files)
         split, recipe = "test", replace(recipe, data=replace(recipe.data, test=test))
     examples, train = _examples(task, split, files)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
@@ -17,29 +17,8 @@ from regard.training.recipes.resolving import is_recipe, packaged_recipes, resol
 if TYPE_CHECKING:
     from regard.tasks import Recipe
 
-FileT = TypeVar("FileT", str, Path)
 # The files of a split, as options take them.
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
-
-
-def with_sides(
-    files: Sequence[FileT], source: FileT | None, target: FileT | None
-) -> tuple[FileT, ...]:
-    """Files of a command line, by position or, as in other tools, by --source and --target."""
-    if files and (source or target):
-        raise SettingError(
-            "--source and --target must be left out where files are named without them; "
-            f"got {' '.join(map(str, files))}."
-        )
-    if target is not None and source is None:
-        raise SettingError("--target must go with --source; got no --source.")
-    for side, file in (("source", source), ("target", target)):
-        if str(file).isidentifier() and file is not None and not Path(file).exists():
-            raise SettingError(
-                f"--{side} must name a file; got {str(file)!r}. A language goes into --set "
-                f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
-            )
-    return tuple(files) + tuple(file for file in (source, target) if file is not None)
 
 
 class Arguments(NamedTuple):
@@ -63,15 +42,13 @@ class Arguments(NamedTuple):
         return resolve(self.recipe, self.files, settings, infer=infer_task, report=note)
 
 
-def parse_arguments(
-    words: Sequence[str], source: str | None = None, target: str | None = None
-) -> Arguments:
+def parse_arguments(words: Sequence[str]) -> Arguments:
     """The recipe, if one is named first, and the files."""
     recipe = words[0] if words and is_recipe(words[0]) else None
     files = words if recipe is None else words[1:]
     if recipe is None:
         _refuse_recipe(files)
-    return Arguments(recipe, with_sides(files, source, target))
+    return Arguments(recipe, tuple(files))
 
 
 def _refuse_recipe(files: Sequence[str]) -> None:

@@ -42,14 +42,21 @@ _TRAIN: dict[tuple[str, ...], str] = {
     ("output", "out", "o", "output_dir", "save_dir", "save", "run_dir"): "as --run FOLDER",
     ("workers", "num_workers", "num_gpus", "gpus", "nproc", "nproc_per_node"): "as --processes N",
     ("config", "recipe", "c"): "before the files: regard train RECIPE FILES",
-    ("src", "tgt", "train_src", "train_tgt"): "as files: regard train SOURCE TARGET",
+    (
+        "source",
+        "target",
+        "src",
+        "tgt",
+        "train_src",
+        "train_tgt",
+    ): "as files: regard train SOURCE TARGET",
     ("data", "input", "train", "file", "train_file", "i"): "as files: regard train FILES",
 }
 _EVERYWHERE: dict[tuple[str, ...], str] = {
     ("gpu", "cuda", "use_gpu"): "as --device cuda",
     ("cpu", "no_cuda", "no_gpu"): "as --device cpu",
 }
-_FILES = ("src", "data", "input", "file", "i")
+_FILES = ("source", "target", "src", "data", "input", "file", "i")
 # Sections in which a setting of that name is looked for.
 _SECTIONS = ("training", "model", "tokenizer", "data", "decoding", "head")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")

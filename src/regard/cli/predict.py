@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from cyclopts import Parameter
 
 from regard.cli.bulk import STREAM, Bulk, predict_files
-from regard.cli.jobs import with_sides
-from regard.cli.options import AS_THE_RECIPE_SAYS, UNLISTED, DecodingOptions
+from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, require, say, writing_to
 from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
@@ -33,7 +32,6 @@ def predict(
     run: Path,
     /,
     *files: Path,
-    source: Annotated[Path | None, UNLISTED] = None,
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     n_best: int | None = None,
     score: Annotated[bool, Parameter(show_default=False)] = False,
@@ -60,13 +58,12 @@ def predict(
     any number of files, and goes on where it was when it is run again.
 
     Each setting of `regard settings decoding` is an option too: `--no-repeat-ngram 3`. With --input
-    go --embed, --threads, --engine ray, --actors, --address and --remake; see the docs.
+    go --threads, --engine ray, --actors, --address and --remake; see the docs.
 
     Args:
         run: The run folder.
         files: Lines of text, by default stdin; or tables with the columns of training, .jsonl with
             its keys. Each may end in .gz or .zst.
-        source: The same as a file.
         decoding: How outputs are searched for.
         n_best: Outputs of each line: its number, the score and the output, tabs between.
         score: Print how likely the target of each line of source, tab, target is; of a language
@@ -82,7 +79,6 @@ def predict(
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
-    files = with_sides(files, source, None)
     changes = decoding.changes() | ({} if n_best is None else {"n_best": n_best})
     if bulk.is_set():
         of_lines: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}

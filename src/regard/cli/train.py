@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from regard.cli.jobs import Files, parse_arguments
-from regard.cli.options import UNLISTED
 from regard.cli.output import note
 from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 def train(
     *what: str,
-    source: Annotated[str | None, UNLISTED] = None,
-    target: Annotated[str | None, UNLISTED] = None,
     valid: Files = (),
     test: Files = (),
     run: Path | None = None,
@@ -57,8 +54,6 @@ def train(
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
             .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
             and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
-        source: The file of sources, with --target the same as two files.
-        target: The file of targets.
         valid: What to validate on, in the same forms; by default a part of the training text.
         test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
@@ -96,7 +91,7 @@ def train(
 
     try:
         with _process_group(), encoded_as(encoding):
-            arguments = parse_arguments(what, source, target)
+            arguments = parse_arguments(what)
             recipe = None if resume and not arguments.name else arguments.resolve(over)
             folder = run or default_run(arguments.name)
             if resume:

@@ -1,16 +1,22 @@
-"""Whether the outputs of one system are better than another's, or chance alone made them so."""
+"""Several runs: which is better, or chance alone made it so; and what they answer together."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
 
 from regard import metrics
 from regard.checks import check_at_least
-from regard.errors import DataError
-from regard.inference.evaluation import check_sources
+from regard.config import JsonValue
+from regard.errors import DataError, RunError
+from regard.inference.evaluation import Member, check_sources
+from regard.inference.predictor import Predictor
 from regard.inference.report import Comparison, Difference
 from regard.metrics import References, SystemComparison
 from regard.progress import track
 from regard.tasks import AnyTask
+from regard.tasks.labels.classification import Classification
+from regard.tasks.labels.label_task import LabelPrediction
 from regard.tasks.task import Answer
 
 # How often answers are swapped, and examples to read.
@@ -24,16 +30,14 @@ def compare(
     *,
     sources: Sequence[str] | None = None,
     target_language: str | None = None,
-    test: str = "randomisation",
-    trials: int | None = None,
+    trials: int = 10_000,
     shown: int = 5,
     rouge: bool = False,
 ) -> Comparison:
     """Whether the second of two systems' texts are better, and of which sentences.
 
-    ``test`` is ``randomisation`` or ``bootstrap``, both paired and two-sided, in as many trials as
-    sacrebleu takes; ``shown`` are the largest gains, and losses, to read; with ``rouge``, ROUGE
-    comes before the other figures.
+    ``shown`` are the largest gains, and losses, to read; with ``rouge``, ROUGE comes before the
+    other figures.
 
     Example:
         >>> duel = compare(["I run.", "Me swim."], ["I run.", "I swim."], ["I run.", "I swim."],
@@ -45,7 +49,7 @@ def compare(
     check_sources(sources, first)
     comparisons = metrics.compare_rouge(first, second, references) if rouge else []
     comparisons += metrics.compare(
-        first, second, references, target_language=target_language, test=test, trials=trials
+        first, second, references, target_language=target_language, trials=trials
     )
     right = metrics.answers(references)
     before, after = (metrics.sentence_chrf(texts, right) for texts in (first, second))
@@ -151,3 +155,65 @@ def _by_chance(
         )
         for name in one
     )
+
+
+class Ensemble:
+    """Classifiers whose probabilities are averaged: Hansen & Salamon (1990).
+
+    Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
+    each of them. It is used as a ``Predictor`` is, and can be a member of another.
+    """
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        if not members:
+            raise RunError("An ensemble must have runs; got none.")
+        first, *others = map(_classification, members)
+        for other in others:
+            if other.labels != first.labels:
+                raise RunError(
+                    "An ensemble must be of runs with the same labels; got "
+                    f"{', '.join(first.labels)} and {', '.join(other.labels)}."
+                )
+        self.members, self.task = list(members), first
+
+    @classmethod
+    def load(cls, *paths: str | Path) -> "Ensemble":
+        """The models in several run folders."""
+        return cls([Predictor.load(path) for path in paths])
+
+    def predict(
+        self,
+        records: Sequence[str | Mapping[str, JsonValue]],
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[LabelPrediction]:
+        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table."""
+        examples = [
+            self.task.request(record, f"record {index}") for index, record in enumerate(records, 1)
+        ]
+        return self.answers(examples, progress=progress)
+
+    def answers(
+        self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
+    ) -> list[LabelPrediction]:
+        """The answer to each example."""
+        *others, last = self.members
+        every = [member.answers(examples) for member in others]
+        every.append(last.answers(examples, progress=progress))
+        predictions = cast("list[Sequence[LabelPrediction]]", every)
+        return [self._mean(answers) for answers in zip(*predictions, strict=True)]
+
+    def _mean(self, answers: Sequence[LabelPrediction]) -> LabelPrediction:
+        """The answer with the mean of the probabilities."""
+        shares = {
+            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
+            for label in self.task.labels
+        }
+        return LabelPrediction(max(self.task.labels, key=shares.__getitem__), shares)
+
+
+def _classification(member: Member) -> Classification:
+    if not isinstance(member.task, Classification):
+        task = member.task.recipe.task
+        raise RunError(f"An ensemble must be of runs that are classifiers; got one of {task}.")
+    return member.task

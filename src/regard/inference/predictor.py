@@ -33,7 +33,7 @@ from regard.tasks import (
     recipe_from_table,
 )
 from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize

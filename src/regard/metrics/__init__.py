@@ -8,9 +8,8 @@ from regard.metrics.corpus import (
     exact_match,
     is_unspaced,
     sentence_chrf,
-    ter,
 )
-from regard.metrics.paired import TESTS, compare, compare_rouge
+from regard.metrics.paired import compare, compare_rouge
 from regard.metrics.rouge import (
     novelty,
     repetition,
@@ -22,7 +21,6 @@ from regard.metrics.rouge import (
 from regard.metrics.score import MetricScore, References, SystemComparison, answers
 
 __all__ = [
-    "TESTS",
     "AlignmentCounts",
     "MetricScore",
     "References",
@@ -44,5 +42,4 @@ __all__ = [
     "sentence_chrf",
     "sentence_rouge_l",
     "sentence_rouge_n",
-    "ter",
 ]

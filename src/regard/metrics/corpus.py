@@ -21,7 +21,6 @@ from regard.metrics.score import (
 if TYPE_CHECKING:  # sacrebleu takes longer to import than a line to translate
     from sacrebleu.metrics.base import Metric
     from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.ter import TER
 
 # Han characters are counted one by one where no spaces separate words.
 _HAN = {"zh", "zho", "chi", "cmn", "yue", "lzh"}
@@ -124,50 +123,6 @@ def chrf(
         word_order=word_order, lowercase=lowercase, references=streams(hypotheses, references)
     )
     return _score(metric, hypotheses, resamples)
-
-
-def ter(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    target_language: str | None = None,
-    resamples: int = 0,
-) -> MetricScore:
-    """Translation edit rate (Snover et al., 2006): edits per word of reference; lower is better.
-
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        target_language: Code of their language; Chinese and Japanese are cut into characters.
-        resamples: Bootstrap resamples for the interval, as in `bleu`.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
-
-    Example:
-        One word of five has to be changed:
-
-        >>> ter(["the cat sat on mats"], ["the cat sat on mat"]).value
-        20.0
-        >>> ter(["我爱中国"], ["我爱中原"], target_language="zh").value
-        25.0
-    """
-    metric = ter_metric(hypotheses, references, target_language)
-    return _score(metric, hypotheses, resamples)
-
-
-def ter_metric(
-    hypotheses: Sequence[str], references: References, target_language: str | None
-) -> "TER":
-    """The TER of sacrebleu with these references in it."""
-    from sacrebleu.metrics.ter import TER
-
-    unspaced = is_unspaced(target_language)
-    return TER(
-        normalized=unspaced,
-        asian_support=unspaced,
-        references=streams(hypotheses, references),
-    )
 
 
 def exact_match(

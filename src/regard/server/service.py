@@ -37,7 +37,7 @@ from regard.server.requests import (
 from regard.server.served import Looked, Served
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
-from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
 from regard.text import normalize
 

@@ -43,8 +43,5 @@ if TYPE_CHECKING:
     from regard.text.tokenizers.tokenizer import load_tokenizer as load_tokenizer
     from regard.text.tokenizers.tokenizer import train_pair_tokenizer as train_pair_tokenizer
     from regard.text.tokenizers.tokenizer import train_tokenizer as train_tokenizer
-    from regard.text.vectors import WordVectors as WordVectors
-    from regard.text.vectors import read_vectors as read_vectors
-    from regard.text.vectors import write_vectors as write_vectors
 
 __getattr__ = _names(__name__, __file__)

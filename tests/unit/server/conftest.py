@@ -15,7 +15,7 @@ import torch
 from regard.decoding import Hypothesis
 from regard.server import Limits, Service, make_app
 from regard.tasks import DecodingConfig
-from regard.tasks.sequences.encoded import EncodedSequences
+from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
 
 

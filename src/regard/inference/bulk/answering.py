@@ -15,8 +15,7 @@ from regard.devices.kinds import AUTO, Precision
 from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
-from regard.inference.embedding import Embedder
-from regard.inference.filtering import AnsweredLine, Answering, answers, predicting
+from regard.inference.filtering import AnsweredLine, answers, predicting
 from regard.inference.predictor import Predictor
 from regard.runs.files import explain_refusal, sync_folder
 from regard.text.reading.encodings import encoded_as
@@ -34,7 +33,6 @@ class BulkOptions:
 
     Attributes:
         output_format: Lines of text, or a JSON object a line.
-        embed: Whether rows become vectors, as ``Embedder`` has them, instead of answers.
         decoding: Settings of the search over those of the recipe.
         precision: What weights are kept in.
         device: Where each worker computes.
@@ -46,12 +44,11 @@ class BulkOptions:
 
     Example:
         >>> BulkOptions(output_format="text", decoding={"beam_size": 1})
-        BulkOptions(output_format='text', embed=False, decoding={'beam_size': 1},
+        BulkOptions(output_format='text', decoding={'beam_size': 1},
                     precision='auto', device='auto', threads=1)
     """
 
     output_format: OutputFormat = "jsonl"
-    embed: bool = False
     decoding: dict[str, JsonValue] = field(default_factory=dict)
     precision: Precision = "auto"
     device: str = AUTO
@@ -59,7 +56,7 @@ class BulkOptions:
 
     def __post_init__(self) -> None:
         hints = hints_of(type(self))
-        for name in ("output_format", "embed", "precision", "threads"):
+        for name in ("output_format", "precision", "threads"):
             checked(name, getattr(self, name), hints[name])
 
 
@@ -110,9 +107,8 @@ class Answerer:
         self._predictor = Predictor.load(
             run, precision=options.precision, device=options.device, setting="--device"
         )
-        searches = self._predictor.writes and not options.embed
-        self._search = self._predictor.decoding.changed(**options.decoding) if searches else None
-        self._embed = Embedder(self._predictor).embed if options.embed else None
+        writes = self._predictor.writes
+        self._search = self._predictor.decoding.changed(**options.decoding) if writes else None
 
     def answer(self, shard: Shard) -> ShardReport:
         """Answer a shard; its answers appear when all of them are on the disk.
@@ -136,8 +132,6 @@ class Answerer:
         fields = self._predictor.task.input_fields()
         groups, ending = groups_of(shard.source, fields, name=shard.name)
         answering = predicting(self._predictor, ending=ending, decoding=self._search)
-        if self._embed is not None:
-            answering = Answering(answering.read, self._embed)
         for group in answers(groups, answering, skip_bad_lines=True):
             yield from group
 

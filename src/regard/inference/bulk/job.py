@@ -245,16 +245,16 @@ def _identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
     """Fingerprint of the model and options that determine the answers."""
     run.check_finished()
     decoding = recipe_from_table(run.recipe).decoding
-    if options.decoding and (decoding is None or options.embed):
+    if options.decoding and decoding is None:
         raise SettingError(
             f"{next(iter(options.decoding))} must be left out where nothing is searched for; "
-            f"got it for {'vectors' if options.embed else f'a run of {run.task}'}."
+            f"got it for a run of {run.task}."
         )
     return {
         "task": run.task,
         "weights": run.model_checksum,
         "tokenizer": run.tokenizer_checksum,
-        "embed": options.embed,
+        "embed": False,  # as folders of before say
         "decoding": None if decoding is None else as_table(decoding.changed(**options.decoding)),
         "output_format": options.output_format,
         "precision": options.precision,

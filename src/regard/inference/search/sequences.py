@@ -14,8 +14,7 @@ from regard.inference.search.searcher import Searcher
 from regard.inference.search.trail import Trail
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
-from regard.tasks.sequences.encoded import EncodedSequences, SequenceBatch
-from regard.tasks.sequences.sequence_task import longest_output
+from regard.tasks.sequences.sequence_task import EncodedSequences, SequenceBatch, longest_output
 from regard.tasks.sequences.translations import Translations
 from regard.text import BOS_ID, EOS_ID, batched
 

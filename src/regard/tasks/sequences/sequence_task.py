@@ -2,13 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, overload
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
 
 from regard.decoding import Hypothesis
@@ -21,11 +21,6 @@ from regard.tasks.sequences.chunked_loss import (
     CHUNK_ROWS,
     backward_in_chunks,
     smoothed_cross_entropy,
-)
-from regard.tasks.sequences.encoded import (
-    EncodedCorpus,
-    EncodedSequences,
-    SequenceBatch,
 )
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import Recipe, RecipeTable, SequenceData
@@ -48,6 +43,45 @@ from regard.text.languages import guess_language
 
 # Characters of a source that an example shows.
 _SHOWN = 160
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSequences:
+    """A source as the model reads it at once, and its target, as ids without begin and end."""
+
+    source: Sequence[int] | Int32[np.ndarray, " S"]
+    target: Sequence[int] | Int32[np.ndarray, " T"] = ()  # none where it is asked for
+    text: str = ""  # the source itself, where its answer is asked for
+    is_first: bool = True  # the beginning of a text, which alone has a prefix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceBatch:
+    """Padded sources and targets, and the samples that the rows were made of."""
+
+    padded: Batch
+    encoded: Sequence[EncodedSequences]
+
+
+class EncodedCorpus(Sequence[EncodedSequences]):
+    """A corpus as a sequence of its pairs."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @overload
+    def __getitem__(self, index: int) -> EncodedSequences: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[EncodedSequences]: ...
+
+    def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        return EncodedSequences(self.corpus.source[index], self.corpus.target[index])
 
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):

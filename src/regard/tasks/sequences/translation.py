@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Int64
+
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash, valid_share
-from regard.tasks.sequences.encoded import EncodedSequences, StoredPairs
-from regard.tasks.sequences.sequence_task import SequenceTask
+from regard.tasks.sequences.sequence_task import EncodedSequences, SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DataConfig, Recipe
-from regard.tasks.streaming import Chunk, Shard, StreamedTask
+from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask
 from regard.text import (
     BadLines,
     DataReport,
@@ -37,6 +39,25 @@ __all__ = ["TranslationTask"]
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
+
+
+class StoredPairs(Stored[EncodedSequences]):
+    """Pairs of a corpus that is on disk, the arrays ``source`` and ``target``."""
+
+    def __init__(self, arrays: MappedArrays, *, source_end: bool) -> None:
+        super().__init__(arrays)
+        self._source, self._target = arrays["source"], arrays["target"]
+        self._source_end = source_end
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def sample(self, index: int) -> EncodedSequences:
+        return EncodedSequences(self._source[index], self._target[index])
+
+    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
+        source, target = self._source.lengths_at(indices), self._target.lengths_at(indices)
+        return np.stack([source + int(self._source_end), target + 1])
 
 
 class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
