@@ -75,7 +75,9 @@ class Classification(LabelTask[LabelledText]):
             vocab_size=self.tokenizer.vocab_size,
             **(sizes if getattr(self.recipe.model, "parts", "none") != "none" else {}),
         )
-        check_framed_positions(reader, self.data.max_length, self.recipe.settings(TokenizerConfig))
+        check_framed_positions(
+            reader.max_length, self.data.max_length, self.recipe.settings(TokenizerConfig)
+        )
         counts = {"num_classes": len(self.labels), "num_aspects": len(self.aspects) + 1}
         return Classifier(head, reader, **counts, **sizes)
 

@@ -103,7 +103,7 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
 
     def build_model(self) -> nn.Module:
         reader, tagger = self.build_tagger(("left", "taken"), vocab_size=self.tokenizer.vocab_size)
-        check_positions(reader, "data.max_length", self.data.max_length)
+        check_positions(reader.max_length, "data.max_length", self.data.max_length)
         return tagger
 
     def describe(self) -> list[str]:

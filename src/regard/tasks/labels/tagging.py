@@ -163,9 +163,11 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
             sizes["parts_vocab"] = len(self.part_ids)
         reader, tagger = self.build_tagger(self.tags, **sizes)
         if tokenizer is None:
-            check_positions(reader, "data.max_length", longest)
+            check_positions(reader.max_length, "data.max_length", longest)
         else:
-            check_framed_positions(reader, longest, self.recipe.settings(TokenizerConfig))
+            check_framed_positions(
+                reader.max_length, longest, self.recipe.settings(TokenizerConfig)
+            )
         return tagger
 
     def describe(self) -> list[str]:

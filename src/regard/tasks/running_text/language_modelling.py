@@ -95,7 +95,7 @@ class LanguageModelling(RunningTextTask[Surprise]):
     def build_model(self) -> LanguageModel:
         architecture = LANGUAGE_MODELS[self.recipe.model_type].load()
         model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
-        check_positions(model, "data.context", self.data.context)
+        check_positions(model.max_length, "data.context", self.data.context)
         return model
 
     def describe(self) -> list[str]:

@@ -121,7 +121,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         """The recipe's model; SettingError if it cannot take a window, or tell halves apart."""
         data, config = self.data, self.recipe.settings(EncoderConfig)
         model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
-        check_positions(model, "data.context", data.context)
+        check_positions(model.max_length, "data.context", data.context)
         if data.next_sentence and config.num_segments < 2:
             raise SettingError(
                 "model.num_segments must be at least 2 with data.next_sentence; "

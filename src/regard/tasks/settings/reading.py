@@ -9,7 +9,7 @@ from regard.choices import choose, nearest
 from regard.config import JsonValue, as_saved, assign, build, read_toml
 from regard.errors import SettingError
 from regard.tasks.registry import TASKS
-from regard.tasks.settings.recipe import DataSettings, Recipe, RecipeTable
+from regard.tasks.settings.recipe import Recipe, RecipeTable, SplitFiles
 
 SettingsT = TypeVar("SettingsT")
 # Tasks that runs and recipes of before may name, and what is there in their place.
@@ -73,7 +73,7 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         return None if settings is None else build(settings, sections[name], where=name)
 
     data = build(kind.data, sections["data"], where="data")
-    assert isinstance(data, DataSettings)
+    assert isinstance(data, SplitFiles)
     cuts = kind.cuts or "tokenizer" in table
     tokenizer = section("tokenizer", kind.tokenizer if cuts else None)
     if tokenizer is not None and tokenizer.folder is not None:

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, TypedDict, TypeVar
 
 from regard.config import JsonValue, as_table
 from regard.errors import DataError, SettingError
@@ -69,8 +69,9 @@ class DataFiles(SplitFiles):
     on_bad_line: OnBadLine = "error"
 
 
-class SequenceData:
-    """Settings ``[data]`` of sequence-to-sequence tasks.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SequenceData(DataFiles):
+    """Files of sequence-to-sequence tasks.
 
     Attributes:
         source_language: Code of the source's language (``zh``), for metrics and pages; None guesses
@@ -83,17 +84,15 @@ class SequenceData:
             that can be looked at is a piece of the sentence, which suits alignments.
     """
 
-    __slots__ = ()
-
-    source_language: str | None
-    target_language: str | None
-    max_length: int
-    on_long: Literal["error", "skip"]
-    source_end: bool
+    source_language: str | None = None
+    target_language: str | None = None
+    max_length: Count = 256
+    on_long: Literal["error", "skip"] = "skip"
+    source_end: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig(DataFiles, SequenceData):
+class DataConfig(SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
@@ -102,15 +101,9 @@ class DataConfig(DataFiles, SequenceData):
             pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        source_language: Code of the source's language (``zh``), for metrics and pages.
-        target_language: Code of the target's language (``en``).
         columns: Columns of source, target and further references: numbers from 1, or names in the
             header, which are keys in JSONL and tables: ``translation.en`` for "en" in an object.
         max_length: Longest sentence, in tokens, that training takes.
-        on_long: Whether a sentence beyond max_length is left out (``skip``), or is an ``error``.
-        source_end: Whether the model reads an end token after the source. Without it every place
-            that can be looked at is a piece of the sentence, which suits alignments.
 
     Example:
         >>> from regard.config import build
@@ -121,16 +114,11 @@ class DataConfig(DataFiles, SequenceData):
         regard.errors.SettingError: data.on_long must be one of error, skip; got 'cut'.
     """
 
-    source_language: str | None = None
-    target_language: str | None = None
     columns: tuple[Column, ...] = ()
-    max_length: Count = 256
-    on_long: Literal["error", "skip"] = "skip"
-    source_end: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DocumentData(DataFiles, SequenceData):
+class DocumentData(SequenceData):
     """Where documents are, and the questions, answers or summaries of them.
 
     Attributes:
@@ -149,46 +137,14 @@ class DocumentData(DataFiles, SequenceData):
         max_length: Longest source, in tokens, question and all; what is beyond is cut off.
     """
 
-    source_language: str | None = None
-    target_language: str | None = None
     document: Column = 1
     question: Natural | str = 0
     answer: Column = 2
     sentences: Count | None = None
     shortened: Literal["all", "asked"] = "all"
     max_length: Count = 2048
-    on_long: Literal["error", "skip"] = "skip"
-    source_end: bool = True
 
     column_names: ClassVar[tuple[str, ...]] = ("document", "question", "answer")
-
-
-@runtime_checkable
-class DataSettings(Protocol):
-    """Interface of every ``[data]``, a dataclass: the files of each split, or ``held out``."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
-
-    @property
-    def train(self) -> tuple[str, ...] | str:
-        """Training files."""
-
-    @property
-    def valid(self) -> tuple[str, ...] | str:
-        """Validation files; empty takes a part of the training text."""
-
-    @property
-    def test(self) -> tuple[str, ...] | str:
-        """Test files, for ``evaluate``."""
-
-
-@runtime_checkable
-class HasPositions(Protocol):
-    """A model that says how many positions it has."""
-
-    @property
-    def max_length(self) -> int | None:
-        """The most tokens it reads at once; None is without limit."""
 
 
 class RecipeTable(TypedDict, total=False):
@@ -240,7 +196,7 @@ class Recipe:
     """
 
     task: str = "translation"
-    data: DataSettings = field(default_factory=DataConfig)
+    data: SplitFiles = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig | None = field(default_factory=TokenizerConfig)
     model_type: str = "transformer"
     model: object = None
@@ -337,21 +293,21 @@ def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
         )
 
 
-def check_positions(model: HasPositions, name: str, longest: int) -> None:
+def check_positions(positions: int | None, name: str, longest: int) -> None:
     """Raise SettingError if a model has fewer positions than a setting lets it be given."""
-    if model.max_length is not None and model.max_length < longest:
+    if positions is not None and positions < longest:
         raise SettingError(
-            f"model.max_length must be at least {name} = {longest}; got {model.max_length}."
+            f"model.max_length must be at least {name} = {longest}; got {positions}."
         )
 
 
-def check_framed_positions(model: HasPositions, most: int, tokenizer: TokenizerConfig) -> None:
+def check_framed_positions(positions: int | None, most: int, tokenizer: TokenizerConfig) -> None:
     """Raise SettingError if a text of so many tokens has no positions for its begin and end."""
     longest = most + tokenizer.begins + 1  # the end is a token too
-    if model.max_length is not None and model.max_length < longest:
+    if positions is not None and positions < longest:
         raise SettingError(
             f"model.max_length must be at least {longest}, for data.max_length = {most} and what "
-            f"begins and ends a text; got {model.max_length}. "
+            f"begins and ends a text; got {positions}. "
             "Lower data.max_length, or raise model.max_length."
         )
 
