@@ -1,6 +1,6 @@
 """A beam that likes answers which have looked at the whole source."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic
@@ -71,7 +71,7 @@ class CoveragePenalty(Generic[StateT]):
         self, token: Int[Tensor, " R"], covered: _Covered[StateT]
     ) -> tuple[Float[Tensor, "R V"], _Covered[StateT]]:
         """The model's step."""
-        with source_calls() as calls:
+        with _source_calls() as calls:
             log_probs, state = self._step(token, covered.state)
         if not calls:
             raise SettingError(
@@ -90,12 +90,12 @@ class CoveragePenalty(Generic[StateT]):
 
 
 @contextmanager
-def source_calls(layers: Sequence[int] | None = None) -> Iterator[list[AttentionCall]]:
+def _source_calls() -> Iterator[list[AttentionCall]]:
     """Record calls of attention to a source inside the block; outer observers see them too."""
     outer, calls = current_observer(), list[AttentionCall]()
 
     def note(call: AttentionCall) -> None:
-        if call.kind == "cross" and (layers is None or call.layer in layers):
+        if call.kind == "cross":
             calls.append(call)
         if outer is not None:
             outer(call)

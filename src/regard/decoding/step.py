@@ -1,6 +1,6 @@
 """The step function that every search drives: last token and state in, log-probabilities out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -61,16 +61,6 @@ class RankingStep(Protocol[StateT]):
         Of equal ones the lowest ids come first; −inf stands where there are no more. ``hidden``
         tokens are none of them, though they have a part in what is likely.
         """
-        ...
-
-
-@runtime_checkable
-class AskingState(Protocol):
-    """A state that knows what the step before it asked the source."""
-
-    @property
-    def asked(self) -> Mapping[int, Float[Tensor, "B H 1 D"]]:
-        """By layer, the queries of attention to the source; nothing of layers that have none."""
         ...
 
 

@@ -1,13 +1,8 @@
 """How well a model's attention agrees with links that people, or a grammar, set."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
-from regard.attention import AttentionCall, observe
 from regard.attention.inspect.alignment import (
     Link,
     diagonal_links,
@@ -15,13 +10,10 @@ from regard.attention.inspect.alignment import (
     words_from_tokens,
 )
 from regard.config import JsonValue
-from regard.devices import moved
-from regard.errors import DataError, SettingError
-from regard.inference.look import joined, mean_weights
+from regard.errors import DataError
+from regard.inference.look import cross_maps
 from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
-from regard.text import BOS_ID, EOS_ID, batched
-from regard.text.batches import lengths_of, padded
 from regard.text.phrasebook import Phrase
 
 
@@ -74,7 +66,14 @@ def word_links(
     links: list[list[Link]] = [[] for _ in pairs]
     source_ids = [[piece.id for piece in pieces] for pieces in sources]
     target_ids = [[piece.id for piece in pieces] for pieces in targets]
-    for index, rows in cross_maps(predictor, source_ids, target_ids, layer=layer):
+    for index, rows in cross_maps(
+        predictor.seq2seq,
+        predictor.sequence_task,
+        source_ids,
+        target_ids,
+        layers=None if layer is None else [layer],
+        batch_tokens=predictor.decoding.batch_tokens,
+    ):
         pair = pairs[index]
         # The end of the source competes as if it were one more word.
         end = (len(pair.source), len(pair.source) + 1)
@@ -89,41 +88,3 @@ def word_links(
         last = len(pair.source_words)
         links[index] = [link for link in links_from_weights(words) if link[0] < last]
     return links
-
-
-def cross_maps(
-    predictor: Predictor,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    *,
-    layer: int | None = None,
-) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
-    """The output × source weights of many pairs, as (place of the pair, weights), in any order."""
-    sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
-    end = [EOS_ID] if predictor.sequence_task.data.source_end else []
-    predictor.model.eval()
-    for group in batched(sizes, predictor.decoding.batch_tokens):
-        read = [[*sources[pair], *end] for pair in group]
-        written = [[BOS_ID, *targets[pair]] for pair in group]
-        inputs = moved((padded(read), lengths_of(read), padded(written)), predictor.device)
-        calls: list[AttentionCall] = []
-        with torch.no_grad(), observe(calls.append):
-            predictor.model(*inputs)
-            rows = _mean_cross(calls, layer).cpu()
-        for index, pair in enumerate(group):
-            yield pair, rows[index, : len(written[index]), : len(read[index])]
-
-
-def _mean_cross(calls: Sequence[AttentionCall], layer: int | None) -> Float[Tensor, "B T S"]:
-    """Cross weights over heads and layers averaged."""
-    chosen = [
-        mean_weights(call)
-        for (kind, number), call in joined(calls).items()
-        if kind == "cross" and layer in (None, number)
-    ]
-    if not chosen:
-        raise SettingError(
-            "layer must be one with attention to the source; this model has none"
-            f"{'' if layer is None else f' at {layer}'}."
-        )
-    return torch.stack(chosen).mean(0)

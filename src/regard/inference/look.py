@@ -1,7 +1,7 @@
 """Recorded attention of a model: its calls, their weights, and their summaries."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -15,7 +15,8 @@ from regard.devices import CPU, device_of, moved
 from regard.errors import DataError, SettingError
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
-from regard.text import BOS_ID, Piece, normalize
+from regard.text import BOS_ID, Piece, batched, normalize
+from regard.text.batches import padded
 from regard.viewer import OneAttention
 
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
@@ -92,10 +93,7 @@ class Look:
             )
         chosen = [m for m in self.maps if m.kind == "cross" and layer in (None, m.layer)]
         if not chosen:
-            raise SettingError(
-                "The model must attend to the source to be looked at; this one does not"
-                f"{'' if layer is None else f' in layer {layer}'}."
-            )
+            raise _no_attention(None if layer is None else [layer])
         return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
 
 
@@ -224,6 +222,47 @@ def mean_weights(call: AttentionCall) -> Float[Tensor, "B N M"]:
             weighting=call.weighting,
         )
     return weights if weights.dim() == 3 else weights.mean(1)
+
+
+def cross_maps(
+    model: Seq2Seq,
+    task: SequenceTask,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    layers: Sequence[int] | None = None,
+    batch_tokens: int,
+) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
+    """Output × source weights of pairs, over heads and layers averaged, each with its index.
+
+    They come in any order, from teacher-forced passes over many pairs at once; a row more than
+    tokens is that of the output's end.
+    """
+    sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+    model.eval()
+    for group in batched(sizes, batch_tokens):
+        read = task.pad_sources([sources[pair] for pair in group])
+        written = [[BOS_ID, *targets[pair]] for pair in group]
+        calls: list[AttentionCall] = []
+        with torch.no_grad(), observe(calls.append):
+            model(*moved((*read, padded(written)), device_of(model)))
+        crossing = [
+            mean_weights(call)
+            for (kind, layer), call in joined(calls).items()
+            if kind == "cross" and (layers is None or layer in layers)
+        ]
+        if not crossing:
+            raise _no_attention(layers)
+        rows = torch.stack(crossing).mean(0).cpu()
+        for index, (pair, width) in enumerate(zip(group, read[1].tolist(), strict=True)):
+            yield pair, rows[index, : len(written[index]), :width]
+
+
+def _no_attention(layers: Sequence[int] | None) -> SettingError:
+    where = "" if layers is None else f" in layers {', '.join(map(str, layers))}"
+    return SettingError(
+        f"The model must attend to the source to be looked at; this one does not{where}."
+    )
 
 
 def numbers_of(name: str, text: str | None) -> list[int] | None:

@@ -18,7 +18,7 @@ from regard.inference.look import Look, attention_to_source
 from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
 from regard.inference.requests import records_in, request_of_value
 from regard.inference.search.searcher import Searcher
-from regard.inference.search.sequences import SequenceSearch
+from regard.inference.search.sequences import SequenceSearch, aligned
 from regard.inference.search.windows import WindowedSearch
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
@@ -286,8 +286,8 @@ class Predictor(Generic[AnswerT]):
             length_penalty: Higher gives longer outputs.
             n_best: Translations wanted of each text.
             decoding: The settings of the search; None takes the recipe's.
-            attention: Whether to note what the best translation's tokens looked at, which costs
-                next to nothing: see ``Hypothesis.alignment``.
+            attention: Whether to work out what the best translation's tokens looked at, by one
+                more pass over them: see ``Hypothesis.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of parts of texts in it.
 
@@ -315,15 +315,17 @@ class Predictor(Generic[AnswerT]):
     ) -> list[Translations]:
         """As ``translate``, of parts of texts, as ``SequenceTask.encoded_parts`` cuts them."""
         task = self.sequence_task
-        return SequenceSearch(
+        most = batch_tokens(self.seq2seq, self.decoding.batch_tokens)
+        outputs = SequenceSearch(
             self.preparation.of(self.seq2seq),
             task,
             Searcher(decoding, task.tokenizer.target),
             device=self.device,
-            batch_tokens=batch_tokens(self.seq2seq, self.decoding.batch_tokens),
-            attention=attention,
-            layers=layers,
+            batch_tokens=most,
         )(parts, progress=progress)
+        if not attention:
+            return outputs
+        return aligned(self.seq2seq, task, parts, outputs, layers=layers, batch_tokens=most)
 
     def _translate(
         self,

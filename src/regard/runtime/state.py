@@ -4,12 +4,11 @@ import ctypes
 import math
 import mmap
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int, Int32, Int64
+from jaxtyping import Float32, Int, Int32, Int64
 from torch import Tensor
 
 from regard.kernels.threads import parallel_rows
@@ -73,14 +72,6 @@ class PreparedState:
     memory: Float32[np.ndarray, "L B M W"]  # keys and values of the sources
     lengths: Int64[np.ndarray, " B"]  # of the sources
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
-    queries: Sequence[Float32[np.ndarray, "R H D"]] = ()  # of cross-attention, at the last position
-
-    @property
-    def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
-        """Cross-attention queries of each layer at the last position."""
-        return {
-            layer: torch.from_numpy(query)[:, :, None] for layer, query in enumerate(self.queries)
-        }
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order; copies no keys and values."""
@@ -104,8 +95,8 @@ class PreparedState:
         store = self.store.of_rows(self.ancestors[:, : self.length])
         return replace(self, store=store, ancestors=_own_slots(store))
 
-    def after(self, queries: Sequence[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
-        """The state once position ``length`` is written, with its queries of cross-attention."""
+    def after(self) -> "PreparedState":
+        """The state once position ``length`` is written."""
         self.ancestors[:, self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
         return PreparedState(
@@ -116,7 +107,6 @@ class PreparedState:
             sentences=self.sentences,
             memory=self.memory,
             lengths=self.lengths,
-            queries=queries,
         )
 
 

@@ -6,11 +6,18 @@ import torch
 
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor, alignment
-from regard.inference.alignment import alignment_errors, cross_maps, word_links
+from regard.inference.alignment import alignment_errors, word_links
+from regard.inference.look import cross_maps
 from regard.tasks import Recipe
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.text.phrasebook import Phrase
+
+
+def maps_of(predictor: Predictor, sources: Any, targets: Any, **options: Any) -> Any:
+    return cross_maps(
+        predictor.seq2seq, predictor.sequence_task, sources, targets, batch_tokens=99, **options
+    )
 
 
 @pytest.mark.parametrize("source_end", [True, False])
@@ -22,7 +29,7 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     predictor = Predictor(predictor.model, task)
     sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
     targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
-    maps = dict(cross_maps(predictor, sources, targets))
+    maps = dict(maps_of(predictor, sources, targets))
     assert sorted(maps) == [0, 1]
     for index, phrase in enumerate(phrases):
         single = predictor.attention(phrase.source, phrase.target).cross()
@@ -33,10 +40,10 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
 
 def test_one_layer_can_be_selected(predictor: Predictor, phrases: list[Phrase]) -> None:
     ids = [[predictor.tokenizer.source.encode(phrases[0].source)], [[5, 6]]]
-    (_, first), *_ = cross_maps(predictor, *ids, layer=0)
+    (_, first), *_ = maps_of(predictor, *ids, layers=[0])
     torch.testing.assert_close(first, predictor.attention(phrases[0].source, [5, 6]).cross(0))
-    with pytest.raises(SettingError, match="this model has none at 7"):
-        next(cross_maps(predictor, *ids, layer=7))
+    with pytest.raises(SettingError, match=r"this one does not in layers 7\."):
+        next(maps_of(predictor, *ids, layers=[7]))
 
 
 def attends(monkeypatch: pytest.MonkeyPatch, rows: dict[int, list[list[float]]]) -> None:

@@ -3,20 +3,17 @@
 from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-from regard.decoding import Hypothesis, score_answers
-from regard.decoding.step import StateT, Step
+from regard.decoding import Hypothesis
 from regard.devices import moved
 from regard.devices.memory import in_halves
+from regard.inference.look import cross_maps
 from regard.inference.search.searcher import Searcher
-from regard.inference.search.trail import Trail
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.sequences.sequence_task import EncodedSequences, SequenceBatch, longest_output
 from regard.tasks.sequences.translations import Translations
-from regard.text import BOS_ID, EOS_ID, batched
+from regard.text import batched
 
 
 class SequenceSearch:
@@ -30,12 +27,9 @@ class SequenceSearch:
         *,
         device: torch.device,
         batch_tokens: int,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
     ) -> None:
         self._model, self._task, self._searcher = model, task, searcher
         self._device, self._batch_tokens = device, batch_tokens
-        self._attention, self._layers = attention, layers
 
     @torch.no_grad()
     def __call__(
@@ -48,9 +42,8 @@ class SequenceSearch:
 
         def write(indices: Sequence[int]) -> None:
             batch = moved(self._task.collate([parts[number] for number in indices]), self._device)
-            hypotheses, weights = self._search(batch)
-            for number, best_first, rows in zip(indices, hypotheses, weights, strict=True):
-                outputs[number] = self._task.decoded(parts[number], best_first, rows)
+            for number, best_first in zip(indices, self._search(batch), strict=True):
+                outputs[number] = self._task.decoded(parts[number], best_first)
 
         for group in batched(sizes, self._batch_tokens):
             in_halves(write, [filled[index] for index in group], self._device)
@@ -58,57 +51,39 @@ class SequenceSearch:
                 progress(len(group))
         return outputs
 
-    def _search(
-        self, batch: SequenceBatch
-    ) -> tuple[list[list[Hypothesis]], list[Float[Tensor, "T S"] | None]]:
-        """The hypotheses of each source, and the weights of its best if attention is recorded."""
-        source, lengths, model = batch.padded.source, batch.padded.source_lengths, self._model
-        state = model.start(source, lengths)
-        if not self._attention:
-            return self._answers(model.steps, state, batch), [None] * len(source)
-        copying = None if model.copying_layer is None else [model.copying_layer]
-        trail = Trail(model.steps, layers=self._layers or copying)
-        followed = trail.start(state, len(source), device=source.device)
-        if self._searcher.has_copies:
-            # Rows that hold the same tokens cannot be told apart: the best are read once more.
-            hypotheses = self._answers(model.steps, state, batch)
-            followed = trail.start(model.start(source, lengths), len(source), device=source.device)
-            score_answers(
-                trail.step,
-                followed,
-                [each[0].tokens for each in hypotheses],
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                device=source.device,
-            )
-        else:
-            hypotheses = self._answers(trail.steps, followed, batch)
-        return hypotheses, _weights(trail, hypotheses, lengths)
-
-    def _answers(
-        self, step: Step[StateT], state: StateT, batch: SequenceBatch
-    ) -> list[list[Hypothesis]]:
+    def _search(self, batch: SequenceBatch) -> list[list[Hypothesis]]:
+        """The hypotheses of each source."""
         lengths, most = batch.padded.source_lengths, self._model.max_length
         return self._searcher.answers(
-            step,
-            state,
+            self._model.steps,
+            self._model.start(batch.padded.source, lengths),
             limits=longest_output(lengths, self._searcher.decoding.max_ratio),
+            sources=lengths,
             # One less, for the begin token that a look puts before the output.
             longest=None if most is None else most - 1,
             seeds=[each.text for each in batch.encoded],
-            sources=lengths,
             is_constrained=[each.is_first for each in batch.encoded],
         )
 
 
-def _weights(
-    trail: Trail[StateT], hypotheses: Sequence[Sequence[Hypothesis]], lengths: Int[Tensor, " B"]
-) -> list[Float[Tensor, "T S"] | None]:
-    """Attention of the best output of each source over its tokens."""
-    best = [each[0].tokens for each in hypotheses]
-    return [
-        rows[: len(tokens), :width]
-        for rows, tokens, width in zip(
-            trail.weights(best).cpu(), best, lengths.tolist(), strict=True
-        )
-    ]
+def aligned(
+    model: Seq2Seq,
+    task: SequenceTask,
+    parts: Sequence[EncodedSequences],
+    outputs: Sequence[Translations],
+    *,
+    layers: Sequence[int] | None = None,
+    batch_tokens: int,
+) -> list[Translations]:
+    """The outputs, each with the alignment of its best, by what copies words or by all layers."""
+    if layers is None and model.copying_layer is not None:
+        layers = [model.copying_layer]
+    filled = [number for number, part in enumerate(parts) if len(part.source)]
+    sources = [parts[number].source for number in filled]
+    tokens, with_maps = [outputs[number].best.tokens for number in filled], list(outputs)
+    for index, weights in cross_maps(
+        model, task, sources, tokens, layers=layers, batch_tokens=batch_tokens
+    ):
+        number = filled[index]
+        with_maps[number] = task.aligned(parts[number], outputs[number], weights[:-1])
+    return with_maps

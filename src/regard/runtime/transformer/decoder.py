@@ -121,8 +121,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
                     self._announce(index, block.look, torch.from_numpy(query), state)
-        state = state.after([self._in_heads(query) for query in queries])
-        return logits, state
+        return logits, state.after()
 
     def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
         states = self._embedding(token) + torch.from_numpy(self._added_positions(state))
@@ -185,20 +184,18 @@ class DecoderStack(DecoderSteps[PreparedState]):
             parallel_rows(rows, 4 * keys * mixed.shape[1], work)
             return mixed
 
-        queries: list[np.ndarray] = []
         for index, layer in enumerate(self._layers):
             cache = state.store.cache[index]
             projected = layer.self_in(normed)
             add(layer.self_out(attend(kernels.attend_to_past, projected, cache, now + 1)))
             if layer.look is not None:
                 query, memory = layer.cross_in(normed), state.memory[index]
-                queries.append(self._in_heads(query.numpy()))
                 if current_observer() is not None:
                     self._announce(index, layer.look, query, state)
                 mixed = attend(kernels.attend_to_memory, query, memory, memory.shape[1])
                 add(layer.cross_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))
-        return normed, state.after(queries)
+        return normed, state.after()
 
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
@@ -212,10 +209,6 @@ class DecoderStack(DecoderSteps[PreparedState]):
         (queries,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
         with at("cross", layer):
             announce(queries, key, CallOptions(look.score, mask))
-
-    def _in_heads(self, queries: Float32[np.ndarray, "R W"]) -> Float32[np.ndarray, "R H D"]:
-        heads: np.ndarray = queries.reshape(len(queries), self._options.heads, -1)
-        return heads
 
     @cached_property
     def _layers(self) -> "list[_Layer]":

@@ -310,32 +310,28 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return loss, len(labels)
 
-    def decoded(
-        self,
-        read: EncodedSequences,
-        hypotheses: Sequence[Hypothesis],
-        weights: Float[Tensor, "T S"] | None,
-    ) -> Translations:
-        """The outputs of a search with their texts, and the best with its alignment.
-
-        Args:
-            read: The source as the model read it.
-            hypotheses: Its outputs, best first.
-            weights: Attention of the best one's tokens over the source, where it was recorded.
-        """
+    def decoded(self, read: EncodedSequences, hypotheses: Sequence[Hypothesis]) -> Translations:
+        """The outputs of a search for a source as the model read it, best first, with texts."""
         decode = self.tokenizer.target.decode
-        outputs = [replace(one, text=decode(one.tokens)) for one in hypotheses]
-        if weights is not None:
-            alignment = Alignment(
+        outputs = (replace(one, text=decode(one.tokens)) for one in hypotheses)
+        return Translations(read.text, tuple(outputs))
+
+    def aligned(
+        self, read: EncodedSequences, outputs: Translations, weights: Float[Tensor, "T S"]
+    ) -> Translations:
+        """The outputs, the best with the attention of its tokens over the source."""
+        best = replace(
+            outputs.best,
+            alignment=Alignment(
                 read.text,
-                outputs[0].tokens,
+                outputs.best.tokens,
                 weights,
                 len(read.source),
                 self.tokenizer,
                 is_copying=bool(getattr(self.recipe.model, "copy", False)),
-            )
-            outputs[0] = replace(outputs[0], alignment=alignment)
-        return Translations(read.text, tuple(outputs))
+            ),
+        )
+        return replace(outputs, hypotheses=(best, *outputs[1:]))
 
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         """The translations of a text from those of its parts: of several, the best of each."""

@@ -4,12 +4,9 @@ from tests.unit.inference.conftest import make_predictor
 
 from regard.attention import AttentionCall, observe
 from regard.attention.observing import Edit, editing
-from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.look import mean_weights
-from regard.inference.search.trail import Trail
-from regard.runtime.transformer import decoder
 from regard.text import BOS_ID, EOS_ID
 
 SENTENCES = ["我爱中国。", "他爱你", "中国", "我", "", "他爱中国我爱你。", "你爱你爱你"]
@@ -78,24 +75,14 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
     assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("most_bytes", [decoder.MOST_BYTES, 0], ids=["one loop", "many"])
-def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
-    most_bytes: int, beam_size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decoder, "MOST_BYTES", most_bytes)
+def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same() -> None:
     translator = make_predictor(**MODELS["transformer"])
     torch.manual_seed(2)
     for name, parameter in translator.model.named_parameters():
         torch.nn.init.normal_(parameter, std=2.0 if "look." in name else 0.4)
     translator.warm_up()
-    announced: list[int] = []
-    announce = decoder.announce
-    monkeypatch.setattr(decoder, "announce", lambda *call: announced.append(1) or announce(*call))
-    translations = translator.translate(SENTENCES, beam_size=beam_size, attention=True)
-    layers = translator.recipe.model.num_decoder_layers  # type: ignore[attr-defined]
-    assert len(announced) == layers  # those of the first step; of others their queries are enough
-    assert translations == translator.translate(SENTENCES, beam_size=beam_size)
+    translations = translator.translate(SENTENCES, beam_size=4, attention=True)
+    assert translations == translator.translate(SENTENCES, beam_size=4)
     for (best, *_), text in zip(translations, SENTENCES, strict=True):
         if best.alignment is not None:
             rows = translator.attention(text, best.tokens).cross()[: len(best.tokens)]
@@ -150,37 +137,3 @@ def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was() -
     assert edited[0] == edited[1] != translator.translate(SENTENCES)
     assert calls[0] == calls[1] == calls[2]
     assert len(calls[0]) > 10
-
-
-@pytest.mark.parametrize("width", [1, 4])
-def test_a_trail_follows_rows_through_any_search(width: int) -> None:
-    # A model that looks at the place that its last token names, from a state of its own.
-    from regard.attention import at, attend
-
-    class Nothing:
-        def select(self, rows: torch.Tensor) -> "Nothing":
-            return self
-
-    generator = torch.Generator().manual_seed(3)
-    table = torch.rand(9, 9, generator=generator).log_softmax(-1)
-    keys = torch.eye(9).expand(3, 9, 9) * 50
-
-    def step(token: torch.Tensor, state: object) -> tuple[torch.Tensor, object]:
-        with at("cross", 0):
-            rows = keys[:1].expand(len(token), -1, -1)
-            attend(torch.eye(9)[token][:, None], rows, rows)
-        return table[token], state
-
-    trail = Trail(step)
-    options = {"batch_size": 3, "bos_id": BOS_ID, "eos_id": EOS_ID, "max_lengths": 6}
-    start = trail.start(Nothing(), 3)
-    outputs = (
-        [[output] for output in greedy(trail.step, start, **options)]
-        if width == 1
-        else beam(trail.step, start, beam_size=width, **options)
-    )
-    answers = [output[0].tokens for output in outputs]
-    assert max(map(len, answers)) > 2
-    for rows, answer in zip(trail.weights(answers), answers, strict=True):
-        positions = rows[: len(answer)].argmax(-1).tolist()
-        assert positions == [BOS_ID, *answer[:-1]]
