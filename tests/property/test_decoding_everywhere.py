@@ -12,7 +12,6 @@ from regard.decoding import (
     beam,
     greedy,
     sample,
-    score_answers,
 )
 
 PAD, EOS, LONGEST = 0, 3, 5
@@ -74,21 +73,6 @@ def test_the_log_probability_of_any_search_is_that_of_the_whole_text(kind, seed)
                 tokens = [*hypothesis.tokens, *[EOS] * hypothesis.is_finished]
                 log_probs = at_once(kind, row[:length], tokens)
                 assert abs(float(log_probs.sum()) - hypothesis.log_prob) < SAME
-
-
-@every_kind
-@every_batch
-def test_given_answers_have_the_scores_of_teacher_forcing(kind, seed):
-    ids, lengths = batch(seed)
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.randint(0, 5, (len(ids),), generator=generator).tolist()
-    answers = [torch.randint(4, VOCAB, (n,), generator=generator).tolist() for n in sizes]
-    scored = score_answers(
-        model(kind).step, start(kind, ids, lengths), answers, bos_id=BOS, eos_id=EOS
-    )
-    for row, length, answer, one in zip(ids, lengths.tolist(), answers, scored, strict=True):
-        whole = at_once(kind, row[:length], [*answer, EOS])
-        torch.testing.assert_close(torch.tensor(one.log_probs), whole, atol=1e-4, rtol=1e-4)
 
 
 @every_kind

@@ -14,7 +14,6 @@ from regard.decoding.rules import (
     Written,
 )
 from regard.decoding.sampling import Draw, sample
-from regard.decoding.scoring import Scored, score_answers
 from regard.decoding.step import Limits, State, Step
 from regard.decoding.streaming import StreamedToken, stream
 
@@ -28,7 +27,6 @@ __all__ = [
     "Prefix",
     "RepetitionPenalty",
     "Rule",
-    "Scored",
     "SearchOptions",
     "State",
     "Step",
@@ -37,6 +35,5 @@ __all__ = [
     "beam",
     "greedy",
     "sample",
-    "score_answers",
     "stream",
 ]

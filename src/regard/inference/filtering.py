@@ -7,18 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import torch
-
 from regard.config import JsonValue
-from regard.decoding import Scored, score_answers
+from regard.decoding.hypothesis import divisors
 from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.inference.requests import example_in, request_in
 from regard.tasks import AnyTask, DecodingConfig
+from regard.tasks.sequences.sequence_task import token_costs
 from regard.tasks.sequences.translations import Hypotheses, Translations
 from regard.tasks.task import Answer
-from regard.text import BOS_ID, EOS_ID, Line, batched
+from regard.text import Line, batched, pad_pairs
 from regard.text.reading.line_groups import groups_of
 from regard.text.reading.lines import readable
 
@@ -196,6 +195,16 @@ def _answerable(
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """A given output, and how likely the model holds it."""
+
+    tokens: tuple[int, ...]
+    log_probs: tuple[float, ...]  # of each token, and of the end
+    log_prob: float
+    score: float  # over the length penalty
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredPair:
     """Scores of an output that is given."""
 
@@ -231,24 +240,18 @@ def score_pairs(
     targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
     for source, target in zip(sources, targets, strict=True):
         _check_lengths(predictor, len(source), len(target))
+    model, source_end = predictor.seq2seq.eval(), predictor.sequence_task.data.source_end
     scores: dict[int, Scored] = {}
-    predictor.model.eval()
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for indices in batched(sizes, predictor.decoding.batch_tokens):
-        with torch.no_grad():
-            read = predictor.sequence_task.pad_sources([sources[index] for index in indices])
-            state = predictor.seq2seq.start(*moved(read, predictor.device))
-            scored = score_answers(
-                predictor.seq2seq.step,
-                state,
-                [targets[index] for index in indices],
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                length_penalty=length_penalty,
-                device=predictor.device,
-            )
-        for index, one in zip(indices, scored, strict=True):
-            scores[index] = one
+        read, written = ([side[index] for index in indices] for side in (sources, targets))
+        batch = moved(pad_pairs(read, written, source_end=source_end), predictor.device)
+        costs = token_costs(model, batch).double().split(batch.target_lengths.tolist())
+        for index, tokens, row in zip(indices, written, costs, strict=True):
+            log_probs = tuple((-row).tolist())
+            total = sum(log_probs, 0.0)
+            score = total / divisors(length_penalty, len(log_probs))[-1]
+            scores[index] = Scored(tuple(tokens), log_probs, total, score)
     return [scores[index] for index in range(len(pairs))]
 
 

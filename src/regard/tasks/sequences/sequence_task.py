@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.decoding import Hypothesis
-from regard.decoding.hypothesis import Alignment
+from regard.decoding.hypothesis import Alignment, check_numbers
 from regard.errors import SettingError
 from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
@@ -368,6 +369,17 @@ def states_and_labels(
     )
     packing = Packing(batch.target_lengths, batch.labels.shape[1])
     return packing.pack(states), packing.pack(batch.labels), auxiliary
+
+
+@torch.no_grad()
+def token_costs(model: Seq2Seq, batch: Batch) -> Float[Tensor, " R"]:
+    """−log p of every real target token and end, row after row, teacher-forced."""
+    states, labels, _ = states_and_labels(model, batch)
+    parts = zip(states.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True)
+    costs = [F.cross_entropy(model.project(s).float(), t, reduction="none") for s, t in parts]
+    total = torch.cat(costs)
+    check_numbers(total)
+    return total
 
 
 def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
