@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -203,9 +203,10 @@ def _recipe(
         raise SettingError(
             f"{recipe} must name text in [data]; got none. Name the files behind it."
         )
-    if not hasattr(resolved.data, "on_bad_line"):
+    data: Any = resolved.data
+    if not hasattr(data, "on_bad_line"):
         return resolved
-    return replace(resolved, data=replace(resolved.data, on_bad_line=on_bad_line))
+    return replace(resolved, data=replace(data, on_bad_line=on_bad_line))
 
 
 def _of_pairs(settings: Mapping[str, JsonValue], on_bad_line: str) -> "Recipe":

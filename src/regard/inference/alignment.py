@@ -67,7 +67,7 @@ def word_links(
     source_ids = [[piece.id for piece in pieces] for pieces in sources]
     target_ids = [[piece.id for piece in pieces] for pieces in targets]
     for index, rows in cross_maps(
-        predictor.seq2seq,
+        predictor.model,
         predictor.sequence_task,
         source_ids,
         target_ids,

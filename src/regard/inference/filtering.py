@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import torch
+
 from regard.config import JsonValue
 from regard.decoding.hypothesis import divisors
 from regard.devices import moved
@@ -246,7 +248,7 @@ def score_pairs(
     for indices in batched(sizes, predictor.decoding.batch_tokens):
         read, written = ([side[index] for index in indices] for side in (sources, targets))
         batch = moved(pad_pairs(read, written, source_end=source_end), predictor.device)
-        costs = token_costs(model, batch).double().split(batch.target_lengths.tolist())
+        costs = torch.split(token_costs(model, batch).double(), batch.target_lengths.tolist())
         for index, tokens, row in zip(indices, written, costs, strict=True):
             log_probs = tuple((-row).tolist())
             total = sum(log_probs, 0.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention import AttentionCall, attend, observe
 from regard.attention.observing import editing
@@ -16,7 +16,7 @@ from regard.errors import DataError, SettingError
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.text import BOS_ID, Piece, batched, normalize
-from regard.text.batches import padded
+from regard.text.batches import Ids, padded
 from regard.viewer import OneAttention
 
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
@@ -225,10 +225,10 @@ def mean_weights(call: AttentionCall) -> Float[Tensor, "B N M"]:
 
 
 def cross_maps(
-    model: Seq2Seq,
+    model: nn.Module,
     task: SequenceTask,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: Sequence[Ids],
+    targets: Sequence[Ids],
     *,
     layers: Sequence[int] | None = None,
     batch_tokens: int,

@@ -16,7 +16,7 @@ from regard.text.phrasebook import Phrase
 
 def maps_of(predictor: Predictor, sources: Any, targets: Any, **options: Any) -> Any:
     return cross_maps(
-        predictor.seq2seq, predictor.sequence_task, sources, targets, batch_tokens=99, **options
+        predictor.model, predictor.sequence_task, sources, targets, batch_tokens=99, **options
     )
 
 

@@ -90,7 +90,7 @@ def test_an_empty_output_is_counted_as_wrong_and_every_reference_counts():
     assert sentence_chrf(["", "b"], ["a", "b"])[0] == 0
 
 
-@pytest.mark.parametrize("metric", [bleu, chrf, ter, exact_match, sentence_chrf])
+@pytest.mark.parametrize("metric", [bleu, chrf, exact_match, sentence_chrf])
 @pytest.mark.parametrize(
     ("outputs", "references", "message"),
     [

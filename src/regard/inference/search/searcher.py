@@ -100,11 +100,12 @@ class Searcher:
             )
         if decoding.method == "greedy" or decoding.beam_size == 1:
             return [[best] for best in greedy(step, state, **options)]
-        sizes = {"beam_size": decoding.beam_size, "n_best": n_best}
+        width = decoding.beam_size
         if not decoding.coverage_penalty or sources is None:
-            return beam(step, state, **sizes, **options)
+            return beam(step, state, beam_size=width, n_best=n_best, **options)
         cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
-        return beam(cover.step, cover.start(state, sources), bonus=cover.bonus, **sizes, **options)
+        start = cover.start(state, sources)
+        return beam(cover.step, start, beam_size=width, n_best=n_best, bonus=cover.bonus, **options)
 
     def tokens(
         self,

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ from regard.text import (
     resample,
     train_pair_tokenizer,
 )
+from regard.text.batches import Ids
 from regard.text.languages import guess_language
 
 # Characters of a source that an example shows.
@@ -154,7 +155,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
         They decide how outputs are scored.
         """
-        data = recipe.data
+        data: Any = recipe.data
         languages = _guessed_languages(examples) if saved is None else saved["data"]
         codes = {
             name: getattr(data, name) or languages.get(name)
@@ -276,9 +277,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return SequenceBatch(padded, encoded)
 
-    def pad_sources(
-        self, ids: Sequence[Sequence[int]]
-    ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+    def pad_sources(self, ids: Sequence[Ids]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
         """Sources as a model reads them, and their lengths.
 
         Args:
@@ -375,7 +374,7 @@ def states_and_labels(
 def token_costs(model: Seq2Seq, batch: Batch) -> Float[Tensor, " R"]:
     """−log p of every real target token and end, row after row, teacher-forced."""
     states, labels, _ = states_and_labels(model, batch)
-    parts = zip(states.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True)
+    parts = zip(torch.split(states, CHUNK_ROWS), torch.split(labels, CHUNK_ROWS), strict=True)
     costs = [F.cross_entropy(model.project(s).float(), t, reduction="none") for s, t in parts]
     total = torch.cat(costs)
     check_numbers(total)
