@@ -37,7 +37,7 @@ from regard.tasks import recipe_from_table
 from regard.tasks.labels.classification import Classification
 from regard.tasks.labels.tagging import Tagging
 from regard.tasks.sequences.sequence_task import SequenceBatch, SequenceTask
-from regard.text import EOS_ID, Corpus, Sequences, collate
+from regard.text import EOS_ID, pad_pairs
 from regard.training import Callback, OngoingTraining, TrainingConfig, Update
 from regard.training.distributed.world import BatchShard
 from regard.training.trainer import Trainer
@@ -110,8 +110,7 @@ class GivenBatches:
                     for ids, tags in known
                 ]
             )
-        corpus = Corpus(Sequences.of(rows), Sequences.of(map(swapped, batch.target)))
-        return SequenceBatch(collate(corpus, torch.arange(len(rows)).numpy()), ())
+        return SequenceBatch(pad_pairs(rows, [*map(swapped, batch.target)]), ())
 
     def backward(self, *inputs: Any, **options: Any) -> tuple[torch.Tensor, int]:
         """The task's, which for sequences needs nothing else of it."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import generation as hf
 
-from regard.decoding import Avoid, NoRepeatedNgrams, RepetitionPenalty, Written
+from regard.decoding import NoRepeatedNgrams, RepetitionPenalty, Written
 from regard.decoding.sampling import most_likely, nucleus
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
@@ -29,12 +29,8 @@ def tokens():
         (NoRepeatedNgrams(1), lambda: hf.NoRepeatNGramLogitsProcessor(1)),
         (NoRepeatedNgrams(2), lambda: hf.NoRepeatNGramLogitsProcessor(2)),
         (NoRepeatedNgrams(3), lambda: hf.NoRepeatNGramLogitsProcessor(3)),
-        (
-            Avoid([[3], [1, 2], [5, 5]]),
-            lambda: hf.NoBadWordsLogitsProcessor([[3], [1, 2], [5, 5]], eos_token_id=0),
-        ),
     ],
-    ids=["repetition", "unigrams", "bigrams", "trigrams", "avoid"],
+    ids=["repetition", "unigrams", "bigrams", "trigrams"],
 )
 def test_rules_are_their_processors(rule, theirs, log_probs, tokens):
     for length in (1, 2, T):

@@ -6,7 +6,6 @@ from regard.decoding.greedy import greedy
 from regard.decoding.hypothesis import Hypothesis
 from regard.decoding.options import SearchOptions
 from regard.decoding.rules import (
-    Avoid,
     NoRepeatedNgrams,
     Prefix,
     RepetitionPenalty,
@@ -18,7 +17,6 @@ from regard.decoding.step import Limits, State, Step
 from regard.decoding.streaming import StreamedToken, stream
 
 __all__ = [
-    "Avoid",
     "CoveragePenalty",
     "Draw",
     "Hypothesis",

@@ -104,39 +104,6 @@ class NoRepeatedNgrams:
         return allowed
 
 
-class Avoid:
-    """Hides every token that would complete one of some phrases.
-
-    Args:
-        phrases: Token ids of each.
-
-    Raises:
-        SettingError: A phrase is empty.
-
-    Example:
-        >>> written = Written(torch.tensor([[1], [2]]), torch.tensor([0, 1]))
-        >>> Avoid([[1, 2], [0]])(torch.zeros(2, 3), written)
-        tensor([[-inf, 0., -inf],
-                [-inf, 0., 0.]])
-    """
-
-    def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
-        self.phrases = [tuple(phrase) for phrase in phrases]
-        if () in self.phrases:
-            raise SettingError("phrases to avoid must hold a token each; got an empty one.")
-
-    def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
-        """The log-probabilities to choose by."""
-        allowed, tokens = log_probs.clone(), written.tokens
-        for phrase in self.phrases:
-            check_tokens("phrases to avoid", phrase, log_probs.shape[1])
-            context = tokens.new_tensor(phrase[:-1])
-            if len(context) <= tokens.shape[1]:
-                last = tokens[:, tokens.shape[1] - len(context) :]
-                allowed[(last == context).all(1), phrase[-1]] = -torch.inf
-        return allowed
-
-
 class Prefix:
     """Hides everything but the next token of a beginning that is given.
 
@@ -209,7 +176,7 @@ class Rulebook:
         rules = [rule for rule in self.rules if not isinstance(rule, Prefix)]
         prefixes = [rule.prefixes for rule in self.rules if isinstance(rule, Prefix)]
         for sentence, prefix in chain.from_iterable(map(enumerate, prefixes)):
-            check_tokens("prefixes", prefix, like.shape[1])
+            _check_tokens(prefix, like.shape[1])
             for position, token in enumerate(prefix):
                 log_probs = self._allowed.keep(like.new_zeros(1, like.shape[1]), position + 1)
                 before = torch.tensor([prefix[:position]], dtype=torch.long, device=like.device)
@@ -223,12 +190,11 @@ class Rulebook:
                     )
 
 
-def check_tokens(name: str, tokens: Iterable[int], vocab_size: int) -> None:
-    """Raise if one of the tokens is not in the vocabulary."""
+def _check_tokens(tokens: Iterable[int], vocab_size: int) -> None:
     for token in tokens:
         if not 0 <= token < vocab_size:
             raise SettingError(
-                f"{name} must hold tokens from 0 to {vocab_size - 1}; got {token}. "
+                f"prefixes must hold tokens from 0 to {vocab_size - 1}; got {token}. "
                 "Was it encoded with another vocabulary?"
             )
 

@@ -97,8 +97,6 @@ def chrf(
     hypotheses: Sequence[str],
     references: References,
     *,
-    word_order: int = 0,
-    lowercase: bool = False,
     resamples: int = 0,
 ) -> MetricScore:
     """Corpus chrF (Popović, 2015): F-score of character n-grams, which needs no tokenizer.
@@ -106,8 +104,6 @@ def chrf(
     Args:
         hypotheses: The outputs.
         references: One right answer of each, or several; their number may differ.
-        word_order: Longest word n-gram counted as well; 2 gives chrF++.
-        lowercase: Compare without case.
         resamples: Bootstrap resamples for the interval, as in `bleu`.
 
     Raises:
@@ -119,9 +115,7 @@ def chrf(
     """
     from sacrebleu.metrics.chrf import CHRF
 
-    metric = CHRF(
-        word_order=word_order, lowercase=lowercase, references=streams(hypotheses, references)
-    )
+    metric = CHRF(references=streams(hypotheses, references))
     return _score(metric, hypotheses, resamples)
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.inference.replies import Reply
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -65,16 +67,6 @@ class JobAnswers(_Answer):
 
     run: str
     answers: list[dict[str, object]]
-
-
-class Reply(_Answer):
-    """Answer to a text in words."""
-
-    text: str = Field(description="Output, continuation or label; empty where there is none.")
-    labels: list[tuple[str, float]] = Field(description="With their probabilities, best first.")
-    next_tokens: list[tuple[str, float]] = Field(
-        description="Of a language model: the likeliest next tokens; at the mask of a masked one."
-    )
 
 
 class AttentionDocument(BaseModel):

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from regard.text.batches import Batches as Batches
     from regard.text.batches import BatchPlan as BatchPlan
     from regard.text.batches import batched as batched
-    from regard.text.batches import collate as collate
     from regard.text.batches import pad_pairs as pad_pairs
     from regard.text.batches import permutation as permutation
     from regard.text.checking import DataReport as DataReport

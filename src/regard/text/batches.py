@@ -10,7 +10,6 @@ from torch import Tensor
 
 from regard.checks import check_at_least, check_divides, check_positive
 from regard.errors import SettingError
-from regard.text.corpus import Corpus
 from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
@@ -245,26 +244,6 @@ def permutation(n: int, *, seed: int, epoch: int, stream: int = 0) -> Indices:
     """
     seeds = np.random.SeedSequence([seed, epoch, stream])
     return np.argsort(np.random.PCG64(seeds).random_raw(n), kind="stable").astype(np.int64)
-
-
-def collate(corpus: Corpus, indices: Indices, *, source_end: bool = True) -> Batch:
-    """The pairs at ``indices`` as padded tensors.
-
-    Args:
-        corpus: Where they are.
-        indices: Which ones, in the order of the rows.
-        source_end: Whether sources end with the end id.
-
-    Example:
-        >>> from regard.text import Sequences
-        >>> corpus = Corpus(Sequences.of([[7], [8, 9]]), Sequences.of([[5, 6], [4]]))
-        >>> batch = collate(corpus, np.array([0, 1]))
-        >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
-        ([[7, 3, 0], [8, 9, 3]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
-    """
-    sources = [corpus.source[index] for index in indices.tolist()]
-    targets = [corpus.target[index] for index in indices.tolist()]
-    return pad_pairs(sources, targets, source_end=source_end)
 
 
 def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:

@@ -2,7 +2,7 @@
 
 import mmap
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -96,7 +96,6 @@ def encode_corpus(
     max_length: int | None = None,
     on_long: OnLong = "error",
     too_long: BadLines | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Corpus:
     """All ``pairs`` as ids.
 
@@ -106,7 +105,6 @@ def encode_corpus(
         max_length: The most ids a side may have, begin and end not counted. None allows any number.
         on_long: Whether a longer one is an error, or its pair is left out.
         too_long: Where pairs left out are counted.
-        progress: Called now and then with the number of pairs encoded so far.
 
     Raises:
         DataError: A sentence is too long and ``on_long`` is ``"error"``; or no pair is left.
@@ -128,7 +126,6 @@ def encode_corpus(
         max_length=max_length,
         on_long=on_long,
         too_long=skipped,
-        progress=progress,
     )
     if too_long is not None:
         too_long.merge(skipped)
@@ -149,7 +146,6 @@ def encode_pairs(
     max_length: int | None = None,
     on_long: OnLong = "error",
     too_long: BadLines | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Corpus:
     """Encode pairs that are a part of a corpus; none need remain."""
     check_choice("on_long", on_long, OnLong)
@@ -157,7 +153,6 @@ def encode_pairs(
     too_long = BadLines() if too_long is None else too_long
     sources, targets = _Growing(), _Growing()
     texts: tuple[list[str], list[str]] = ([], [])
-    done = 0
     watched = track("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else iter(pairs)
     while chunk := list(islice(watched, _CHUNK)):
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
@@ -178,9 +173,6 @@ def encode_pairs(
             if on_long == "error":
                 raise DataError(message)
             too_long.add(f"{side} too long", message)
-        done += len(chunk)
-        if progress is not None:
-            progress(done)
     stored_texts = texts if tokenizer.is_sampling else None
     return Corpus(sources.finished(), targets.finished(), stored_texts)
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from regard.decoding import (
-    Avoid,
     NoRepeatedNgrams,
     Prefix,
     RepetitionPenalty,
@@ -47,15 +46,6 @@ def test_ngrams_that_would_come_twice_are_hidden(size, log_probs, written):
         assert excluded == {t for t in range(V) if (*row, t)[T + 1 - size :] in ngrams}
 
 
-def test_the_end_of_an_avoided_phrase_is_hidden(log_probs, written):
-    phrases = [(3,), (1, 2), (5, 0, 4), (6, 6), tuple(range(V)) * 2]
-    for row, excluded in zip(
-        written.tokens.tolist(), hidden(log_probs, Avoid(phrases), written), strict=True
-    ):
-        expected = {p[-1] for p in phrases for t in (p[-1],) if (*row, t)[-len(p) :] == p}
-        assert excluded == expected
-
-
 @pytest.mark.parametrize("penalty", [0.5, 1.7])
 def test_what_is_written_is_penalised_once(penalty, log_probs, written):
     penalised = RepetitionPenalty(penalty)(log_probs, written)
@@ -68,7 +58,7 @@ def test_what_is_written_is_penalised_once(penalty, log_probs, written):
 
 def test_rules_change_nothing_they_are_given(log_probs, written):
     before = log_probs.clone()
-    for rule in (NoRepeatedNgrams(1), Avoid([[1]]), RepetitionPenalty(2.0), Prefix([[0] * 12] * 3)):
+    for rule in (NoRepeatedNgrams(1), RepetitionPenalty(2.0), Prefix([[0] * 12] * 3)):
         assert not torch.equal(rule(log_probs, written), before)
         assert torch.equal(log_probs, before)
 
@@ -83,14 +73,13 @@ def searches(markov, tables, **settings):
 def test_every_search_respects_every_rule(markov, min_length):
     tables = markov.random_tables(13, seed=5)
     prefixes = [[], [2], [3, 1, 2], *[[1]] * 10]
-    rules = [Prefix(prefixes), NoRepeatedNgrams(2), Avoid([[1, 1], [3, 3], [1, 3]])]
+    rules = [Prefix(prefixes), NoRepeatedNgrams(2)]
     for outputs in searches(markov, tables, rules=rules, min_length=min_length):
         for prefix, answers in zip(prefixes, outputs, strict=True):
             for answer in answers:
                 assert list(answer.tokens[: len(prefix)]) == prefix
                 pairs = list(itertools.pairwise(answer.tokens))
                 assert len(set(pairs)) == len(pairs)
-                assert not {(1, 1), (3, 3), (1, 3)} & set(pairs)
                 assert len(answer.tokens) >= min_length or not answer.is_finished
 
 
@@ -123,19 +112,14 @@ def test_a_repetition_penalty_counts_in_the_log_probability(markov):
             "prefixes must hold tokens from 0 to 4; got 5. Was it encoded with another",
         ),
         (
-            {"rules": [Prefix([[], [1, 2, 3]]), Avoid([[2, 3]])]},
-            r"prefixes must not hold what another rule hides; got token 3 at place 2 of "
-            r"\[1, 2, 3\], for sentence 1",
-        ),
-        (
             {"rules": [NoRepeatedNgrams(1), Prefix([[2, 2], []])]},
-            r"got token 2 at place 1 of \[2, 2\], for sentence 0",
+            r"prefixes must not hold what another rule hides; got token 2 at place 1 of "
+            r"\[2, 2\], for sentence 0",
         ),
         (
             {"rules": [Prefix([[3], []])], "forbidden": [3]},
             r"got token 3 at place 0 of \[3\], for sentence 0",
         ),
-        ({"rules": [Avoid([[1, 9]])]}, "phrases to avoid must hold tokens from 0 to 4; got 9"),
     ],
 )
 def test_rules_that_cannot_be_satisfied_are_refused_by_every_search(markov, settings, message):
@@ -150,9 +134,8 @@ def test_rules_that_cannot_be_satisfied_are_refused_by_every_search(markov, sett
     [
         (lambda: RepetitionPenalty(0), "penalty must be above 0; got 0. Use 1 to change nothing"),
         (lambda: NoRepeatedNgrams(0), "size must be at least 1; got 0"),
-        (lambda: Avoid([[1], []]), "phrases to avoid must hold a token each; got an empty one"),
     ],
-    ids=["repetition", "ngrams", "avoid"],
+    ids=["repetition", "ngrams"],
 )
 def test_rules_out_of_range_are_refused(rule, message):
     with pytest.raises(SettingError, match=message):

@@ -51,11 +51,6 @@ class Searcher:
         decoding = self.decoding
         return {"beam": decoding.beam_size, "greedy": 1, "sample": decoding.n_best}[decoding.method]
 
-    @property
-    def has_copies(self) -> bool:
-        """Whether several rows of one sentence may hold the same tokens."""
-        return self.decoding.method == "sample" and self.decoding.n_best > 1
-
     def answers(
         self,
         step: Step[StateT],
@@ -69,23 +64,9 @@ class Searcher:
         end: int = EOS_ID,
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
-        decoding, count = self.decoding, len(limits)
-        constrained = [True] * count if is_constrained is None else list(is_constrained)
-        needed = [max(len(self._prefix) * one, decoding.min_length) + 1 for one in constrained]
-        limits = limits.clamp(min=torch.tensor(needed).to(limits))
-        if longest is not None:
-            limits = limits.clamp(max=longest)
-        options: SearchOptions = {
-            "batch_size": count,
-            "bos_id": BOS_ID,
-            "eos_id": end,
-            "max_lengths": limits,
-            "length_penalty": decoding.length_penalty,
-            "min_length": decoding.min_length,
-            "forbidden": [token for token in FORBIDDEN if token != end],
-            "rules": self._rules(constrained),
-        }
-        n_best = decoding.n_best
+        decoding, n_best = self.decoding, self.decoding.n_best
+        constrained = [True] * len(limits) if is_constrained is None else is_constrained
+        options = self._options(limits, constrained, end, longest)
         if decoding.method == "sample":
             numbers = [_number(text, decoding.seed) for text in seeds]
             return sample(
@@ -127,22 +108,32 @@ class Searcher:
                 top_k=decoding.top_k,
                 top_p=decoding.top_p,
             )
-        fewest = max(len(self._prefix), decoding.min_length) + 1
-        for chosen in stream(
-            step,
-            state,
-            batch_size=1,
-            bos_id=BOS_ID,
-            eos_id=end,
-            max_lengths=max(limit, fewest),
-            draw=draw,
-            min_length=decoding.min_length,
-            forbidden=[token for token in FORBIDDEN if token != end],
-            rules=self._rules([True]),
-            device=device,
-        ):
+        options = self._options(torch.tensor([limit], device=device), [True], end)
+        for chosen in stream(step, state, draw=draw, **options):
             if chosen.token != end:
                 yield chosen.token
+
+    def _options(
+        self,
+        limits: Int[Tensor, " B"],
+        constrained: Sequence[bool],
+        end: int,
+        longest: int | None = None,
+    ) -> SearchOptions:
+        """Options of every search, with room for what it must write."""
+        least = self.decoding.min_length
+        needed = [max(len(self._prefix) * one, least) + 1 for one in constrained]
+        limits = limits.clamp(min=torch.tensor(needed).to(limits))
+        return {
+            "batch_size": len(limits),
+            "bos_id": BOS_ID,
+            "eos_id": end,
+            "max_lengths": limits if longest is None else limits.clamp(max=longest),
+            "length_penalty": self.decoding.length_penalty,
+            "min_length": least,
+            "forbidden": [token for token in FORBIDDEN if token != end],
+            "rules": self._rules(constrained),
+        }
 
     def _rules(self, constrained: Sequence[bool]) -> list[Rule]:
         decoding, rules = self.decoding, list[Rule]()
@@ -177,11 +168,11 @@ def _number(text: str, seed: int) -> int:
 class AvoidWords:
     """Hides every token that would complete one of some words in the text that is written.
 
-    `regard.decoding.Avoid` hides one way of writing a word in tokens. A model then finds another:
-    "lo" and "ve", or 爱中国 as one token where 中国 is not wanted. This rule reads the text. A word
-    of a script with spaces counts where it stands by itself: *art* is not in *party*. What only
-    begins with it is lost too where the model would write that in several tokens, since nobody
-    knows how it goes on. Characters spelled in bytes are not read.
+    Were one way of writing a word in tokens hidden, a model would find another: "lo" and "ve", or
+    爱中国 as one token where 中国 is not wanted. This rule reads the text. A word of a script with
+    spaces counts where it stands by itself: *art* is not in *party*. What only begins with it is
+    lost too where the model would write that in several tokens, since nobody knows how it goes on.
+    Characters spelled in bytes are not read.
     """
 
     def __init__(self, tokenizer: Tokenizer, words: Sequence[str]) -> None:

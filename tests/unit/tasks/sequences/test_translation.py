@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -7,7 +6,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, recipe_from_table
 from regard.tasks.sequences.sequence_task import states_and_labels
 from regard.tasks.sequences.translation import TranslationTask
-from regard.text import BadLines, Corpus, Pair, Sequences, collate
+from regard.text import BadLines, Pair, pad_pairs
 
 TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
 
@@ -129,8 +128,7 @@ class Echo(nn.Module):
 
 
 def test_only_real_tokens_are_learned_from():
-    corpus = Corpus(Sequences.of([[7], [8, 9], [6]]), Sequences.of([[5, 6], [4], []]))
-    batch = collate(corpus, np.array([0, 1, 2]))
+    batch = pad_pairs([[7], [8, 9], [6]], [[5, 6], [4], []])
     states, labels, auxiliary = states_and_labels(Echo(), batch)
     assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
     assert labels.tolist() == [5, 6, 3, 4, 3, 3]
