@@ -71,7 +71,8 @@ def predict_files(
 ) -> None:
     """Answer files and say how many; DataError if some of them could not be read to their ends."""
     from regard.checks import check_at_least
-    from regard.inference.bulk import BulkOptions, answer_files, local_engine, ray_engine
+    from regard.inference.bulk import BulkOptions, answer_files, ray_engine
+    from regard.inference.bulk.engines import local_engine
 
     check_at_least("--threads", bulk.threads, 1)
     check_at_least("--actors", bulk.actors or 1, 1)

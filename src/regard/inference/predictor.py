@@ -18,7 +18,7 @@ from regard.inference.look import Look, attention_to_source
 from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
 from regard.inference.requests import records_in, request_of_value
 from regard.inference.search.searcher import Searcher
-from regard.inference.search.sequences import SequenceSearch, aligned
+from regard.inference.search.sequences import aligned, search
 from regard.inference.search.windows import WindowedSearch
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
@@ -316,13 +316,15 @@ class Predictor(Generic[AnswerT]):
         """As ``translate``, of parts of texts, as ``SequenceTask.encoded_parts`` cuts them."""
         task = self.sequence_task
         most = batch_tokens(self.seq2seq, self.decoding.batch_tokens)
-        outputs = SequenceSearch(
+        outputs = search(
             self.preparation.of(self.seq2seq),
             task,
             Searcher(decoding, task.tokenizer.target),
+            parts,
             device=self.device,
             batch_tokens=most,
-        )(parts, progress=progress)
+            progress=progress,
+        )
         if not attention:
             return outputs
         return aligned(self.seq2seq, task, parts, outputs, layers=layers, batch_tokens=most)

@@ -62,44 +62,16 @@ class BulkOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardReport:
-    """Result of a shard.
-
-    Attributes:
-        name: The shard's.
-        rows: How many were answered or noted as errors.
-        errors: How many could not be answered.
-        problem: Why the file could not be answered at all; None if it was.
-
-    Example:
-        >>> report = ShardReport(name="de/a.tsv", rows=500, errors=2, problem=None)
-        >>> f"{report.name}: {report.rows - report.errors} rows answered"
-        'de/a.tsv: 498 rows answered'
-    """
+    """Result of a shard."""
 
     name: str
-    rows: int
+    rows: int  # answered, or noted as errors
     errors: int
-    problem: str | None
+    problem: str | None  # why the file could not be answered at all
 
 
 class Answerer:
-    """A run in use, which answers shards one after the other.
-
-    Args:
-        run: The run folder or bundle.
-        options: How to answer.
-
-    Raises:
-        RunError: The run is damaged, or there is none.
-        SettingError: An option is not for this run.
-
-    Example:
-        A shard of ``answer_files``, whose example makes a run:
-
-        >>> Answerer(Path("runs/missing"), BulkOptions(device="cpu"))
-        Traceback (most recent call last):
-        regard.errors.RunError: runs/missing must be a run folder; got nothing there. ...
-    """
+    """A run in use, which answers shards one after the other."""
 
     def __init__(self, run: Path, options: BulkOptions) -> None:
         torch.set_num_threads(options.threads)

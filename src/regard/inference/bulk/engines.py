@@ -42,19 +42,7 @@ _OBJECT_STORE = 100 * 2**20
 
 
 def local_engine(run: Path, options: BulkOptions, shards: Sequence[Shard]) -> Iterator[ShardReport]:
-    """Answers the shards one after the other in this process.
-
-    Raises:
-        RunError: The run is damaged, or there is none; or the disk is full.
-        SettingError: An option is not for this run.
-
-    Example:
-        The engine of ``answer_files`` by default, whose example makes a run:
-
-        >>> list(local_engine(Path("runs/missing"), BulkOptions(device="cpu"), ()))
-        Traceback (most recent call last):
-        regard.errors.RunError: runs/missing must be a run folder; got nothing there. ...
-    """
+    """Answers the shards one after the other in this process."""
     threads = torch.get_num_threads()
     answerer = Answerer(run, options)
     try:

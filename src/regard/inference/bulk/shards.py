@@ -17,31 +17,14 @@ ERRORS = ".errors.jsonl"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """A file to answer.
+    """A file to answer."""
 
-    Attributes:
-        name: What its answers are called: a path in the folder of answers.
-        source: The file.
-        answers: The file of its answers, which is there when it is whole.
-        errors: Beside it, what is wrong with rows that could not be answered; absent if none is.
-        size: Of the source, in bytes.
-        modified: When the source was last written, in nanoseconds.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> _ = (home / "asked.txt").write_text("0.5", "utf-8")
-        >>> (shard,) = find_shards([home / "asked.txt"], home / "answers", ending=".jsonl")
-        >>> shard.name, shard.answers.name, shard.errors.name, shard.size, shard.is_answered
-        ('asked.txt', 'asked.txt.jsonl', 'asked.txt.errors.jsonl', 3, False)
-    """
-
-    name: str
+    name: str  # of its answers: a path in their folder
     source: Path
-    answers: Path
-    errors: Path
-    size: int
-    modified: int
+    answers: Path  # there when it is whole
+    errors: Path  # what is wrong with rows that could not be answered; absent if none is
+    size: int  # of the source, in bytes
+    modified: int  # when the source was last written, in nanoseconds
 
     @property
     def is_answered(self) -> bool:
@@ -50,31 +33,9 @@ class Shard:
 
 
 def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> list[Shard]:
-    """The files that names, folders and patterns stand for, with the places of their answers.
-
-    A shard is called by its path from the folder that is named, or from where a pattern begins: of
-    ``data/*/*.tsv``, ``data/de/a.tsv`` is answered in ``de/a.tsv.jsonl``.
-
-    Args:
-        inputs: Files, folders of them, or patterns as ``shards/*.parquet``.
-        folder: Where the answers go.
-        ending: What is put behind a file's name.
-
-    Raises:
-        DataError: Nothing is named, or something that is not there.
-        SettingError: Two files would have one place for their answers, or the answers would lie
-            among the files.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> for name in ("de/a.tsv", "fr/a.tsv"):
-        ...     (home / name).parent.mkdir()
-        ...     (home / name).touch()
-        >>> found = find_shards([home / "*/*.tsv"], home / "answers", ending=".jsonl")
-        >>> [shard.answers.relative_to(home).as_posix() for shard in found]
-        ['answers/de/a.tsv.jsonl', 'answers/fr/a.tsv.jsonl']
-    """
+    """The files that names, folders and patterns stand for, with the places of their answers."""
+    # A shard is called by its path from the folder that is named, or from where a pattern begins:
+    # of ``data/*/*.tsv``, ``data/de/a.tsv`` is answered in ``de/a.tsv.jsonl``.
     files: dict[str, Path] = {}
     for source in inputs:
         for file in shards(Path(source)):

@@ -17,7 +17,7 @@ from regard.decoding.step import StateT, Step
 from regard.devices import device_of, moved
 from regard.errors import DataError, SettingError
 from regard.inference.search.searcher import FORBIDDEN, Searcher
-from regard.inference.search.sequences import SequenceSearch
+from regard.inference.search.sequences import search
 from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig, SequenceTask
 from regard.text import BOS_ID, EOS_ID, normalize
@@ -46,33 +46,33 @@ def searched(
     decoding = task.recipe.settings(DecodingConfig)
     width = decoding.beam_size if beam_size is None else beam_size
     decoding = decoding.changed(method="beam", beam_size=width, n_best=width)
-    recorded = _RecordedModel(model, top=max(_FEWEST, width + 1)).eval()
-    search = SequenceSearch(
-        recorded,
+    recorder = _recorder(model.eval(), max(_FEWEST, width + 1))
+    (answers,) = search(
+        model,
         task,
         Searcher(decoding, tokenizer.target),
+        task.encoded_parts(source),
         device=device_of(model),
         batch_tokens=decoding.batch_tokens,
+        record=lambda state: (recorder.step, recorder.start(state)),
     )
-    (answers,) = search(task.encoded_parts(source))
-    decode = cache(tokenizer.target.decode)
-    steps = recorded.recorder.steps
+    steps, decode = recorder.steps, cache(tokenizer.target.decode)
     return answers.best, _tree(steps, answers.best, decode, beam_size=width, answers=answers)
 
 
 @torch.no_grad()
 def followed(model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[int]) -> SearchTree:
     """Probabilities of a model ready for use at every step of a given translation."""
-    recorded, device = _RecordedModel(model, top=_FEWEST).eval(), device_of(model)
+    recorder, device = _recorder(model.eval(), _FEWEST), device_of(model)
     ids = task.tokenizer.source.encode(source)
-    state = recorded.start(*moved(task.pad_sources([ids]), device))
+    state = recorder.start(model.start(*moved(task.pad_sources([ids]), device)))
     total = 0.0
     for last, token in pairwise((BOS_ID, *output, EOS_ID)):
-        log_probs, state = recorded.step(torch.tensor([last], device=device), state)
+        log_probs, state = recorder.step(torch.tensor([last], device=device), state)
         total += float(log_probs[0, token])
     hypothesis = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
     decode = cache(task.tokenizer.target.decode)
-    return _tree(recorded.recorder.steps, hypothesis, decode, beam_size=None)
+    return _tree(recorder.steps, hypothesis, decode, beam_size=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,35 +159,8 @@ class Recorder(Generic[StateT]):
         return log_probs, _Recorded(state, tokens, totals, log_probs)
 
 
-class _RecordedModel(Seq2Seq[_Recorded[StateT]], Generic[StateT]):
-    """A model that a predictor can search with, whose steps are recorded."""
-
-    def __init__(self, model: Seq2Seq[StateT], *, top: int) -> None:
-        super().__init__()
-        self.max_length = model.max_length
-        self.recorder: Recorder[StateT] = Recorder(model.step, top=top, forbidden=FORBIDDEN)
-        self._model = model
-
-    def forward(
-        self,
-        source: Tensor,
-        source_lengths: Tensor,
-        target: Tensor,
-        target_lengths: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        states: tuple[Tensor, Tensor | None] = self._model(
-            source, source_lengths, target, target_lengths
-        )
-        return states
-
-    def project(self, states: Tensor) -> Tensor:
-        return self._model.project(states)
-
-    def start(self, source: Tensor, source_lengths: Tensor) -> _Recorded[StateT]:
-        return self.recorder.start(self._model.start(source, source_lengths))
-
-    def step(self, token: Tensor, state: _Recorded[StateT]) -> tuple[Tensor, _Recorded[StateT]]:
-        return self.recorder.step(token, state)
+def _recorder(model: Seq2Seq[StateT], top: int) -> Recorder[StateT]:
+    return Recorder(model.step, top=top, forbidden=FORBIDDEN)
 
 
 def _tree(

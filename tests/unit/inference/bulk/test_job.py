@@ -13,8 +13,8 @@ from tests.unit.inference.bulk.conftest import contents
 
 from regard.cli import run_command
 from regard.errors import DataError, Interrupted, RunError, SettingError
-from regard.inference.bulk import BulkOptions, answer_files, local_engine, ray_engine
-from regard.inference.bulk.engines import _interrupted_by_sigterm
+from regard.inference.bulk import BulkOptions, answer_files, ray_engine
+from regard.inference.bulk.engines import _interrupted_by_sigterm, local_engine
 from regard.runs import Run
 
 NAMES = ["a.txt", "b.txt", "c.tsv", "d.txt.gz", "deep/e.jsonl"]
