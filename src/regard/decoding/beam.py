@@ -77,8 +77,9 @@ def beam(
     bound = BoundOptions(**options)
     if not bound.batch_size:
         return []
-    limits, device, rulebook = bound.limits.cpu().numpy(), bound.limits.device, bound.rulebook()
-    answers, count = _Answers(limits, n_best, bound.penalties), len(limits)
+    limits, device = bound.limits.contiguous().cpu().numpy(), bound.limits.device
+    rulebook, count = bound.rulebook(), len(limits)
+    answers = _Answers(limits, n_best, bound.penalties)
     beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
     token = torch.full((count,), bound.bos_id, device=device)
     extend, find_stops = _loops()
