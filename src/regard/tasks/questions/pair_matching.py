@@ -1,7 +1,6 @@
 """Pair matching: whether two texts belong together, such as a question and a passage."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -22,7 +21,7 @@ from regard.tasks.labels.label_task import (
     TextField,
 )
 from regard.tasks.overlap import Overlap
-from regard.tasks.questions.question_task import read_matching
+from regard.tasks.questions.question_task import LabelledPair, read_matching
 from regard.tasks.questions.text_pairs import PairReading, pair_length, pair_model, text_cutter
 from regard.tasks.settings.data import PairsData
 from regard.tasks.settings.recipe import Recipe
@@ -32,16 +31,6 @@ from regard.text.reading.forms import text_suffix
 from regard.text.reading.records import Handling
 
 __all__ = ["LabelledPair", "PairMatching", "PairsData"]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledPair:
-    """Two texts, normalised, and the label of their relation, None where it is to be predicted."""
-
-    first: str
-    second: str
-    label: str | None
-    where: str
 
 
 class PairMatching(PairReading, LabelTask[LabelledPair]):
@@ -72,14 +61,11 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
         """The pairs of one file; of SQuAD's layout, each question with another passage, too."""
         if text_suffix(file) != ".json":
             return super().read_file(file, data, handling)
-        return [LabelledPair(*each) for each in read_matching(file, handling)]
+        return list(read_matching(file, handling))
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
-        """The task with the labels, tokenizer and word frequencies of training.
-
-        SettingError if ``data.shared_words`` is set for a model that does not read them.
-        """
+        """The task with the labels, tokenizer and word frequencies of training."""
         task = cast(PairMatching, super().learn(recipe, examples))
         if task.data.shared_words:
             model = pair_model(recipe)

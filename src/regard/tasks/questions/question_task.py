@@ -3,6 +3,7 @@
 import random
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -118,13 +119,20 @@ def read_stories(
     )
 
 
-def read_matching(file: Path, handling: Handling) -> Iterator[tuple[str, str, str, str]]:
-    """Questions of SQuAD's layout, each with its own passage and with another of its article.
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """Two texts, normalised, and the label of their relation, None where it is to be predicted."""
 
-    Each is the question, the passage, ``MATCH`` or ``OTHER``, and where it was read.
-    """
+    first: str
+    second: str
+    label: str | None
+    where: str
 
-    def make(question: Question, passages: Sequence[str]) -> list[tuple[str, str, str, str]]:
+
+def read_matching(file: Path, handling: Handling) -> Iterator[LabelledPair]:
+    """Questions of SQuAD's layout, each with its own passage and with another of its article."""
+
+    def make(question: Question, passages: Sequence[str]) -> list[LabelledPair]:
         others = [passage for passage in passages if passage != question.context]
         if not others:
             raise DataError(
@@ -134,7 +142,7 @@ def read_matching(file: Path, handling: Handling) -> Iterator[tuple[str, str, st
         # Always the same one, whatever else the file holds.
         other = random.Random(f"{question.text}\0{question.context}").choice(others)
         return [
-            (question.text, normalize(passage), label, question.where)
+            LabelledPair(question.text, normalize(passage), label, question.where)
             for passage, label in ((question.context, MATCH), (other, OTHER))
         ]
 
