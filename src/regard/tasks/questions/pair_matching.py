@@ -26,7 +26,7 @@ from regard.tasks.questions.text_pairs import PairReading, pair_length, pair_mod
 from regard.tasks.settings.data import PairsData
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import length_group, question_word
-from regard.text import BadLines, Tokenizer
+from regard.text import BadLines
 from regard.text.reading.forms import text_suffix
 from regard.text.reading.records import Handling
 
@@ -54,7 +54,6 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     without_overlap: ClassVar[tuple[str, str]] = ("first", "first texts")
     data: PairsData
-    tokenizer: Tokenizer
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Sequence[LabelledPair]:
