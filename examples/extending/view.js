@@ -28,9 +28,9 @@ function create(host, { reader }) {
   host.append(list);
   async function show(state) {
     const { rows, columns } = reader.axes(state);
-    const { weights } = await reader.map(state);
-    const best = weights.map((row) => columns[row.indexOf(Math.max(...row))]);
-    list.replaceChildren(...rows.map(({ text }, at) => element("li", {}, `${text} → ${best[at].text}`)));
+    const map = await reader.map(state); // null of a long text, whose weights the page does not hold
+    const best = (map?.weights ?? []).map((row) => columns[row.indexOf(Math.max(...row))]);
+    list.replaceChildren(...best.map(({ text }, at) => element("li", {}, `${rows[at].text} → ${text}`)));
   }
   return { show, destroy: () => list.remove() };
 }

@@ -9,13 +9,16 @@ from regard.errors import SettingError, excerpt
 T = TypeVar("T")
 
 
-def choose(name: str, value: object, table: Mapping[str, T]) -> T:
-    """The entry of a table by its name; SettingError lists all names and offers the nearest."""
+def choose(name: str, value: object, table: Mapping[str, T], cure: str = "") -> T:
+    """The entry of a table by its name; SettingError lists all names and offers the nearest.
+
+    Where none is near, the error ends with ``cure``.
+    """
     if not isinstance(value, str) or value not in table:
         known = ", ".join(sorted(table))
         hint = nearest(value, table) if isinstance(value, str) else None
-        cure = f" Did you mean {hint!r}?" if hint else ""
-        raise SettingError(f"{name} must be one of {known}; got {excerpt(value)}.{cure}")
+        cure = f"Did you mean {hint!r}?" if hint else cure
+        raise SettingError(f"{name} must be one of {known}; got {excerpt(value)}. {cure}".rstrip())
     return table[value]
 
 

@@ -1,6 +1,7 @@
 """Checks for scores and masks of one's own, by the standards of the built-in ones."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import product
 
 import torch
@@ -35,8 +36,8 @@ def check(
     """Raise unless a score or mask of one's own keeps what the engine relies on.
 
     A score is compared with itself, pair by pair in float64 loops; its gradients with finite
-    differences; queries that see nothing get zeros; and over long sequences no tensor of N×M
-    elements is made. A mask is compared with its own dense tensor, tile by tile, and attention
+    differences, and those of its learned tensors with autograd's; queries that see nothing get
+    zeros; and over long sequences no tensor of N×M elements is made. A mask is compared with its own dense tensor, tile by tile, and attention
     under the one with attention under the other.
 
     Args:
@@ -105,6 +106,7 @@ def _check_score(
             f"got {_distance(out, answer):.2g} of difference.",
         )
     _check_gradients(score, query, key, value)
+    _check_tensors(score, query, key, value)
     mask = dense(torch.arange(N)[:, None] % 2 == torch.zeros(M, dtype=torch.long))
     out = attend(query.requires_grad_(), key, value, score=score, mask=mask)
     (grad,) = torch.autograd.grad(out.sum(), query)
@@ -146,6 +148,35 @@ def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) ->
             f"score.tile must be differentiable by autograd; its gradients are off: {error}"
         ) from error
     _demand(is_right, "score.tile must be differentiable by autograd.")
+
+
+def _check_tensors(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:
+    tensors = [tensor for tensor in score.tensors() if tensor.requires_grad]
+    held = [getattr(score, each.name) for each in fields(score)] if is_dataclass(score) else []
+    learned = [each for each in held if isinstance(each, Tensor) and each.requires_grad]
+    _demand(
+        {id(each) for each in learned} <= {id(each) for each in tensors},
+        "score.tensors must list every tensor that needs a gradient; got "
+        f"{len(tensors)} of {len(learned)}. Return them there, and use what tile is passed.",
+    )
+    if not tensors:
+        return
+
+    def gradients(out: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(out.square().sum(), tensors, materialize_grads=True)
+
+    tile = score.tile(query, key, *(each.double() for each in score.tensors()))
+    wanted = gradients(tile.softmax(-1) @ value)
+    for backend in (None, "tiled"):
+        given = gradients(attend(query, key, value, score=score, backend=backend))
+        _demand(
+            all(
+                torch.allclose(one, other, atol=1e-4, rtol=1e-4)
+                for one, other in zip(given, wanted, strict=True)
+            ),
+            "score.tile must use the tensors that it is passed, not those of self; "
+            "got gradients of tensors() that are lost or off.",
+        )
 
 
 def _check_memory(score: Score, query: Tensor, key: Tensor) -> None:

@@ -31,6 +31,13 @@ def say(text: str = "", *, end: str = "\n") -> None:
     sys.stdout.write(printable(text, is_data=not sys.stdout.isatty()) + end)
 
 
+def program() -> str:
+    """Return what runs the command line: ``regard``, or a file that registers parts of its own."""
+    name = Path(sys.argv[0]).name
+    is_file = name.endswith(".py") and not name.startswith("__")
+    return f"python {sys.argv[0]}" if is_file else "regard"
+
+
 def note(text: str, *, is_command: bool = False) -> None:
     """Write a line about the work to stderr; a failing stderr is ignored.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from regard.cli.jobs import Files, parse_arguments
-from regard.cli.output import note
+from regard.cli.output import note, program
 from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
@@ -151,7 +151,7 @@ def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
     commands = [f"predict {folder}", f"evaluate {folder}{'' if has_test else ' --split valid'}"]
     if TASKS[trained.task].is_shown:
         commands.append(f"look {folder} TEXT")
-    note(f"next: {', '.join(f'regard {command}' for command in commands)}", is_command=True)
+    note(f"next: {', '.join(f'{program()} {command}' for command in commands)}", is_command=True)
 
 
 def _limits(minutes: float | None, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

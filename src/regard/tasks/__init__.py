@@ -6,7 +6,9 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.tasks.held_out import Parts as Parts
+    from regard.tasks.labels.label_task import LabelField as LabelField
     from regard.tasks.labels.label_task import LabelTask as LabelTask
+    from regard.tasks.labels.label_task import TextField as TextField
     from regard.tasks.one_pass_task import OnePassTask as OnePassTask
     from regard.tasks.registry import TASKS as TASKS
     from regard.tasks.registry import TaskEntry as TaskEntry

@@ -80,6 +80,31 @@ def test_scores_that_do_not_do_what_they_say_are_caught(score, message):
         check(score)
 
 
+@dataclass(frozen=True, eq=False)
+class Scaled(Score):
+    """A dot product times a learned scale, which may be forgotten in either place."""
+
+    scale: torch.Tensor
+    lists: bool = True
+    uses: bool = True
+
+    def tensors(self):
+        return (self.scale,) if self.lists else ()
+
+    def tile(self, query, key, *tensors):
+        return (tensors[0] if self.uses else self.scale) * (query @ key.mT)
+
+
+@pytest.mark.parametrize(
+    ("lists", "uses", "message"),
+    [(False, False, "must list every tensor"), (True, False, "must use the tensors that it is")],
+)
+def test_a_lost_gradient_of_a_score_s_tensor_is_caught(lists, uses, message):
+    check(Scaled(torch.tensor(0.5, requires_grad=True)))
+    with pytest.raises(CheckError, match=message):
+        check(Scaled(torch.tensor(0.5, requires_grad=True), lists, uses))
+
+
 class Lying(Mask):
     """Causal, but for one answer."""
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from regard.cli.output import program
+
 MAIN = """
 import atexit, os, sys
 from regard.cli import main
@@ -27,3 +29,18 @@ def test_waiting_threads_spin_for_a_moment_unless_the_environment_says_otherwise
         monkeypatch.setenv(name, value)
     done = subprocess.run([sys.executable, "-c", MAIN], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == f"{spins} False"  # before torch and OpenMP are loaded
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/bin/regard", "regard"),
+        ("mine/stars.py", "python mine/stars.py"),
+        ("__main__.py", "regard"),
+    ],
+)
+def test_the_commands_that_it_names_are_those_of_the_file_that_runs_it(
+    file: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [file, "train"])
+    assert program() == name

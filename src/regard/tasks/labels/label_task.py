@@ -40,7 +40,12 @@ _NAME = re.compile(r"[^\W\d][\w-]*( [\w-]+){0,2}")
 
 
 class TextField:
-    """A text of an example, normalised; requests must hold it."""
+    """A text of an example, normalised; requests must hold it.
+
+    Example:
+        >>> TextField().read(" two  words")
+        'two words'
+    """
 
     is_input = True
 
@@ -65,7 +70,15 @@ class CategoryField:
 
 
 class LabelField:
-    """The label of an example, which requests lack."""
+    """The label of an example, which requests lack; a subclass may make it of the cell.
+
+    Example:
+        >>> class Stars(LabelField):
+        ...     def read(self, cell):
+        ...         return "good" if float(cell) > 3 else "bad"
+        >>> LabelField().read(" good"), Stars().read("4.5")
+        ('good', 'good')
+    """
 
     is_input = False
 
@@ -192,7 +205,10 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         absent = dict.fromkeys(cls.example.__dataclass_fields__)
         every: list[LabelledT] = []
         for record, where in read_records(file, cls.columns(data), **handling):
-            values = {name: cls.fields[name].read(cell) for name, cell in record.items()}
+            try:
+                values = {name: cls.fields[name].read(cell) for name, cell in record.items()}
+            except DataError as error:  # of a field of one's own
+                raise DataError(f"{where}: {error}") from error
             every.append(cls.example(**{**absent, **values, "where": where}))
         if len(cls.text_fields()) > 1 or text_suffix(file) not in TABLES:
             return every

@@ -14,6 +14,7 @@ from regard.tasks.settings.recipe import Recipe, RecipeTable, SplitFiles
 SettingsT = TypeVar("SettingsT")
 # Tasks that runs and recipes of before may name, and what is there in their place.
 _REPLACED = {"word_answering": "sentence_selection"}
+_OWN = "If it is one of your own, run the file that registers it: python FILE.py predict RUN."
 
 
 def read_recipe(path: Path, settings: Mapping[str, JsonValue] | None = None) -> Recipe:
@@ -63,11 +64,11 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
             f"task must be one of those that there are; got {task!r}, which is gone. "
             f"{_REPLACED[task]!r} is in its place."
         )
-    kind = choose("task", task, TASKS)
+    kind = choose("task", task, TASKS, _OWN)
     sections = _sections(table, kind.sections)
     model_table = dict(sections["model"])
     model_type = model_table.pop("type", next(iter(kind.models)))
-    config = choose("model.type", model_type, kind.models).config
+    config = choose("model.type", model_type, kind.models, _OWN).config
 
     def section(name: str, settings: type[SettingsT] | None) -> SettingsT | None:
         return None if settings is None else build(settings, sections[name], where=name)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.errors import DataError, RunError
-from regard.tasks import LabelledData, LabelTask, Recipe
+from regard.tasks import LabelField, LabelledData, LabelTask, Recipe, TextField
 from regard.tasks.batches import collate
 from regard.text import PAD_ID
 
@@ -73,3 +73,21 @@ def test_samples_are_padded_by_what_they_hold():
     assert (batch["lengths"].tolist(), batch["tags"].tolist()) == ([2, 1], [[1, 1], [1, -1]])
     assert batch["parts"].sum(2).tolist() == [[3, 3, 0, 0, 0], [1, 1, 1, 1, 1]]
     assert batch["x"] == ["a", "b"]
+
+
+class Stars(LabelField):
+    """A number as one of two labels."""
+
+    def read(self, cell):
+        if not cell.isdecimal():
+            raise DataError(f"label must be a number; got {cell!r}.")
+        return "good" if int(cell) > 3 else "bad"
+
+
+def test_a_field_of_one_s_own_makes_labels_of_cells_and_names_the_line_of_a_bad_one(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Lengths, "fields", {"text": TextField(), "label": Stars()})
+    assert learned(tmp_path, "a\t1\nb\t5\n").labels == ["bad", "good"]
+    with pytest.raises(DataError, match=r"a\.tsv:2: label must be a number; got 'x'"):
+        learned(tmp_path, "a\t1\nb\tx\n")

@@ -92,6 +92,7 @@ def test_the_phrasebook_is_no_file():
             ["task=translaton"],
             "task must be one of .*translation; got 'translaton'. Did you mean 'translation'",
         ),
+        (["task=stars"], r"got 'stars'\. If it is one of your own, run the file that registers it"),
         (["model.type=trans"], "model.type must be one of .*rnn_seq2seq, transformer; got 'trans'"),
         (["model.hiden_dim=3"], "model.hiden_dim is not a setting. Did you mean model.hidden_dim"),
         (["decoding.beam=3"], "decoding.beam is not a setting. Did you mean decoding.beam_size"),
