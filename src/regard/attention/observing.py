@@ -94,7 +94,7 @@ class AttentionCall:
 
     def head_scores(
         self,
-        tokens: Sequence[str] | Sequence[int],
+        tokens: Sequence[str] | Sequence[int] | Tensor,
         *,
         links: Iterable[tuple[int, int]] | None = None,
         tree: Sequence[int] | None = None,

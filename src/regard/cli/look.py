@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from regard.cli.output import note, refuse, require, say, write_file
 from regard.devices.kinds import AUTO, check_device_name
-from regard.errors import DataError, SettingError
+from regard.errors import DataError, RunError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -114,7 +114,13 @@ def look(
         if is_run:
             from regard.inference import Predictor
 
-            predictor = Predictor.load(name, device=device, setting="--device")
+            try:
+                predictor = Predictor.load(name, device=device, setting="--device")
+            except RunError as error:
+                if Path(name).exists():
+                    raise
+                cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
+                raise RunError(f"{error} {cure}") from None
             return _look_into_run(predictor, words, beam_size, serve, **wanted)
         from regard.interop.looking import look as look_into
 

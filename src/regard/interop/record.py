@@ -181,7 +181,7 @@ class Record:
 
     def head_scores(
         self,
-        tokens: Sequence[str] | Sequence[int],
+        tokens: Sequence[str] | Sequence[int] | Tensor,
         links: Iterable[tuple[int, int]] | None,
         tree: Sequence[int] | None,
     ) -> HeadScores:

@@ -191,7 +191,7 @@ class Watch(Sequence[Watched]):
     def head_scores(
         self,
         layer: int,
-        tokens: Sequence[str] | Sequence[int],
+        tokens: Sequence[str] | Sequence[int] | Tensor,
         kind: str | None = None,
         *,
         links: Iterable[tuple[int, int]] | None = None,

@@ -67,7 +67,7 @@ class HeadScores:
 def head_scores(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    tokens: Sequence[str] | Sequence[int],
+    tokens: Sequence[str] | Sequence[int] | Tensor,
     *,
     links: Iterable[tuple[int, int]] | None = None,
     tree: Sequence[int] | None = None,
@@ -86,7 +86,7 @@ def head_scores(
     Args:
         query: Of one text: (1, H, N, D) or (N, D).
         key: The keys.
-        tokens: One for each key: strings or ids.
+        tokens: One for each key: strings, or ids, also as a tensor.
         links: Pairs (query, key).
         tree: For each token the number of its head from 1, and 0 for the root, as the column HEAD
             of CoNLL-U has it.
@@ -109,7 +109,7 @@ def head_scores(
 @torch.no_grad()
 def scores_of(
     request: Request,
-    tokens: Sequence[str] | Sequence[int],
+    tokens: Sequence[str] | Sequence[int] | Tensor,
     links: Iterable[tuple[int, int]] | None,
     tree: Sequence[int] | None,
     summary: Summary | None,
@@ -119,6 +119,8 @@ def scores_of(
     M = request.key.shape[2]
     if B != 1:
         raise ShapeError(f"query must be of one text; got {B}.")
+    if isinstance(tokens, Tensor):  # whose elements are all different keys of a table
+        tokens = tokens.flatten().tolist()
     if len(tokens) != M:
         raise ShapeError(f"tokens must be one for each of {M} keys; got {len(tokens)}.")
     if summary is None:

@@ -82,6 +82,8 @@ def test_a_made_up_induction_head_is_one():
     assert scores.even["induction"] < 0.06
     assert scores.queries["induction"] == 16
     assert "induction" in str(scores)
+    again = rg.head_scores(query[None], key[None], torch.tensor([tokens]), mask=rg.causal())
+    assert again.queries == scores.queries
 
 
 def test_another_text_has_a_diagonal_and_punctuation_is_found():
