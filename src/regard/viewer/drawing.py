@@ -178,7 +178,20 @@ def _blocks(example: Example, layer: int | None) -> list[str]:
         blocks.append(str(draw_attention(example, layer=layer)))
     elif example.summaries:
         blocks.append(draw_layers(example))
-    return blocks
+    return [*blocks, *_contrasts(example)]
+
+
+def _contrasts(example: Example) -> list[str]:
+    """List the tokens that speak most for a target or against it, by each measure with signs."""
+    tokens = example.source_tokens or example.output_tokens
+    lines = []
+    for each in example.importances:
+        if each.against and min(each.values) < 0:
+            order = sorted(range(len(each.values)), key=lambda n: -abs(each.values[n]))
+            values = (f"{_printable(tokens[n].text)} {each.values[n]:+.2g}" for n in order)
+            largest = ", ".join(list(values)[:_MOST_TOKENS])
+            lines.append(f"{each.target} (+) or {each.against} (−), {each.method}: {largest}")
+    return ["\n".join(lines)] if lines else []
 
 
 def _bracketed(text: str, tokens: Sequence[Token], tags: Sequence[str]) -> str:

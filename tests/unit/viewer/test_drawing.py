@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from regard.errors import DataError, ShapeError
-from regard.viewer import Document, Example, Image, Prediction, Token, draw_image, draw_text
+from regard.viewer import (
+    Document,
+    Example,
+    Image,
+    Importance,
+    Prediction,
+    Token,
+    draw_examples,
+    draw_image,
+    draw_text,
+)
 from regard.viewer.drawing import draw_answer
 
 GREY = Image(pixels=(((0.0,), (1.0,)), ((0.5,), (0.0,))), boxes=(None, (0, 0, 1, 2), (1, 0, 1, 2)))
@@ -39,6 +49,15 @@ def test_an_answer_draws_its_picture():
     assert drawn.startswith("  ██   ")
     assert "7  " in drawn
     assert drawn.endswith("beside the picture, the brighter a part: looked at")
+
+
+def test_what_spoke_for_a_target_and_against_it_is_listed():
+    answer = {"target": "cat", "against": "dog"}
+    signed = Importance(method="leave one out", values=(0.25, -1.5, 0.0), **answer)
+    rollout = Importance(method="rollout", values=(0.5, 0.3, 0.2), **answer)
+    example = replace(EXAMPLE, answer=None, image=None, importances=(signed, rollout))
+    drawn = draw_examples([example]).splitlines()[2:]
+    assert drawn == ["cat (+) or dog (−), leave one out: b -1.5, a +0.25, c +0"]
 
 
 @pytest.mark.parametrize(
