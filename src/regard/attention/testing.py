@@ -152,7 +152,12 @@ def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) ->
 
 def _check_tensors(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:
     tensors = [tensor for tensor in score.tensors() if tensor.requires_grad]
-    held = [getattr(score, each.name) for each in fields(score)] if is_dataclass(score) else []
+    names = (
+        [each.name for each in fields(score)]
+        if is_dataclass(score)
+        else list(getattr(score, "__dict__", ()))
+    )
+    held = [getattr(score, name) for name in names]
     learned = [each for each in held if isinstance(each, Tensor) and each.requires_grad]
     _demand(
         {id(each) for each in learned} <= {id(each) for each in tensors},
