@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     from regard.inference.predictor import load as load
     from regard.interop import look as look
     from regard.interop import use as use
-    from regard.interop.attribute import attribute as attribute
-    from regard.interop.edit import edit as edit
-    from regard.interop.faithfulness import faithfulness as faithfulness
-    from regard.interop.patching import activations as activations
-    from regard.interop.patching import patch as patch
-    from regard.interop.torch_functions import mark_weights as mark_weights
+    from regard.interop.attribution.attribute import attribute as attribute
+    from regard.interop.attribution.faithfulness import faithfulness as faithfulness
+    from regard.interop.interventions.edit import edit as edit
+    from regard.interop.interventions.patching import activations as activations
+    from regard.interop.interventions.patching import patch as patch
+    from regard.interop.modules.torch_functions import mark_weights as mark_weights
     from regard.interop.watch import watch as watch
     from regard.training.start import train as train
     from regard.viewer import show as show

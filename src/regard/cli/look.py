@@ -78,8 +78,8 @@ def look(
         serve: Serve the page until Ctrl-C, with exact weights of texts too long for a page.
         live: Put the model itself into the page: it answers what is typed, without a server.
         pair: Let --model read two texts as one, as BERT reads a pair of sentences.
-        neurons: Heads of --model whose queries and keys the page has: 3.5 or 0.1,3.5
-            (layer.head, from 0); by default all, where they take at most 1.5 MB.
+        neurons: Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0);
+            by default all, where they take at most 1.5 MB.
     """
     check_device_name("--device", device)
     from regard.inference.look import numbers_of
@@ -92,11 +92,12 @@ def look(
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
-    from regard.interop.explaining import methods_named
+    from regard.interop.pages.explaining import methods_named
 
     wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
     wanted["heads"] = numbers_of("--heads", heads)
     wanted |= {"against": against, "attribute": methods_named(attribute)}
+    wanted["neurons"] = _heads_of(neurons)
     models, words = _models_of([word for word in (run, *texts) if word is not None], model)
     names = _names_of([name for name, _ in models])
     if len(models) > 1:
@@ -104,7 +105,7 @@ def look(
     if any(is_run for _, is_run in models):
         if all(is_run for _, is_run in models):
             options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
-            require({**options, "--neurons": neurons}, "--model")
+            require(options, "--model")
         words = _lines_of(words, file)
     else:
         require({"--beam-size": beam_size}, "a run")
@@ -122,11 +123,10 @@ def look(
                 cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
                 raise RunError(f"{error} {cure}") from None
             return _look_into_run(predictor, words, beam_size, serve, **wanted)
-        from regard.interop.looking import look as look_into
+        from regard.interop.pages.looking import look as look_into
 
         loaded = _load_model(name, device, allow_download=allow_download)
-        more: dict[str, Any] = {**wanted, "pair": pair, "neurons": _heads_of(neurons)}
-        return look_into(*loaded, words, truncate=truncate, live=serve, **more), []
+        return look_into(*loaded, words, truncate=truncate, live=serve, pair=pair, **wanted), []
 
     _show([looked(*each) for each in models], names, words, out, open_page=open_page, serve=serve)
 
@@ -250,28 +250,30 @@ def _look_into_run(
     target: str | None,
     against: str | None,
     attribute: Sequence[str] | None,
+    neurons: Sequence[tuple[int, int]] | None,
     **wanted: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
+    from regard.inference.explanation import is_explained
     from regard.inference.looking import look_into, rows_of
-    from regard.interop.readings import explain_run, is_explained
+    from regard.interop.pages.explaining import Why
     from regard.viewer import show
 
-    why: dict[str, Any] = {"against": against, "methods": attribute}
+    why = Why(against=against, methods=attribute, neurons=neurons)
     if not predictor.is_seq2seq:
-        options: dict[str, object] = {"--beam-size": beam_size}
+        given: dict[str, object] = {"--beam-size": beam_size}
         if not is_explained(predictor.task):
-            options |= {"--target": target, "--not": against, "--attribute": attribute}
-        refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        document = look_into(predictor, texts, **wanted)
-        return show(explain_run(predictor, document, texts, target=target, **why)), []
+            given |= {"--target": target, "--not": against, "--attribute": attribute}
+            given["--neurons"] = neurons
+        refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
+        return show(look_into(predictor, texts, why=replace(why, target=target), **wanted)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
-    document = look_into(predictor, sources, target=target, beam_size=beam_size, **wanted)
-    document = explain_run(predictor, document, sources, **why)
+    wanted |= {"target": target, "beam_size": beam_size}
+    document = look_into(predictor, sources, why=why, **wanted)
     page = show(document, rows=rows_of(predictor, document) if serve else None)
     if target is not None or predictor.seq2seq.copying_layer is None:
         return page, []

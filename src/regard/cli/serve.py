@@ -110,7 +110,7 @@ def _load(
 ) -> "dict[str, Served]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
-    from regard.interop.answering import CheckpointPredictor
+    from regard.inference.checkpoint_predictor import CheckpointPredictor
 
     if not folders:
         raise SettingError(

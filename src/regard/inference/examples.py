@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import AttentionCall, Summary
+from regard.attention import AttentionCall
 from regard.attention.inspect.alignment import Link, Span
 from regard.errors import SettingError
 from regard.inference.look import (
@@ -96,31 +95,39 @@ def example(
     return replace(plain, score=score, search=search)
 
 
-def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) -> list[Example]:
-    """Examples of a task's drawing: one, or one for each text that attends to another."""
+def task_examples(
+    calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL
+) -> list[tuple[Example, CrossAttention | None]]:
+    """Examples of a task's drawing: one, or one for each text that attends to another, with that.
+
+    The one of a text whose model attends to nothing has the attention that would be to this text.
+    """
     calls = {key: call for key, call in calls.items() if key[0] in AXES}
-    answer = _answer(drawing, calls)
-    if drawing.cross_attentions:
-        pairs = [_cross_example(calls, each, answer, chosen) for each in drawing.cross_attentions]
-        if examples := [each for each in pairs if each is not None]:
-            both = _pair_example(calls, drawing, answer, chosen) if drawing.is_pair else None
-            return examples if both is None else [*examples, both]
-        calls = {}
+    answer, examples = _answer(drawing, calls), list[tuple[Example, CrossAttention | None]]()
     source, output = drawing.text or NOTHING, drawing.output
+    for attention in drawing.cross_attentions:
+        if (pair := _cross_example(calls, attention, answer, chosen)) is not None:
+            examples.append((pair, attention))
+    if examples:
+        both = _pair_example(calls, drawing, answer, chosen) if drawing.is_pair else None
+        return examples if both is None else [*examples, (both, None)]
+    if drawing.cross_attentions:
+        calls = {}
     is_long = max(len(source.tokens), len(output.tokens)) > MOST_WITHOUT_SUMMARIES
     summed = {key: call for key, call in calls.items() if is_long and key[0] != "cross"}
+    names = {"encoder": _names(source.tokens), "decoder": [BEGIN, *_names(output.tokens[:-1])]}
     plain = _example(
-        attention_maps(calls), attention_summaries(summed), source, output, chosen, gold=None
+        attention_maps(calls), attention_summaries(summed, names), source, output, chosen, gold=None
     )
-    return [
-        replace(
-            plain,
-            answer=answer,
-            importances=tuple(replace(i, values=_short(i.values)) for i in drawing.importances),
-            image=drawing.image,
-            label=drawing.label,
-        )
-    ]
+    plain = replace(
+        plain,
+        answer=answer,
+        importances=tuple(replace(i, values=_short(i.values)) for i in drawing.importances),
+        image=drawing.image,
+        label=drawing.label,
+    )
+    of_text = (each for each in drawing.cross_attentions if each.keys.text is drawing.text)
+    return [(plain, next(of_text, None))]
 
 
 def plain_view(text: str, answer: str, drawing: Drawing, calls: Calls) -> tuple[Calls, Drawing]:
@@ -173,7 +180,7 @@ def _example(
     counts = {(one.kind, one.layer): len(one.weights) for one in maps}
     counts |= {(one.kind, one.layer): one.summary.shape[0] for one in summaries}
     chosen.check({layer for _, layer in counts}, range(max(counts.values(), default=0)))
-    summed = {(one.kind, one.layer): one.summary for one in summaries}
+    summed = {(one.kind, one.layer) for one in summaries}
     numbers: list[HeadMap] = []
     rows: dict[tuple[str, int], Float[Tensor, "H N M"]] = {}
     for one in maps:
@@ -183,9 +190,9 @@ def _example(
         elif heads:
             rows[one.kind, one.layer] = one.weights[heads]
     packed = [
-        OneAttention(kind, layer, tuple(heads), _of_heads(summary, heads))
-        for (kind, layer), summary in summed.items()
-        if chosen.has_layer(layer) and (heads := chosen.heads_of(summary.shape[0]))
+        one.of_heads(heads)
+        for one in summaries
+        if chosen.has_layer(one.layer) and (heads := chosen.heads_of(one.summary.shape[0]))
     ]
     layers = (
         example_of(packed, source, output=output, started=True, rows=rows, gold=gold).summaries
@@ -210,13 +217,6 @@ def _head_maps(
         HeadMap(kind=cast(Kind, kind), layer=layer, head=head, rows=weights[head].float().tolist())
         for head in heads
     ]
-
-
-def _of_heads(summary: Summary, heads: Sequence[int]) -> Summary:
-    """The summary of some of its heads, which are its one leading axis."""
-    index = torch.tensor(heads)
-    tensors = {name: one[index] for name, one in summary.tensors().items()}
-    return replace(summary, **tensors)  # type: ignore[arg-type]
 
 
 def _cross_example(
@@ -332,6 +332,10 @@ def _source_width(look: Look) -> int:
         one.summary.shape[-1] for one in look.summaries if one.kind != "decoder"
     ]
     return widths[0] if widths else len(look.source_pieces)
+
+
+def _names(tokens: Iterable[Token]) -> list[str]:
+    return [token.text for token in tokens]
 
 
 def _tokens(pieces: Sequence[Piece], text: str) -> tuple[Token, ...]:

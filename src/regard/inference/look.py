@@ -17,6 +17,7 @@ from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.text import BOS_ID, Piece, batched, normalize
 from regard.text.batches import Ids, padded
+from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import OneAttention
 
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
@@ -110,13 +111,17 @@ def attention_to_source(
     calls = calls_for_output(model, task, source_ids, ids)
     text, spans = tokenizer.target.decode_with_spans(ids)
     longest = max(len(source_ids), len(ids))
+    source_pieces, output_pieces = tokenizer.source.pieces(source), pieces_of(text, spans, ids)
+    read = [*(piece.text for piece in source_pieces), *[END] * int(task.data.source_end)]
+    written = [BEGIN, *(piece.text for piece in output_pieces)]
+    names = {"encoder": read, "cross": read, "decoder": written}
     return Look(
         source=source,
         output=text,
-        source_pieces=tokenizer.source.pieces(source),
-        output_pieces=pieces_of(text, spans, ids),
+        source_pieces=source_pieces,
+        output_pieces=output_pieces,
         maps=attention_maps(calls) if longest <= MOST_MAPPED else [],
-        summaries=attention_summaries(calls) if longest > MOST_WITHOUT_SUMMARIES else [],
+        summaries=attention_summaries(calls, names) if longest > MOST_WITHOUT_SUMMARIES else [],
     )
 
 
@@ -154,12 +159,22 @@ def attention_maps(calls: Mapping[tuple[str, int], AttentionCall]) -> list[Atten
     return [AttentionMap(*key, weights_of_row(call)) for key, call in calls.items()]
 
 
-def attention_summaries(calls: Mapping[tuple[str, int], AttentionCall]) -> list[OneAttention]:
-    """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
+def attention_summaries(
+    calls: Mapping[tuple[str, int], AttentionCall], tokens: Mapping[str, Sequence[str]]
+) -> list[OneAttention]:
+    """The summaries of calls of ``attend``, given by kind and layer, in the first row of each.
+
+    Heads are scored by the ``tokens`` of the keys, by kind, where these are one for each key.
+    """
     summaries = []
     for (kind, layer), call in calls.items():
-        summary = _with_heads(call).summary()[0].to(CPU)
-        summaries.append(OneAttention(kind, layer, tuple(range(summary.shape[0])), summary))
+        with_heads = _with_heads(call)
+        every, scores = with_heads.summary(), None
+        if len(call.query) == 1 and len(tokens.get(kind, ())) == call.key.shape[-2]:
+            scores = with_heads.head_scores(tokens[kind], summary=every)
+        summary = every[0].to(CPU)
+        heads = tuple(range(summary.shape[0]))
+        summaries.append(OneAttention(kind, layer, heads, summary, scores))
     return summaries
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from regard.attention import AttentionCall, observe
 from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
+from regard.inference.explanation import explained_answer, explained_translation
 from regard.inference.look import (
     attention_to_source,
     calls_for_output,
@@ -21,6 +22,8 @@ from regard.inference.look import (
 )
 from regard.inference.preparation import Preparation
 from regard.inference.search.tree import followed, searched
+from regard.interop.pages.explaining import Why
+from regard.interop.pages.neurons import fitting
 from regard.models import Seq2Seq
 from regard.tasks import AnyTask, OnePassTask, SequenceTask
 from regard.text import normalize
@@ -50,6 +53,7 @@ def look_into(
     heads: Sequence[int] | None = None,
     beam_size: int | None = None,
     title: str | None = None,
+    why: Why | None = None,
 ) -> Document:
     """Predictions of texts with their attention: a document for a page.
 
@@ -65,10 +69,11 @@ def look_into(
         heads: Which heads; None is all.
         beam_size: Of the search for an output; None takes the recipe's.
         title: Heading of the page; None is the first text and what the model makes of it.
+        why: How much each token contributed, and queries and keys; None leaves that out.
 
     Raises:
         DataError: There is no text, one is too long to be read at once, or a target is for several.
-        SettingError: The model has no such layer or head.
+        SettingError: The model has no such layer or head, or cannot be explained as it is wanted.
     """
     sources = [texts] if isinstance(texts, str) else list(texts)
     if target is not None and len(sources) > 1:
@@ -77,13 +82,15 @@ def look_into(
     examples: list[Example] = []
     for number, text in enumerate(sources, 1):
         if not isinstance(predictor.task, SequenceTask):
-            examples += _answered(predictor, text, f"text {number}", chosen)
+            examples += _answered(predictor, text, f"text {number}", chosen, why)
             continue
         for part in looked_parts(predictor, text, target):
-            examples.append(_written(predictor, part, target, chosen, beam_size=beam_size))
+            one = _written(predictor, part, target, chosen, beam_size=beam_size, why=why)
+            examples.append(one)
     if not examples:
         raise DataError("texts must hold text to look at; got none.")
-    return document(predictor, examples, title=title)
+    fitted = examples if why is None else fitting(examples, why.neurons)
+    return document(predictor, fitted, title=title)
 
 
 def look_at(
@@ -95,12 +102,16 @@ def look_at(
     beam_size: int | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    why: Why | None = None,
 ) -> Example:
-    """Attention of the model over one text, ready for a page."""
+    """Attention of the model over one text, ready for a page; with explanations, if wanted."""
     chosen = ChosenHeads(layers, heads)
     if not isinstance(predictor.task, SequenceTask):
-        return _answered(predictor, text, "text", chosen)[0]
-    return _written(predictor, text, target, chosen, phrase=phrase, beam_size=beam_size)
+        example = _answered(predictor, text, "text", chosen, why)[0]
+    else:
+        options: dict[str, Any] = {"phrase": phrase, "beam_size": beam_size, "why": why}
+        example = _written(predictor, text, target, chosen, **options)
+    return example if why is None else fitting([example], why.neurons)[0]
 
 
 def document(
@@ -169,10 +180,11 @@ def _written(
     *,
     phrase: Phrase | None = None,
     beam_size: int | None = None,
+    why: Why | None = None,
 ) -> Example:
     """Attention of the model while it writes the output of one source."""
     model, task = _translator(predictor)
-    ready = predictor.preparation.of(model)
+    ready, score = predictor.preparation.of(model), None
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
@@ -181,15 +193,16 @@ def _written(
         if not look.summaries:  # of a long text a search is nothing to read
             ids = [piece.id for piece in look.output_pieces]
             search = followed(ready, task, look.source, ids)
-        return example(look, phrase=phrase, search=search, chosen=chosen)
-    if len(parts := looked_parts(predictor, source, None)) > 1:
+    elif len(parts := looked_parts(predictor, source, None)) > 1:
         raise DataError(
             f"source must be at most {task.data.max_length} tokens long to be translated at once; "
             f"got a text of {len(parts)} such parts. Look into each, or give the target."
         )
-    best, search = searched(ready, task, source, beam_size=beam_size)
-    look = attention_to_source(model, task, source, best.tokens)
-    return example(look, score=best.score, phrase=phrase, search=search, chosen=chosen)
+    else:
+        best, search = searched(ready, task, source, beam_size=beam_size)
+        look, score = attention_to_source(model, task, source, best.tokens), best.score
+    made = example(look, score=score, phrase=phrase, search=search, chosen=chosen)
+    return made if why is None else explained_translation(model.eval(), task, made, why)
 
 
 def _translator(predictor: InUse) -> tuple[Seq2Seq, SequenceTask]:
@@ -198,20 +211,25 @@ def _translator(predictor: InUse) -> tuple[Seq2Seq, SequenceTask]:
 
 
 @torch.no_grad()
-def _answered(predictor: InUse, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
+def _answered(
+    predictor: InUse, text: str, where: str, chosen: ChosenHeads, why: Why | None
+) -> list[Example]:
     """Attention of the model while it predicts one text, as its task draws it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)
     request = task.request(record_in(text), where)
     (encoded,) = task.encode([request])
-    made: list[AttentionCall] = []
+    batch, made = moved(task.collate([encoded]), device_of(model)), list[AttentionCall]()
     with observe(made.append):
-        (answer,) = task.predict(model, moved(task.collate([encoded]), device_of(model)))
+        (answer,) = task.predict(model, batch)
     calls: Calls = joined(made)
     drawing = task.draw(model, request, encoded, answer)
     if drawing.text is None:
         calls, drawing = plain_view(text, answer.text(), drawing, calls)
-    return task_examples(calls, drawing, chosen)
+    drawn = task_examples(calls, drawing, chosen)
+    if why is None:
+        return [each for each, _ in drawn]
+    return [explained_answer(model, task, batch, answer, each, why) for each in drawn]
 
 
 def _opening(predictor: InUse, example: Example) -> View | None:

@@ -397,25 +397,45 @@ class Predictor(Generic[AnswerT]):
         texts: str | Sequence[str],
         *,
         target: str | None = None,
+        against: str | None = None,
+        attribute: Sequence[str] | None = None,
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
+        neurons: Sequence[tuple[int, int]] | None = None,
     ) -> "NotebookPage":
-        """Attention of the model over texts: a page, for a notebook's cell or a file.
+        """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
 
         Args:
             texts: One text or several, as ``predict`` takes them.
-            target: The output to explain, of one text to a translator; None explains its own.
+            target: What to explain; None explains the model's own answer. The output of one text
+                to a translator; a next word, a word for the mask, a class or a tag of others.
+            against: What the target is held against: why it, and not this.
+            attribute: Methods of ``regard.attribute``; none if empty. None takes those that take
+                little time.
             layers: Which layers are shown, counted from 0; None is all.
             heads: Which heads; None is all.
+            neurons: Heads, as (layer, head), whose queries and keys the page has. None is all where
+                they take at most 1.5 MB, else none.
+
+        Raises:
+            DataError: A text cannot be read at once, or there is a target that cannot be.
+            SettingError: The model has no such layer or head, or its answers are not explained.
         """
+        from regard.inference.explanation import is_explained
         from regard.inference.looking import look_into, rows_of
+        from regard.interop.pages.explaining import Why
         from regard.viewer import show
 
-        if target is not None and not self.is_seq2seq:
-            raise SettingError(
-                f"target must be left out for a run of {self.recipe.task}; it is for translators."
-            )
-        document = look_into(self, texts, target=target, layers=layers, heads=heads)
+        options = {"target": target, "against": against, "attribute": attribute}
+        for name, value in options.items():
+            if value is not None and not is_explained(self.task):
+                raise SettingError(
+                    f"{name} must be left out for a run of {self.recipe.task}, whose answers are "
+                    f"not explained; got {value!r}."
+                )
+        output, word = (target, None) if self.is_seq2seq else (None, target)
+        why = Why(target=word, against=against, methods=attribute, neurons=neurons)
+        document = look_into(self, texts, target=output, layers=layers, heads=heads, why=why)
         return show(document, rows=rows_of(self, document) if self.is_seq2seq else None)
 
     def attention(self, source: str, output: Sequence[int] | str) -> Look:

@@ -13,8 +13,8 @@ from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import Key
-from regard.interop.own_attention import AsGiven
+from regard.interop.modules.inside import Key
+from regard.interop.modules.own_attention import AsGiven
 
 KINDS = ("encoder", "decoder", "cross")
 Queries = Bool[Tensor, "..."] | slice
@@ -105,7 +105,7 @@ class Record:
                 None if self._parts else self._scored(call, summary if narrow is None else None)
             )
             if narrow is None and len(self.heads) < H:
-                summary = _of_heads(summary, self.heads)
+                summary = summary.of_heads(self.heads)
         self._parts.append(summary)
         if len(self._parts) >= _JOINED_AT_ONCE:
             self._parts = [self.summary()]
@@ -145,7 +145,7 @@ class Record:
         is_one = call.query.dim() < 4 or len(call.query) == 1
         if tokens is None or not is_one or len(tokens) != call.key.shape[-2]:
             return None
-        return _scores_of(call.head_scores(tokens, summary=summary), self.heads)
+        return call.head_scores(tokens, summary=summary).of_heads(self.heads)
 
     def _summarized(
         self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None
@@ -192,7 +192,7 @@ class Record:
         H = calls[0].query.shape[-3] if calls[0].query.dim() > 2 else 1
         summary = self.summary() if len(self.heads) == H else None
         found = calls[0].head_scores(tokens, links=links, tree=tree, summary=summary)
-        return _scores_of(found, self.heads)
+        return found.of_heads(self.heads)
 
     def output(self) -> Tensor:
         """Return the output of the attention; SettingError without gradients, or of steps."""
@@ -242,16 +242,6 @@ def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | No
         bias=bias,
         weighting=weighting,
     )
-
-
-def _scores_of(scores: HeadScores, heads: tuple[int, ...]) -> HeadScores:
-    chosen = {name: each[list(heads)] for name, each in scores.weight.items()}
-    return replace(scores, weight=chosen)
-
-
-def _of_heads(summary: Summary, heads: tuple[int, ...]) -> Summary:
-    tensors = {name: tensor[:, list(heads)] for name, tensor in summary.tensors().items()}
-    return replace(summary, **tensors)  # type: ignore[arg-type]
 
 
 def numbers_of(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:

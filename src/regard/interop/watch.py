@@ -18,7 +18,7 @@ from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rollout
 from regard.attention.observing import Edit, current_editor, current_observer, editing
 from regard.errors import SettingError
-from regard.interop.inside import (
+from regard.interop.modules.inside import (
     Attending,
     ForwardTrace,
     Key,

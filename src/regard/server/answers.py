@@ -69,7 +69,7 @@ class JobAnswers(_Answer):
     answers: list[dict[str, object]]
 
 
-class AttentionDocument(BaseModel):
+class AttributionDocument(BaseModel):
     """The viewer's document; it may have more members than these."""
 
     model_config = ConfigDict(extra="allow")
@@ -80,6 +80,11 @@ class AttentionDocument(BaseModel):
     task: str
     model: str
     examples: list[dict[str, object]]
+
+
+class AttentionDocument(AttributionDocument):
+    """The viewer's document, and the answers in words."""
+
     replies: list[Reply] = Field(description="Of each example.")
 
 
@@ -119,6 +124,7 @@ class About(_Answer):
     target_language: str | None
     beam_size: int | None
     max_tokens: int | None
+    explains: bool = Field(description="Whether /attribution explains its answers.")
 
 
 class Runs(_Answer):

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from regard.errors import RegardError
 from regard.server.answers import (
     AttentionDocument,
+    AttributionDocument,
     Explained,
     Health,
     JobAnswers,
@@ -126,6 +127,12 @@ def _add_work(app: FastAPI, service: Service) -> None:
     async def attention(body: AttentionRequest, request: Request) -> Response:
         """Predict a text, with its attention: the viewer's document."""
         page = await service.look(body, request.receive)
+        return Response(page, media_type="application/json")
+
+    @app.post("/attribution", response_model=AttributionDocument, responses=_OF_WORK)
+    async def attribution(body: AttentionRequest, request: Request) -> Response:
+        """Explain a prediction: the document of /attention, with contributions of tokens."""
+        page = await service.attribute(body, request.receive)
         return Response(page, media_type="application/json")
 
     @app.post("/attention/rows", response_model=Rows, responses=_OF_WORK)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.interop.answering import CheckpointPredictor
-from regard.server.served import Served
+from regard.inference.checkpoint_predictor import CheckpointPredictor
+from regard.server.served import Served, explains
 from regard.viewer.html import files_below, styles
 
 # Packages whose static files a browser finds in these folders, and their media types.
@@ -158,6 +158,7 @@ def example_requests(served: Mapping[str, Served]) -> dict[str, dict[str, JsonVa
     ]
     add("/predict", [name for name, each in inputs.items() if each])
     add("/attention", looked or [name for name in served if name not in predictors])
+    add("/attribution", [name for name in looked or served if explains(served[name])])
     add("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
     return requests
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,8 +18,8 @@ from prometheus_client import (
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
+from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.looking import looked_parts
-from regard.interop.answering import CheckpointPredictor
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, shown
@@ -34,12 +34,13 @@ from regard.server.requests import (
     inputs_of,
     sentences,
 )
-from regard.server.served import Looked, Served
+from regard.server.served import Looked, Served, explains
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
 from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
 from regard.text import normalize
+from regard.viewer import Document
 
 # Bounds of histograms: seconds, from a page's file to a long list; texts worked on at once.
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -155,6 +156,25 @@ class Service:
 
     async def look(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON."""
+        looked: list[Looked] = await self._looked("look", request, gone)
+        replies = [each.reply.to_dict() for each in looked]
+        every = _joined([each.document for each in looked])
+        return await asyncio.to_thread(lambda: every.to_json(replies=replies))
+
+    async def attribute(self, request: AttentionRequest, gone: Gone) -> str:
+        """The viewer's document of a text whose answer is explained, as JSON."""
+        _, served = self._find(request.run)
+        if not explains(served):
+            raise Problem(
+                422, f"run must be one whose answers are explained; got one of {_task(served)}."
+            )
+        documents: list[Document] = await self._looked("attribute", request, gone)
+        return await asyncio.to_thread(_joined(documents).to_json)
+
+    async def _looked(
+        self, kind: Literal["look", "attribute"], request: AttentionRequest, gone: Gone
+    ) -> list[Any]:
+        """What was made of each part of a text, and with edits once without and once with them."""
         name, served = self._find(request.run)
         request = self._checked(request)
         requests = [request]
@@ -163,19 +183,16 @@ class Service:
             refused = [*refused, "beam_size"]
         elif served.is_seq2seq:
             # Each part stands in line by itself, so that others are answered between them.
-            parts = looked_parts(served, request.text, request.target)
-            requests = [request.model_copy(update={"text": part}) for part in parts]
+            texts = looked_parts(served, request.text, request.target)
+            requests = [request.model_copy(update={"text": text}) for text in texts]
         for each in refused:
             if (value := getattr(request, each)) is not None:
                 raise Problem(
                     422,
                     f"{each} must be left out for a run of {_task(served)}; got {shown(value)}.",
                 )
-        parts_looked: list[list[Looked]] = await self._answers(Job("look", name), requests, gone)
-        looked = [each for part in parts_looked for each in part]
-        replies = [each.reply.to_dict() for each in looked]
-        every = replace(looked[0].document, examples=tuple(each.example for each in looked))
-        return await asyncio.to_thread(lambda: every.to_json(replies=replies))
+        parts: list[list[Any]] = await self._answers(Job(kind, name), requests, gone)
+        return [each for part in parts for each in part]
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
         """Exact weights of one head."""
@@ -351,6 +368,12 @@ def stopping() -> Problem:
     )
 
 
+def _joined(documents: Sequence[Document]) -> Document:
+    """All examples in the first document."""
+    examples = tuple(each for document in documents for each in document.examples)
+    return replace(documents[0], examples=examples)
+
+
 def _task(served: Served) -> str:
     return served.task if isinstance(served, CheckpointPredictor) else served.recipe.task
 
@@ -366,6 +389,7 @@ def _about(name: str, served: Served) -> dict[str, JsonValue]:
         "target_language": None,
         "beam_size": None,
         "max_tokens": getattr(served, "longest", None),
+        "explains": explains(served),
     }
     if isinstance(served, CheckpointPredictor):
         return about
@@ -409,8 +433,9 @@ def _weigh(job: Job, item: Any) -> int:
             return min(_LONGEST_LOOK, 1 + tokens // _WRITTEN)
         case "predict":
             return sentences(str(item[0]))
-        case "look":
+        case "look" | "attribute":
             longest = max(len(item.text), len(item.target or ""))
-            return min(_LONGEST_LOOK, _SHORT_LOOK + (longest // 8) ** 2)
+            short = _SHORT_LOOK if job.kind == "look" else _LONGEST_LOOK
+            return min(_LONGEST_LOOK, short + (longest // 8) ** 2)
         case _:
             return 1

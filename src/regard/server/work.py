@@ -15,12 +15,13 @@ from regard.attention.masks.parse import parse_mask
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
+from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.look import calls_for_output, weights_of_row
 from regard.inference.requests import request_of
-from regard.interop.answering import CheckpointPredictor
 from regard.server.batching import AbandonedError
 from regard.server.requests import AttentionRequest, ExplainRequest, Input, RowsRequest
 from regard.server.served import Served, edited, look
+from regard.server.served import explain as explain_answer
 from regard.tasks import DecodingConfig
 from regard.text import normalize
 
@@ -42,7 +43,7 @@ _Calls = Mapping[tuple[str, int], AttentionCall]
 class Job:
     """The part that the requests of one batch have in common."""
 
-    kind: Literal["translate", "predict", "look", "rows", "explain"]
+    kind: Literal["translate", "predict", "look", "attribute", "rows", "explain"]
     run: str = ""
     decoding: DecodingConfig | None = None
     alignments: bool = False
@@ -72,6 +73,9 @@ class Worker:
                 return self._predict(job, items, is_wanted)
             case "look":
                 return _each(lambda request: look(self._served[job.run], request), items, is_wanted)
+            case "attribute":
+                served = self._served[job.run]
+                return _each(lambda request: explain_answer(served, request), items, is_wanted)
             case "rows":
                 return _each(lambda request: self._rows(job.run, request), items, is_wanted)
             case "explain":

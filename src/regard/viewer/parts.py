@@ -1,7 +1,7 @@
 """Attention as plain arrays of one text: a summary without its padding, or weights at hand."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from regard.viewer.layer_summary import AXES, Kind
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from regard.attention.inspect.head_scores import HeadScores
     from regard.attention.inspect.summary import Summary
 
     Weights = Tensor | ArrayLike | Sequence[Tensor]
@@ -55,12 +56,24 @@ class OneAttention:
         layer: Counted from 0.
         heads: The numbers of its heads.
         summary: What they looked at.
+        scores: How much of it is on keys of known kinds, or None.
     """
 
     kind: str
     layer: int
     heads: tuple[int, ...]
     summary: "Summary"
+    scores: "HeadScores | None" = None
+
+    def of_heads(self, heads: Sequence[int]) -> "OneAttention":
+        """Select some of the heads, by their indices."""
+        chosen = list(heads)
+        return replace(
+            self,
+            heads=tuple(self.heads[head] for head in chosen),
+            summary=self.summary.of_heads(chosen),
+            scores=None if self.scores is None else self.scores.of_heads(chosen),
+        )
 
 
 @dataclass(frozen=True, slots=True)

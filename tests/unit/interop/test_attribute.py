@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import SettingError, ShapeError
-from regard.interop.attribute import METHODS
+from regard.interop.attribution.attribute import METHODS
 
 N, C, K = 5, 3, 7
 GRADIENTS = METHODS[:3]

@@ -5,20 +5,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.inference.conftest import PHRASE, make_predictor
-from tests.unit.inference.test_looking_at_answers import a_classifier, a_labeller
 from tests.unit.interop.tiny_folders import SIZES, byte_tokenizer, save
 from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import DataError, SettingError
-from regard.inference.looking import look_into
 from regard.interop.checkpoints.folder import load_folder
-from regard.interop.explaining import methods_named
-from regard.interop.faithfulness import logits_of
-from regard.interop.readings import explain_run, reading_of_run
-from regard.tasks.running_text.language_modelling import Passage
-from regard.viewer import Document
+from regard.interop.pages.explaining import methods_named
 
 transformers = pytest.importorskip("transformers")
 
@@ -250,100 +243,6 @@ def test_layers_that_are_chosen_for_the_page_change_no_prediction(tokenizer):
     whole, part = look(model, tokenizer), look(model, tokenizer, layers=[0], heads=[1])
     assert (part.lens, part.surprise) == (whole.lens, whole.surprise)
     assert part.importances == whole.importances
-
-
-def explained(predictor, texts, **options):
-    document = explain_run(predictor, look_into(predictor, texts), texts, **options)
-    assert Document.from_json(document.to_json()) == document
-    return document.examples[0]
-
-
-@pytest.mark.parametrize("model", [{"type": "recurrent"}, {"type": "decoder", "num_layers": 2}])
-def test_a_language_model_of_ours_is_explained(model):
-    predictor = a_labeller(
-        "language_modelling",
-        [Passage(("abcab", "bca"), "")],
-        model,
-        tokenizer={"type": "characters"},
-        data={"context": 8},
-    )
-    example = explained(predictor, ["abcc"], target="b", against="c")
-    assert example.surprise == pytest.approx(example.answer.values, rel=1e-3)
-    reading = reading_of_run(predictor, example, "abcc")
-    answer = predictor.model(**reading.inputs)
-    importance = by_method(example)["gradient × input"]
-    tokens = predictor.task.tokenizer.names
-    expected = rg.attribute(
-        predictor.model,
-        reading.inputs,
-        target=tokens.index("b"),
-        against=tokens.index("c"),
-        method="gradient_times_input",
-    )
-    assert [importance.start, *importance.values[:4]] == pytest.approx(
-        expected.values.tolist(), rel=1e-3
-    )
-    assert (importance.target, importance.against, importance.position) == ("b", "c", 3)
-    if model["type"] == "recurrent":
-        assert example.lens is None
-        assert importance.correlation is None
-    else:
-        assert importance.correlation is not None
-        chances = logits_of(predictor.model, answer)[0].softmax(-1).topk(5).values
-        last = torch.tensor(example.lens.probabilities.values()[-1]).float()
-        assert_close(last, chances.detach(), atol=1e-4, rtol=1e-3)
-
-
-@pytest.mark.parametrize("model", ["rnn_seq2seq", "transformer"])
-def test_a_translator_of_ours_is_explained(model):
-    predictor = make_predictor(model)
-    text = PHRASE.source
-    document = look_into(predictor, [text], target=PHRASE.target)
-    (example,) = explain_run(predictor, document, [text]).examples
-    reading = reading_of_run(predictor, example, text)
-    assert {one.output for one in example.importances} == set(range(len(reading.written)))
-    with torch.no_grad():
-        logits = logits_of(predictor.model, predictor.model(**reading.inputs))[0].log_softmax(-1)
-    nats = -logits[range(len(reading.written)), reading.written]
-    assert example.surprise == pytest.approx(nats.tolist(), rel=1e-3)
-    (importance,) = (
-        one for one in example.importances if (one.output, one.method) == (1, "leave one out")
-    )
-    expected = rg.attribute(
-        predictor.model,
-        reading.inputs,
-        target=reading.written[1],
-        position=1,
-        method="leave_one_out",
-    )
-    assert importance.values == pytest.approx(expected.values.tolist(), rel=1e-2, abs=1e-5)
-    assert importance.correlation is not None
-    if model == "transformer":
-        top = logits.exp().topk(5).values
-        last = torch.tensor(example.lens.probabilities.values()[-1]).float()
-        assert_close(last, top, atol=1e-4, rtol=1e-3)
-        assert example.lens.tokens.shape[0] == 3
-    (other,) = explain_run(predictor, document, [text], against="I love you.").examples
-    assert {one.output for one in other.importances} == {2}
-
-
-def test_a_classifier_of_ours_is_explained_and_other_tasks_come_back(tokenizer):
-    predictor = a_classifier({"type": "transformer", "model_dim": 8, "num_heads": 2, "ffn_dim": 7})
-    example = explained(predictor, ["菜很好吃"], target="bad", against="good")
-    reading = reading_of_run(predictor, example, "菜很好吃")
-    importances = by_method(example)
-    expected = rg.attribute(
-        predictor.model, reading.inputs, target=0, against=1, method="integrated_gradients"
-    )
-    one = importances["integrated gradients"]
-    assert one.values == pytest.approx(expected.values.tolist(), rel=1e-3, abs=1e-6)
-    assert one.total == pytest.approx(one.change, abs=1e-4)
-    assert (one.target, one.against) == ("bad", "good")
-    assert all(
-        each.correlation is not None for name, each in importances.items() if name != "attention"
-    )
-    with pytest.raises(DataError, match="target must be one of bad, good; got 'fine'"):
-        explained(predictor, ["菜"], target="fine")
 
 
 def test_numbers_that_do_not_fit_an_example_are_named():

@@ -6,7 +6,7 @@ from transformers import masking_utils as hf
 
 from regard.attention.masks.grid import Band, Segments
 from regard.errors import SettingError
-from regard.interop.hugging_face import lazy_mask
+from regard.interop.modules.hugging_face import lazy_mask
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from tests.unit.interop.tiny_folders import (
 import regard
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoints.folder import load_folder
-from regard.interop.looking import longest_input, written
+from regard.interop.pages.looking import longest_input, written
 from regard.viewer import Example, page
 from regard.viewer.drawing import draw_layers
 

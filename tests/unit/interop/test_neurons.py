@@ -10,8 +10,8 @@ from tests.unit.interop.tiny_folders import ENGLISH, byte_tokenizer, save
 
 import regard
 from regard.errors import SettingError
-from regard.interop import neurons
-from regard.interop.neurons import fitting
+from regard.interop.pages import neurons
+from regard.interop.pages.neurons import fitting
 from regard.viewer import Document, Example, HeadVectors
 
 transformers = pytest.importorskip("transformers")

@@ -14,8 +14,8 @@ from tests.unit.server.conftest import refusal
 
 import regard
 from regard.inference import Predictor
+from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.looking import look_at
-from regard.interop.answering import CheckpointPredictor
 from regard.server import Limits, Service, make_app
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
@@ -130,6 +130,36 @@ def test_an_answer_with_heads_changed_is_that_of_edit(
     assert again.json()["replies"] == replies[:1]  # nothing stays changed
 
 
+@pytest.mark.parametrize("name", ["gpt2", "bert", *TABLES])
+def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(
+    name: str, served: dict[str, Any]
+) -> None:
+    text = ENGLISH[:15] if name in ("gpt2", "bert") else "你爱我"
+    kind = {"gpt2": "decoder", "bert": "encoder"}.get(name) or KINDS[name]
+    edits = [{"kind": kind, "layer": 0, "factor": 0.5}]
+    asked = {"run": name, "text": text, "edits": edits}
+    plain, explained = ask(served, ("/attention", asked), ("/attribution", asked))
+    assert explained.status_code == 200, explained.text
+    documents = [Document.from_json(each.text) for each in (plain, explained)]
+    for before, after in zip(*(each.examples for each in documents), strict=True):
+        own = {"importances": before.importances, "vectors": (), "lens": None, "surprise": ()}
+        assert replace(after, **own) == before
+        assert {one.method for one in after.importances} > {"attention", "gradient × input"}
+        assert after.vectors
+        assert (after.lens is not None) == (name not in ("bert", "classification"))
+    first, second = documents[1].examples
+    assert first.importances != second.importances
+    assert "replies" not in explained.json()
+
+
+def test_what_explains_nothing_says_so(served: dict[str, Any], tmp_path: Path) -> None:
+    save_bert(tmp_path, "BertModel")
+    models = {"bare": CheckpointPredictor.load(tmp_path)}
+    runs, answer = ask(models, ("/runs", None), ("/attribution", {"text": "the cat"}))
+    assert runs.json()["runs"][0]["explains"] is False
+    assert "run must be one whose answers are explained; got one of" in refusal(answer, 422)
+
+
 def test_rows_are_those_of_the_edited_model(served: dict[str, Any]) -> None:
     asked = {"run": "translation", "text": "你爱我", "target": "I love", "kind": "cross"}
     edits = [{"kind": "encoder", "layer": 0}]
@@ -193,6 +223,7 @@ def test_the_list_has_its_task_and_the_page_an_example_of_it(served: dict[str, A
         "target_language": None,
         "beam_size": None,
         "max_tokens": 77,
+        "explains": True,
     }
     assert second["task"] == "classification"
     bodies = schema.json()["paths"]

@@ -22,6 +22,7 @@ Make = Callable[..., Site]
 RIGHT: dict[str, Any] = {
     "/predict": {"text": "我爱中国"},
     "/attention": {"text": "菜很好", "run": "classification"},
+    "/attribution": {"text": "菜很好", "run": "classification"},
     "/explain": {"mask": "causal()", "queries": 3},
 }
 TOKEN = {"Authorization": "Bearer s3cret"}

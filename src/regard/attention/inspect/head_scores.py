@@ -47,6 +47,11 @@ class HeadScores:
     even: Mapping[str, float]
     queries: Mapping[str, int]
 
+    def of_heads(self, heads: Sequence[int]) -> "HeadScores":
+        """The scores of some heads."""
+        chosen = list(heads)
+        return replace(self, weight={name: each[chosen] for name, each in self.weight.items()})
+
     def __str__(self) -> str:
         heads = len(next(iter(self.weight.values())))
         rows = [

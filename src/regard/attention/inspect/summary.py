@@ -1,6 +1,6 @@
 """A summary of attention weights, in memory that grows with N, and the buckets of its map."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -96,6 +96,12 @@ class Summary:
                 f"{tuple(self.lse.shape[:-1])}; got {index!r}."
             )
         return self._with({name: tensor[parts] for name, tensor in self.tensors().items()})
+
+    def of_heads(self, heads: Sequence[int]) -> "Summary":
+        """The summary of some heads, which are its last leading axis."""
+        axis = self.lse.dim() - 2
+        chosen = torch.tensor(list(heads), device=self.lse.device)
+        return self._with({n: t.index_select(axis, chosen) for n, t in self.tensors().items()})
 
     def __len__(self) -> int:
         """The size of the first leading axis."""

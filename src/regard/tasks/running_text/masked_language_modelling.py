@@ -192,10 +192,10 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         shares, ids = logits.softmax(-1).topk(min(_TOP, self.mask_id), dim=-1)
         is_right = (ids[:, 0] == tokens).tolist()
         likeliest = [
-            tuple((self._name(token), share) for token, share in zip(*row, strict=True))
+            tuple((self.token_name(token), share) for token, share in zip(*row, strict=True))
             for row in zip(ids.tolist(), shares.tolist(), strict=True)
         ]
-        answers = [self._name(token) for token in tokens.tolist()]
+        answers = [self.token_name(token) for token in tokens.tolist()]
         indices: list[list[int]] = [[] for _ in range(batch["count"])]
         for index, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
             indices[owner].append(index)
@@ -242,7 +242,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             targets = batch["tokens"][batch["chosen"]].numpy()
             nats, right = float(cost[targets].sum()), int((targets == most).sum())
             predictions.append(MaskedAnswer(nats, right, len(targets), (0, 0), (), ()))
-        return {f"always {self._name(most)}, by frequency": predictions}
+        return {f"always {self.token_name(most)}, by frequency": predictions}
 
     def tables(self, answers: Sequence[MaskedAnswer], examples: Sequence[Passage]) -> list[Table]:
         """Most frequent confusions (true word, predicted word)."""
@@ -298,7 +298,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         likeliest = [each[0][0] for each in answer.likeliest]
         words, names = iter(likeliest), {BOS_ID: BEGIN, EOS_ID: END}
         return Drawing(
-            text=words_text([names.get(token) or self._name(token) for token in ids]),
+            text=words_text([names.get(token) or self.token_name(token) for token in ids]),
             output=words_text(likeliest),
             prediction=Prediction(
                 labels=answer.likeliest[0] if answer.likeliest else (),
@@ -334,7 +334,8 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             ids += self.tokenizer.encode(part)
         return ids, [NO_WORD] * len(ids)
 
-    def _name(self, token: int) -> str:
+    def token_name(self, token: int) -> str:
+        """The text of a token, or a sign for the mask and what is no text."""
         if token == self.mask_id:
             return "[MASK]"
         return self.tokenizer.decode([token]).strip() or f"<{token}>"

@@ -15,7 +15,7 @@ from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import (
+from regard.interop.modules.inside import (
     Attending,
     ForwardTrace,
     Site,
@@ -23,7 +23,7 @@ from regard.interop.inside import (
     module_of,
     reached,
 )
-from regard.interop.own_attention import AsGiven
+from regard.interop.modules.own_attention import AsGiven
 from regard.interop.record import KINDS
 
 AnswerT = TypeVar("AnswerT")

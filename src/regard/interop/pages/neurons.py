@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from regard.attention import Dot, ScaledDot, Softmax
 from regard.attention.engine.blocks import whole_scores
@@ -12,24 +13,40 @@ from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import make_weights_request
 from regard.errors import SettingError
 from regard.interop.watch import Watched
+from regard.tasks.drawing import CrossAttention, TextPart
 from regard.viewer import Example, HeadVectors, pack
 
 MOST_BYTES = 1_500_000  # of a page
 
-Head = tuple[int, int]  # layer and head
+HeadNumber = tuple[int, int]  # layer and head
 
 
-def vectors_of(seen: Sequence[Watched], wanted: Sequence[Head] | None) -> tuple[HeadVectors, ...]:
-    """Queries and keys of the wanted heads of one text; None is all, where these are few enough.
+def vectors_of(
+    seen: Sequence[Watched],
+    example: Example,
+    wanted: Sequence[HeadNumber] | None,
+    part: CrossAttention | None = None,
+) -> tuple[HeadVectors, ...]:
+    """Queries and keys of an example's heads, or the wanted ones; none where all are too many.
+
+    ``part`` are the two texts of the example, where they are parts of what the model read.
 
     Raises:
         SettingError: A wanted head is not there, or its scores are no products.
     """
+    heads = {(one.kind, one.layer, one.head) for one in example.maps}
+    heads |= {(one.kind, one.layer, head) for one in example.summaries for head in one.heads}
     if wanted is None and sum(map(_least_bytes, seen)) > MOST_BYTES:
         return ()
-    made = tuple(each for one in seen for each in _of_layer(one, wanted))
+    made = tuple(
+        each
+        for one in seen
+        for each in _of_layer(one, part, wanted)
+        if (each.kind, each.layer, each.head) in heads
+    )
     there = {(each.layer, each.head) for each in made}
-    if missing := [f"{layer}.{head}" for layer, head in wanted or () if (layer, head) not in there]:
+    missing = [f"{layer}.{head}" for layer, head in wanted or () if (layer, head) not in there]
+    if missing and part is None:  # of two texts, each has layers of its own
         raise SettingError(
             "neurons must name heads LAYER.HEAD, from 0, whose scores are products of a query and "
             f"a key; got {', '.join(missing)}."
@@ -37,7 +54,9 @@ def vectors_of(seen: Sequence[Watched], wanted: Sequence[Head] | None) -> tuple[
     return made
 
 
-def fitting(examples: Sequence[Example], wanted: Sequence[Head] | None) -> tuple[Example, ...]:
+def fitting(
+    examples: Sequence[Example], wanted: Sequence[HeadNumber] | None
+) -> tuple[Example, ...]:
     """Examples whose vectors fit a page, in 32 bits or 16; without any where they do not.
 
     Raises:
@@ -75,13 +94,19 @@ def _least_bytes(one: Watched) -> float:
 
 
 @torch.no_grad()
-def _of_layer(one: Watched, wanted: Sequence[Head] | None) -> Iterator[HeadVectors]:
+def _of_layer(
+    one: Watched, part: CrossAttention | None, wanted: Sequence[HeadNumber] | None
+) -> Iterator[HeadVectors]:
     heads = [head for head in one.heads if wanted is None or (one.layer, head) in wanted]
-    call = one.attention
+    call, kind = one.attention, one.kind
     if call is None or not heads or not isinstance(call.weighting, Softmax):
         return
     if not isinstance(call.score, ScaledDot | Dot):
         return
+    if part is not None:
+        if kind != part.kind or (part.layers is not None and one.layer not in part.layers):
+            return
+        kind = "cross"
     options = CallOptions(call.score, call.mask, call.bias, call.weighting)
     request = make_weights_request(call.query, call.key, options)
     query, key = request.query[0], request.key[0]
@@ -90,16 +115,33 @@ def _of_layer(one: Watched, wanted: Sequence[Head] | None) -> Iterator[HeadVecto
     if request.bias is not None or request.position is not None:
         bias = whole_scores(request, inputs_of(request))[0] - call.score.tile(query, key)
         arrays["bias"] = bias.nan_to_num(0.0, 0.0, 0.0)  # infinite where it hides a key
+    if part is not None:
+        arrays = {
+            name: _of_tokens(
+                _of_tokens(each, part.keys, -1) if name == "bias" else each,
+                part.keys if name == "key" else part.queries,
+                -2,
+            )
+            for name, each in arrays.items()
+        }
     scale, softcap = 1.0, None
     if isinstance(call.score, ScaledDot):
         softcap = call.score.softcap
         scale = query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
     for head in heads:
         yield HeadVectors(
-            kind=one.kind,  # type: ignore[arg-type]
+            kind=kind,  # type: ignore[arg-type]
             layer=one.layer,
             head=head,
             **{name: pack(each[head].double().cpu(), bits=32) for name, each in arrays.items()},
             scale=scale,
             softcap=softcap,
         )
+
+
+def _of_tokens(tensor: Tensor, part: TextPart, axis: int) -> Tensor:
+    """What belongs to the tokens of a text, of what belongs to a model's row; zero of unread."""
+    tensor = tensor.movedim(axis, 0)
+    of_tokens = tensor.new_zeros(len(part.text.tokens), *tensor.shape[1:])
+    of_tokens[part.tokens] = tensor[part.in_row]
+    return of_tokens.movedim(0, axis)

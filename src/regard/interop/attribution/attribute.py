@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.faithfulness import attention_of, logits_of
-from regard.interop.input_vectors import InputVectors, Output, frozen
+from regard.interop.attribution.faithfulness import attention_of, logits_of
+from regard.interop.attribution.input_vectors import InputVectors, Output, frozen
 from regard.interop.watch import Watch, Watched, watch
 
 _QUERIES = 64  # whose weights are worked out at once
@@ -101,7 +101,8 @@ def attribute(
         target: Token or class; None is the likeliest; or a function of the model's output that
             gives (B,) numbers, differentiable.
         against: A token or class whose logit is subtracted: why *target*, and not *against*.
-        position: Place of the output, from 0, or from the last below 0; None is the last.
+        position: Place of the output, from 0, or from the last below 0; None is the last. Of a
+            function, the place whose attention is taken.
         method: One of the above.
         baseline: A token id whose vectors are x′, such as padding or a mask; None is zeros.
         name: The input that is explained; None is the main one.
@@ -135,8 +136,8 @@ def attribute(
     )
 
 
-_BY_ATTENTION = ("attention", "rollout", "attention_gradient")
-METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *_BY_ATTENTION)
+BY_ATTENTION = ("attention", "rollout", "attention_gradient")
+METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *BY_ATTENTION)
 
 
 class ExplainedText:
@@ -186,8 +187,9 @@ class ExplainedText:
     ) -> Attribution:
         """Explain one output; arguments and errors are those of the function ``attribute``."""
         number, chosen = output_of(self.answer, self.model, target, against, position)
-        if method in _BY_ATTENTION:
-            return _by_attention(self, number, chosen, method)
+        if method in BY_ATTENTION:
+            place = position if chosen is None else chosen[0]
+            return Attribution(method, *_by_attention(self, number, place, method), chosen)
         vectors = self.vectors
         base = vectors.baseline(baseline)
         if method == "leave_one_out":
@@ -291,12 +293,9 @@ def _integrated(
 
 
 def _by_attention(
-    text: ExplainedText,
-    output: Output,
-    chosen: tuple[int | None, int, int | None] | None,
-    method: str,
-) -> Attribution:
-    """Attribution by weights, and by their gradients."""
+    text: ExplainedText, output: Output, position: int | None, method: str
+) -> tuple[Float[Tensor, " N"], float]:
+    """Attribution by weights, and by their gradients; and the output."""
     calls, answer = text.seen, text.answer
     needs_gradients = method == "attention_gradient"
     with torch.set_grad_enabled(needs_gradients):
@@ -306,7 +305,6 @@ def _by_attention(
         number = output(answer)[0]
         has_memory = any(each.kind == "cross" for each in calls)
         kinds = {each.kind for each in calls}
-        position = None if chosen is None else chosen[0]
         if position is None:  # of a class, the place that is looked from
             position = 0 if kinds == {"encoder"} else -1
         if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
@@ -322,7 +320,7 @@ def _by_attention(
             values = calls.rollout([position]).reshape(-1)
         else:
             values = _relevance(calls, number, position)
-    return Attribution(method, values.detach(), float(number.detach()), chosen)
+    return values.detach(), float(number.detach())
 
 
 def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N"]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,20 +17,33 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
 from regard.errors import SettingError
-from regard.interop.hugging_face import is_hugging_face, own_parts, pretrained, switched
-from regard.interop.lazy_mask import LazyMask
-from regard.interop.locations import Arguments, Options, current_call, locate_modules, location_of
-from regard.interop.own_attention import read_weights
-from regard.interop.torch_functions import check_compiled, functions_seen
-from regard.interop.torch_modules import EngineAttention
+from regard.interop.modules.hugging_face import is_hugging_face, own_parts, pretrained, switched
+from regard.interop.modules.lazy_mask import LazyMask
+from regard.interop.modules.locations import (
+    Arguments,
+    Options,
+    current_call,
+    locate_modules,
+    location_of,
+)
+from regard.interop.modules.own_attention import read_weights
+from regard.interop.modules.torch_functions import check_compiled, functions_seen
+from regard.interop.modules.torch_modules import EngineAttention
 from regard.layers import MultiHeadAttention
 
-if TYPE_CHECKING:
-    from regard.inference import Predictor
-
 Key = tuple[str, int, str]  # kind, layer and name of an attention
+
+
+class RunInUse(Protocol):
+    """A run in use, such as ``regard.load`` opens."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that attends."""
+
+
 # Whose attention is reached: a module, or a run in use.
-Attending: TypeAlias = "nn.Module | Predictor"
+Attending: TypeAlias = nn.Module | RunInUse
 _CURE = (
     "In a module of your own, call F.scaled_dot_product_attention, or mark the weights that it "
     "makes: weights = regard.mark_weights(scores.softmax(-1))."
@@ -219,11 +232,10 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
 def module_of(model: "Attending") -> nn.Module:
     """Return the module of a model or a loaded run whose attention can be seen."""
     if not isinstance(model, nn.Module):
-        from regard.inference import Predictor
-
-        if not isinstance(model, Predictor):
+        inner = getattr(model, "model", None)
+        if not isinstance(inner, nn.Module):
             raise SettingError(f"model must be a torch module or a loaded run; got {model!r}.")
-        model = model.model
+        model = inner
     torchs = [type(module) for module in model.modules()]
     is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
     if is_torchs and not is_hugging_face(model):

@@ -18,8 +18,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense, weights
 from regard.attention.observing import is_edited, is_watched
 from regard.errors import SettingError, ShapeError
-from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
-from regard.interop.locations import Location, calling, location_of
+from regard.interop.modules.lazy_mask import Frame, LazyMask, MaskFunction
+from regard.interop.modules.locations import Location, calling, location_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel

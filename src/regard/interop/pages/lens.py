@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.interop.attribute import ExplainedText
-from regard.interop.faithfulness import logits_of
-from regard.interop.patching import BLOCK
+from regard.interop.attribution.attribute import ExplainedText
+from regard.interop.attribution.faithfulness import logits_of
+from regard.interop.interventions.patching import BLOCK
 from regard.interop.watch import Watched
 from regard.viewer import Lens, pack, pack_integers
 
@@ -49,6 +49,8 @@ class Readout:
                     hooks.enter_context(module.register_forward_hook(partial(note, each)))
             with suppress(SettingError):  # it attends to nothing
                 calls = list(text.seen)
+            if not states:  # that pass was made before
+                text.body(**text.inputs)
         kind = "decoder" if any(each.kind == "decoder" for each in calls) else "encoder"
         blocks = (BLOCK.match(each.name) for each in calls if each.kind == kind)
         stacks = [block.group().rpartition(".")[0] for block in blocks if block is not None][:1]
@@ -74,18 +76,23 @@ class Readout:
             inputs = {**self._text.inputs, self._name: ids[:, : len(states)]}
             return logits_of(self._text.model, self._text.model(**inputs))[0].float()
 
-    def lens(self, name: Callable[[int], str], ahead: int) -> Lens | None:
+    def lens(
+        self, name: Callable[[int], str], ahead: int, places: Sequence[int] | None = None
+    ) -> Lens | None:
         """Return the likeliest tokens of each layer at the last positions; None without layers.
 
-        As many positions as take 10¹¹ multiplications, at most 128.
+        As many positions as take 10¹¹ multiplications, at most 128; or those of ``places``.
         """
-        if self.states is None:
+        if self.states is None or (places is not None and min(places, default=-1) < self._first):
             return None
         size = self.logits(self.layers[-1][-1:]).shape[-1]
         cost = len(self.layers) * size * self.states.shape[-1]
         count = min(len(self.layers[0]), max(1, _PRODUCTS // cost))
+        chosen: slice | list[int] = slice(-count, None)
+        if places is not None:
+            chosen = [place - self._first for place in places]
         top = [
-            self.logits(states[-count:]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
+            self.logits(states[chosen]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
             for states in self.layers
         ]
         indices = torch.stack([each.indices for each in top])
@@ -95,9 +102,14 @@ class Readout:
             words=tuple(map(name, known.tolist())),
             tokens=pack_integers(numbers.cpu().numpy()),
             probabilities=pack(chances.cpu().numpy(), bits=16, scale="log"),
-            first=len(self.states) - count,
+            first=len(self.states) - count if places is None else 0,
             ahead=ahead,
         )
+
+    @property
+    def _first(self) -> int:
+        """Position of the first of the layers' states."""
+        return 0 if self.states is None else len(self.states) - len(self.layers[0])
 
     def surprise(self, next_ids: Sequence[int]) -> list[float]:
         """Return −log p of a token after each of the first positions, in nats."""

@@ -18,8 +18,8 @@ from regard.attention import AttentionCall, Dot, at
 from regard.attention.observing import current_location, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
-from regard.interop.lazy_mask import Frame, LazyMask
-from regard.interop.locations import Arguments, Location, Options, calling, location_of
+from regard.interop.modules.lazy_mask import Frame, LazyMask
+from regard.interop.modules.locations import Arguments, Location, Options, calling, location_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -7,8 +7,8 @@ import torch
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2, save_llama, save_t5
 
 import regard
+from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.replies import MOST_LIKELY, MOST_WRITTEN
-from regard.interop.answering import CheckpointPredictor
 from regard.viewer import Example
 
 transformers = pytest.importorskip("transformers")

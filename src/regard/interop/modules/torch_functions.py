@@ -20,8 +20,8 @@ from regard.attention import Mask, ScaledDot, at, attend, causal, dense
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_editor, current_observer
 from regard.errors import SettingError, ShapeError
-from regard.interop.hugging_face import as_autocast, split
-from regard.interop.own_attention import call_of_weights
+from regard.interop.modules.hugging_face import as_autocast, split
+from regard.interop.modules.own_attention import call_of_weights
 
 _NAME = "scaled_dot_product_attention"
 # Packages whose modules are reached in other ways, or not at all.

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from regard.attention import Mask, dense
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
-from regard.interop.edit import AttentionChange, EditedCall, edit
-from regard.interop.input_vectors import gradient_times_input, ids_of
+from regard.interop.attribution.input_vectors import gradient_times_input, ids_of
+from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
 from regard.interop.watch import Watch, watch
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.interop.locations import Arguments, Options
+from regard.interop.modules.locations import Arguments, Options
 
 # (B,) numbers of what a model gives.
 Output = Callable[[object], Float[Tensor, " B"]]
@@ -38,7 +38,7 @@ def gradient_times_input(
             assert isinstance(tokens, Tensor)
             arguments[ids] = tokens = tokens.clone()  # the decoder may be given the same
             leaves: list[Tensor] = []
-            with lookups_taken(model, tokens, lambda vectors: _take(vectors, leaves)):
+            with lookups_taken(model, [tokens], lambda vectors: _take(vectors, leaves)):
                 output = answer(model(**arguments))
             if leaves:
                 return _products(model, output, leaves, [])
@@ -113,18 +113,24 @@ def _take(vectors: Tensor, leaves: list[Tensor]) -> Tensor:
 
 @contextmanager
 def lookups_taken(
-    model: nn.Module, ids: Tensor, take: Callable[[Tensor], Tensor]
+    model: nn.Module, ids: Sequence[Tensor], take: Callable[[Tensor], Tensor]
 ) -> Iterator[None]:
-    """Replace all vectors that a table of the model is looked up for with these very ids."""
+    """Replace all vectors that the model looks up for these very ids, (B, N), in a table.
+
+    Ids (B, N, L) are of parts of tokens, of which a module may make one vector for each token.
+    """
 
     def after(module: nn.Module, args: Arguments, options: Options, output: object) -> object:
-        if any(True for _ in module.children()) or not isinstance(output, Tensor):
+        if not isinstance(output, Tensor) or not output.is_floating_point():
             return None
-        is_of_ids = any(
-            each.data_ptr() == ids.data_ptr() and output.shape[:-1] == each.shape
-            for each in _tensors(args, options)
-        )
-        return take(output) if is_of_ids and output.is_floating_point() else None
+        given = list(_tensors(args, options))
+        is_table = not any(True for _ in module.children())
+        for each in ids:
+            is_read = is_table if each.dim() == 2 else len(given) == 1
+            is_given = any(one.data_ptr() == each.data_ptr() for one in given)
+            if is_read and is_given and output.shape[:-1] == each.shape[:2]:
+                return take(output)
+        return None
 
     with ExitStack() as hooks:
         for module in model.modules():
@@ -214,7 +220,8 @@ class InputVectors:
                 f"{self._name!r} among {', '.join(inputs)}."
             )
         self._is_float = explained.is_floating_point()
-        self.given = [explained.detach()] if self._is_float else self._looked_up(explained)
+        self._ids = {} if self._is_float else _ids_of_tokens(inputs, self._name)
+        self.given = [explained.detach()] if self._is_float else self._looked_up(self._ids)
         if not self.given:
             raise SettingError(
                 f"model must look {self._name} up in a table, such as an nn.Embedding; got "
@@ -222,35 +229,35 @@ class InputVectors:
             )
 
     @torch.no_grad()
-    def _looked_up(self, ids: Tensor) -> list[Tensor]:
+    def _looked_up(self, ids: Mapping[str, Tensor]) -> list[Tensor]:
         looked_up: list[Tensor] = []
 
         def note(vectors: Tensor) -> Tensor:
             looked_up.append(vectors.detach())
             return vectors
 
-        self._run(lambda _: ids, ids.clone(), note)
+        self._run(lambda _: torch.zeros(1), ids, 1, note)
         return looked_up
 
     def baseline(self, token: int | None) -> list[Tensor]:
         """Return the vectors of a token at every place, or zeros."""
         if token is None:
             return [torch.zeros_like(each) for each in self.given]
-        ids = self._inputs[self._name]
-        if self._is_float or not isinstance(ids, Tensor):
+        if self._is_float:
             raise SettingError(f"baseline must be None for vectors; got {token}.")
-        return self._looked_up(torch.full_like(ids, token))
+        # A token of parts has no parts that are known.
+        others = {name: torch.zeros_like(ids) for name, ids in self._ids.items()}
+        return self._looked_up({**others, self._name: torch.full_like(others[self._name], token)})
 
     def outputs(
         self, number: Output, vectors: Sequence[Float[Tensor, "R N C"]]
     ) -> Float[Tensor, " R"]:
         """Return the outputs for vectors in place of the input's."""
+        R = len(vectors[0])
         if self._is_float:
-            return self._run(number, vectors[0], None)
+            return self._run(number, {self._name: vectors[0]}, R, None)
         remaining = iter(vectors)
-        ids = self._inputs[self._name]
-        assert isinstance(ids, Tensor)
-        return self._run(number, ids.expand(len(vectors[0]), -1).clone(), lambda _: next(remaining))
+        return self._run(number, self._ids, R, lambda _: next(remaining))
 
     def gradients(
         self, number: Output, vectors: Sequence[Tensor]
@@ -269,17 +276,36 @@ class InputVectors:
         return found, numbers.detach()
 
     def _run(
-        self, number: Output, tensor: Tensor, take: Callable[[Tensor], Tensor] | None
+        self,
+        number: Output,
+        read: Mapping[str, Tensor],
+        R: int,
+        take: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
-        R = len(tensor)
         arguments = {
             each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
-            for each, value in self._inputs.items()
+            for each, value in {**self._inputs, **read}.items()
         }
-        with ExitStack() as hooks:
-            if take is not None:
-                hooks.enter_context(lookups_taken(self._model, tensor, take))
-            return number(self._model(**{**arguments, self._name: tensor}))
+        if take is None:
+            return number(self._model(**arguments))
+        own = {name: ids.expand(R, *ids.shape[1:]).clone() for name, ids in read.items()}
+        with lookups_taken(self._model, list(own.values()), take):
+            return number(self._model(**{**arguments, **own}))
+
+
+def _ids_of_tokens(inputs: Mapping[str, object], name: str) -> dict[str, Tensor]:
+    """The token ids (1, N) of an input, and those of the tokens' parts (1, N, L), by name."""
+    ids = inputs[name]
+    assert isinstance(ids, Tensor)
+    parts = {
+        other: each
+        for other, each in inputs.items()
+        if isinstance(each, Tensor)
+        and each.dtype in (torch.int64, torch.int32)
+        and each.dim() == 3
+        and each.shape[:2] == ids.shape
+    }
+    return {name: ids, **parts}
 
 
 def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:

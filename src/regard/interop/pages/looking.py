@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
-from regard.interop.hugging_face import is_hugging_face
-from regard.interop.neurons import fitting, vectors_of
-from regard.interop.readings import reading_of_checkpoint
+from regard.interop.modules.hugging_face import is_hugging_face
+from regard.interop.pages.explaining import Why, reading_of_checkpoint
+from regard.interop.pages.neurons import fitting
 from regard.interop.record import KINDS
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
@@ -49,6 +49,7 @@ def look(
     live: bool = False,
     pair: bool = False,
     neurons: Sequence[tuple[int, int]] | None = None,
+    explain: bool = True,
 ) -> NotebookPage:
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
 
@@ -80,6 +81,8 @@ def look(
             then show the attention of one to the other.
         neurons: Heads, as (layer, head), whose queries and keys the page has, to show the
             dimensions that make a score. None is all where they take at most 1.5 MB, else none.
+        explain: Whether the page says more than attention: contributions, predictions by layer,
+            losses, queries and keys.
 
     Returns:
         What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
@@ -93,32 +96,16 @@ def look(
         >>> from regard.interop.checkpoints.folder import load_folder
         >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
     """
+    output, word = (target, None) if _is_writer(model) else (None, target)
+    why = Why(target=word, against=against, methods=attribute, neurons=neurons)
     check_at_least("max_new_tokens", max_new_tokens, 1)
-    if not is_hugging_face(model):
-        raise SettingError(
-            f"model must be one of transformers; got {type(model).__name__}. For others, watch "
-            "them: with regard.watch(model) as seen, then regard.viewer.show(seen, tokens)."
-        )
-    if (reads := getattr(model, "main_input_name", "input_ids")) != "input_ids":
-        raise SettingError(
-            f"model must read text to be looked at here; got {type(model).__name__}, which reads "
-            f"{reads}. Watch it: with regard.watch(model) as seen."
-        )
     texts = [text] if isinstance(text, str) else list(text)
-    if not texts:
-        raise DataError("text must hold something to look at; got no text.")
-    is_writer = bool(getattr(model.config, "is_encoder_decoder", False))
-    if is_writer and len(texts) > 1 and (target, against) != (None, None):
-        raise DataError(f"target must be of one text; got {len(texts)} texts.")
-    if pair and (len(texts) != 2 or is_writer):
-        raise DataError(
-            f"pair must be two texts for a model that reads only; got {len(texts)} for "
-            f"{type(model).__name__}."
-        )
+    _check(model, texts, has_target=(target, against) != (None, None), pair=pair)
+    is_writer = _is_writer(model)
     with _at_rest(model):
         examples, answers = [], list[RowSource | None]()
         for one in texts[:1] if pair else texts:
-            output, written_ids, segments = None, None, tuple[int, ...]()
+            written, written_ids, segments = None, None, tuple[int, ...]()
             if pair:
                 inputs, source, segments = _read_pair(model, tokenizer, *texts, truncate=truncate)
             else:
@@ -126,25 +113,18 @@ def look(
                 inputs = {"input_ids": ids}
             tokens = dict.fromkeys(KINDS, _pieces(tokenizer, inputs["input_ids"]))
             if is_writer:
-                outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
+                outputs, written = _output(model, tokenizer, ids, output, max_new_tokens, truncate)
                 inputs["decoder_input_ids"] = outputs[:, :-1]
                 tokens["decoder"] = _pieces(tokenizer, outputs[:, :-1])
                 written_ids = outputs[0, 1:].tolist()
             inputs = {name: each.to(model.device) for name, each in inputs.items()}
             is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
-            keep = live or not is_long or neurons is not None
-            seen = _pass(model, inputs, layers, heads, keep=keep, tokens=tokens)
-            example = example_of(seen, source, output=output, started=is_writer or None)
-            reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
-            example = reading.explain(
-                model,
-                example,
-                target=None if is_writer else target,
-                against=against,
-                methods=attribute,
-            )
-            vectors = vectors_of(seen, neurons)
-            examples.append(replace(example, segments=segments, vectors=vectors))
+            seen = _pass(model, inputs, layers, heads, keep=live or not is_long, tokens=tokens)
+            example = example_of(seen, source, output=written, started=is_writer or None)
+            if explain:
+                reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
+                example = reading.explain(model, example, why)
+            examples.append(replace(example, segments=segments))
             answers.append(watched_rows(seen, example) if live and is_long else None)
 
     def rows(
@@ -163,6 +143,35 @@ def look(
         ),
         rows=rows if any(answers) else None,
     )
+
+
+def _check(model: nn.Module, texts: Sequence[str], *, has_target: bool, pair: bool) -> None:
+    """Raise SettingError or DataError unless these texts can be looked at."""
+    if not is_hugging_face(model):
+        raise SettingError(
+            f"model must be one of transformers; got {type(model).__name__}. For others, watch "
+            "them: with regard.watch(model) as seen, then regard.viewer.show(seen, tokens)."
+        )
+    if (reads := getattr(model, "main_input_name", "input_ids")) != "input_ids":
+        raise SettingError(
+            f"model must read text to be looked at here; got {type(model).__name__}, which reads "
+            f"{reads}. Watch it: with regard.watch(model) as seen."
+        )
+    if not texts:
+        raise DataError("text must hold something to look at; got no text.")
+    is_writer = _is_writer(model)
+    if is_writer and len(texts) > 1 and has_target:
+        raise DataError(f"target must be of one text; got {len(texts)} texts.")
+    if pair and (len(texts) != 2 or is_writer):
+        raise DataError(
+            f"pair must be two texts for a model that reads only; got {len(texts)} for "
+            f"{type(model).__name__}."
+        )
+
+
+def _is_writer(model: nn.Module) -> bool:
+    """Whether a model reads one text and writes another."""
+    return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
 
 
 def _pass(

@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from regard.attention import Mask, attend, causal, dense, prefix, weights
 from regard.errors import SettingError, ShapeError
-from regard.interop.hugging_face import is_hugging_face, split, switch
-from regard.interop.locations import locate_modules
-from regard.interop.torch_functions import serve_functions
+from regard.interop.modules.hugging_face import is_hugging_face, split, switch
+from regard.interop.modules.locations import locate_modules
+from regard.interop.modules.torch_functions import serve_functions
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from regard.devices import find_device
 from regard.devices.kinds import AUTO
 from regard.inference.replies import MOST_LIKELY, MOST_WRITTEN, Reply
 from regard.interop.checkpoints.folder import load_folder
-from regard.interop.looking import longest_input, look, read
+from regard.interop.pages.looking import longest_input, look, read
 from regard.viewer import Document, Example, Prediction
 from regard.viewer.example import Share
 
@@ -59,9 +59,10 @@ class CheckpointPredictor:
         nn.Module.to(model, torch_device)  # of whose own ``to`` mypy knows nothing
         return cls(model, tokenizer)
 
-    def look_at(self, text: str, target: str | None = None) -> Document:
+    def look_at(self, text: str, target: str | None = None, *, explain: bool = False) -> Document:
         """Attention of the model over one text, with its labels if it is a classifier."""
-        shown = look(self.model, self.tokenizer, text, target=target, max_new_tokens=MOST_WRITTEN)
+        options: dict[str, Any] = {"target": target, "max_new_tokens": MOST_WRITTEN}
+        shown = look(self.model, self.tokenizer, text, explain=explain, **options)
         document = shown.document
         if self.task != "attention":
             document = replace(document, task=self.task.replace("_", " "))

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from torch import nn
 
-from regard.interop.lazy_mask import LazyMask
+from regard.interop.modules.lazy_mask import LazyMask
 
 # Names of attention from a decoder to an encoder, in the last two parts of a module's name.
 _CROSS = re.compile(r"cross|encoder_attn|enc_attn|encdec|enc_dec|encoder_decoder|multihead_attn")

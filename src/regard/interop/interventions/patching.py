@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.attribute import named_inputs, output_of
-from regard.interop.edit import (
+from regard.interop.attribution.attribute import named_inputs, output_of
+from regard.interop.attribution.input_vectors import Output
+from regard.interop.interventions.edit import (
     AttentionChange,
     EditedCall,
     Edits,
@@ -22,7 +23,6 @@ from regard.interop.edit import (
     edit,
     numbers_of,
 )
-from regard.interop.input_vectors import Output
 
 if TYPE_CHECKING:
     from regard.viewer import NotebookPage

@@ -1,0 +1,200 @@
+"""Why a run answered so: its texts as its model reads them, and the outputs that are explained."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from regard.devices import device_of, moved
+from regard.errors import DataError
+from regard.interop.attribution.attribute import ExplainedText, output_of
+from regard.interop.pages.explaining import Choice, Reading, Why, class_of
+from regard.models import PairClassifier
+from regard.models.configs.heads import ClassifierConfig
+from regard.models.heads import NO_ANSWER
+from regard.tasks import AnyTask, SequenceTask
+from regard.tasks.drawing import CrossAttention
+from regard.tasks.labels.classification import Classification
+from regard.tasks.labels.tagging import Tagging
+from regard.tasks.labels.tags import Tags
+from regard.tasks.questions.pair_matching import PairMatching
+from regard.tasks.questions.question_answering import QuestionAnswering, SpanAnswer
+from regard.tasks.questions.text_pairs import pair_model
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.running_text.masked_language_modelling import MaskedLanguageModelling
+from regard.text import BOS_ID, EOS_ID, normalize
+from regard.viewer import Example
+
+_EXPLAINED = (
+    *(SequenceTask, LanguageModelling, MaskedLanguageModelling),
+    *(Classification, Tagging, QuestionAnswering, PairMatching),
+)
+_MOST_WORDS = 32  # of a sentence whose tags are explained
+
+
+def is_explained(task: object) -> bool:
+    """Whether outputs of a task are explained."""
+    return isinstance(task, _EXPLAINED)
+
+
+def explained_translation(
+    model: nn.Module, task: SequenceTask, example: Example, why: Why
+) -> Example:
+    """The example of an output with contributions to each of its tokens."""
+    target = task.tokenizer.target
+    written = [*target.encode(normalize(example.output)), EOS_ID]
+    if len(written) != len(example.output_tokens):  # in other pieces than it is read in
+        return example
+    source, lengths = task.pad_sources([task.tokenizer.source.encode(example.source)])
+    inputs = {
+        "source": source,
+        "source_lengths": lengths,
+        "target": torch.tensor([[BOS_ID, *written[:-1]]]),
+    }
+    reading = Reading(
+        inputs=moved(inputs, device_of(model)),
+        name=target.names.__getitem__,
+        encode=lambda word: [*target.encode(normalize(word)), EOS_ID],
+        text="target",
+        next_ids=written,
+        written=written,
+    )
+    return reading.explain(model, example, why)
+
+
+def explained_answer(
+    model: nn.Module,
+    task: AnyTask,
+    batch: Mapping[str, Any],
+    answer: Any,
+    drawn: tuple[Example, CrossAttention | None],
+    why: Why,
+) -> Example:
+    """A drawn example with contributions to the answer; as it is where its task has none.
+
+    Args:
+        model: The run's, in evaluation mode.
+        task: The run's.
+        batch: Of the one text, on the model's device.
+        answer: The model's.
+        drawn: The example, and the attention between two texts that it shows.
+        why: What is asked for.
+    """
+    example, part = drawn
+    reading: Reading | None = None
+    if isinstance(task, LanguageModelling):
+        reading = _of_language_model(task, batch)
+    elif isinstance(task, MaskedLanguageModelling):
+        reading = _of_masked_words(task, batch)
+    elif isinstance(task, Classification):
+        reading = _of_class(task, batch)
+    elif isinstance(task, Tagging):
+        reading = _of_tags(task, batch, answer)
+    elif isinstance(task, PairMatching) and (part is not None or example.segments):
+        reading = _of_pair(task, batch, part)
+    elif isinstance(task, QuestionAnswering) and part is not None:
+        reading = _of_span(task, batch, answer, part)
+    return example if reading is None else reading.explain(model, example, why)
+
+
+def _of_language_model(task: LanguageModelling, batch: Mapping[str, Any]) -> Reading:
+    return Reading(
+        inputs={"ids": batch["ids"]},
+        name=task.tokenizer.names.__getitem__,
+        encode=lambda word: [token for token in task.tokenizer.encode(word) if token > EOS_ID],
+        text="ids",
+        next_ids=batch["labels"][0].tolist(),
+        start=1,
+        places=[batch["ids"].shape[1] - 1],
+    )
+
+
+def _of_masked_words(task: MaskedLanguageModelling, batch: Mapping[str, Any]) -> Reading:
+    halves = {"segments": batch["segments"]} if task.data.next_sentence else {}
+    return Reading(
+        inputs={"ids": batch["ids"], **halves},
+        name=task.token_name,
+        encode=lambda word: task.tokenizer.encode(normalize(word)),
+        text="ids",
+        places=batch["chosen"][0].nonzero().flatten().tolist(),
+        blanks=True,
+    )
+
+
+def _of_class(task: Classification, batch: Mapping[str, Any]) -> Reading:
+    inputs = {name: batch[name] for name in ("ids", "lengths", "parts") if name in batch}
+    if task.recipe.settings(ClassifierConfig).pooling == "aspect":
+        inputs["aspects"] = batch["aspect"]
+    return Reading(inputs=inputs, labels=task.labels)
+
+
+def _of_tags(task: Tagging, batch: Mapping[str, Any], answer: Tags) -> Reading:
+    """Scores of the words' tags, those that the answer has."""
+    names = ("ids", "lengths", "parts", "places")
+    places = batch["places"][0].tolist() if "places" in batch else range(len(answer.tags))
+
+    def choices(text: ExplainedText, why: Why) -> list[Choice]:
+        wanted = class_of(task.tags, "target", why.target)
+        against = class_of(task.tags, "--not", why.against)
+        made = []
+        for word, tag in list(enumerate(answer.tags))[:_MOST_WORDS]:
+            target = task.tags.index(tag) if wanted is None else wanted
+            if target != against:
+                number, _ = output_of(text.answer, text.model, target, against, word)
+                name = task.tags[target]
+                made.append(Choice(number, name, why.against or "", word, places[word]))
+        return made
+
+    return Reading(inputs={name: batch[name] for name in names if name in batch}, choices=choices)
+
+
+def _of_pair(task: PairMatching, batch: Mapping[str, Any], part: CrossAttention | None) -> Reading:
+    """Logits of the labels, by the tokens of the text that the example's other attends to."""
+    model, reading = pair_model(task.recipe), batch["reading"]
+    inputs, explained = {"ids": batch["ids"], "lengths": batch["lengths"], **reading}, "ids"
+    if issubclass(model, PairClassifier):
+        names = ("first", "first_lengths", "second", "second_lengths")
+        read = (reading["other"], reading["other_lengths"], batch["ids"], batch["lengths"])
+        inputs = dict(zip(names, read, strict=True))
+        explained = "first" if part is None else part.keys.name
+    elif model.reads_apart and part is not None and part.keys.name == "first":
+        explained = "other"
+    if task.overlap is not None:
+        inputs["overlap"] = batch["overlap"]
+    attends = not model.reads_apart  # from one position to all of both texts
+    return Reading(
+        inputs=inputs, labels=task.labels, explained=explained, part=part, attends=attends
+    )
+
+
+def _of_span(
+    task: QuestionAnswering, batch: Mapping[str, Any], answer: SpanAnswer, part: CrossAttention
+) -> Reading:
+    """The logits of the answer's start and end together, in the window where it was found."""
+    row = slice(part.row, part.row + 1)
+    text = part.queries if part.is_answered else part.keys
+    inside = [
+        n for n, token in enumerate(text.text.tokens) if answer.start <= token.start < answer.end
+    ]
+    first, last = NO_ANSWER, NO_ANSWER
+    if inside:
+        first, last = (text.first + n - text.tokens.start for n in (inside[0], inside[-1]))
+    inputs = {name: batch[name][row] for name in ("ids", "lengths")}
+    inputs |= {name: each[row] for name, each in batch["reading"].items()}
+    is_other = pair_model(task.recipe).reads_apart and part.keys is not text
+
+    def logits(found: object) -> Tensor:
+        start, end = cast("tuple[Tensor, Tensor]", found)
+        return start[:, first] + end[:, last]
+
+    def choices(_: ExplainedText, why: Why) -> list[Choice]:
+        if (why.target, why.against) != (None, None):
+            raise DataError(
+                "--target and --not must be left out for an answer, which is explained by its "
+                f"start and end; got {why.target or why.against!r}."
+            )
+        return [Choice(logits, answer.text() or "no answer", place=first)]
+
+    explained = "other" if is_other else "ids"
+    return Reading(inputs=inputs, choices=choices, explained=explained, part=part)

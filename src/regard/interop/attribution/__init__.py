@@ -1,0 +1,1 @@
+"""How much each token of an input contributes to an output."""

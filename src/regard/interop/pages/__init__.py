@@ -1,0 +1,1 @@
+"""Pages of what a model looked at, and why it answered so."""

@@ -1,0 +1,356 @@
+"""Besides attention, on a page: contributions of tokens, predictions by layer, loss by token."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.choices import choose
+from regard.errors import DataError, SettingError
+from regard.interop.attribution.attribute import (
+    BY_ATTENTION,
+    METHODS,
+    Attribution,
+    ExplainedText,
+    output_of,
+)
+from regard.interop.attribution.faithfulness import logits_of, rank_correlation
+from regard.interop.attribution.input_vectors import Output
+from regard.interop.pages.lens import Readout
+from regard.interop.pages.neurons import HeadNumber, vectors_of
+from regard.tasks.drawing import CrossAttention
+from regard.viewer import Example, Importance
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_NAMES = {
+    "attention": "attention",
+    "gradient_times_input": "gradient × input",
+    "integrated_gradients": "integrated gradients",
+    "leave_one_out": "leave one out",
+    "rollout": "rollout",
+    "attention_gradient": "attention × gradient",
+}
+_CHEAP = ("attention", "gradient_times_input", "rollout")
+_LONGEST = 1024  # tokens of a text up to which cheap methods are computed without being asked for
+_PRODUCTS = 2 * 10**11  # that the others may take of a text without being asked for
+_MOST_OUTPUTS = 32
+_STEPS = 32  # of integrated gradients
+
+
+def methods_named(names: str | None) -> list[str] | None:
+    """The methods that a text such as ``rollout,leave-one-out``, ``all`` or ``none`` names."""
+    if names is None or names == "none":
+        return None if names is None else []
+    methods = [name.strip().replace("-", "_") for name in names.split(",")]
+    for name in methods:
+        choose("--attribute", name, dict.fromkeys((*METHODS, "all", "none")))
+    return list(METHODS) if "all" in methods else methods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Requested explanations.
+
+    Attributes:
+        target: A word, whose first token is explained, or a class; None is the likeliest.
+        against: What it is held against; of what was written, another output.
+        methods: Of ``attribute``. None takes attention, gradient × input and rollout of up to
+            1,024 tokens, and integrated gradients and leave-one-out where these take at most
+            2·10¹¹ multiplications.
+        neurons: Heads whose queries and keys are kept; None is all, where they are few enough.
+    """
+
+    target: str | None = None
+    against: str | None = None
+    methods: Sequence[str] | None = None
+    neurons: Sequence[HeadNumber] | None = None
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether contributions are wanted, of a text of any length."""
+        return not (self.methods is None and self.target is None and self.against is None)
+
+
+class Choice(NamedTuple):
+    """An output that is explained.
+
+    Attributes:
+        number: Computes it of what the model returns.
+        target: The name of its token or class.
+        against: The name of what it is held against; empty for none.
+        output: The token of the example that it predicts.
+        place: The position of the input that it is predicted at; None of a whole text.
+    """
+
+    number: Output
+    target: str
+    against: str = ""
+    output: int | None = None
+    place: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Inputs of a model for the text of an example, and the outputs that may be explained.
+
+    Attributes:
+        inputs: Of one text, by name.
+        name: The name of a token, or of a class.
+        encode: The ids of a word or an output.
+        text: The input at whose positions tokens are predicted; empty of others.
+        next_ids: The tokens that stand in the text, from the first that is predicted.
+        ahead: 1 where a position of the example predicts the token after it.
+        start: Positions of the input before the first token of the example.
+        places: Positions whose predictions are explained.
+        written: All tokens of an output, each of which is explained.
+        labels: The classes of a classifier.
+        explained: The input whose positions are the example's tokens; None is the main one.
+        part: The two texts of the example, where they are parts of what the model reads.
+        attends: Whether one position's attention leads to what is explained.
+        choices: Outputs of another kind that are explained.
+        blanks: Whether the example's output is what is predicted at ``places``.
+    """
+
+    inputs: Mapping[str, Tensor]
+    name: Callable[[int], str] = str
+    encode: Callable[[str], Sequence[int]] = lambda _: ()
+    text: str = ""
+    next_ids: Sequence[int] = ()
+    ahead: int = 0
+    start: int = 0
+    places: Sequence[int] = ()
+    written: Sequence[int] | None = None
+    labels: Sequence[str] = ()
+    explained: str | None = None
+    part: CrossAttention | None = None
+    attends: bool = True
+    choices: Callable[[ExplainedText, Why], Sequence[Choice]] | None = None
+    blanks: bool = False
+
+    @torch.no_grad()
+    def explain(self, model: nn.Module, example: Example, why: Why) -> Example:
+        """Add queries and keys, contributions, predictions by layer and losses to an example.
+
+        Raises:
+            SettingError: A method is asked for that cannot be computed of the model.
+            DataError: There is no such token or class.
+        """
+        text = ExplainedText(
+            model, self.inputs, name=self.explained, body=getattr(model, "base_model", None)
+        )
+        try:
+            example = self._explained(text, example, why)
+        except SettingError:  # it has no logits
+            if why.is_requested and why.methods != []:
+                raise
+        try:
+            vectors = vectors_of(text.seen, example, why.neurons, self.part)
+        except SettingError:  # it has no attention, or not that of these heads
+            if why.neurons is not None:
+                raise
+            return example
+        return replace(example, vectors=vectors)
+
+    def _explained(self, text: ExplainedText, example: Example, why: Why) -> Example:
+        """The example with predictions by layer, losses, and contributions where they are due."""
+        length = len(example.source_tokens or example.output_tokens)
+        if self.text:
+            example = self._predicted(text, example)
+        if why.methods == [] or not (why.is_requested or length <= _LONGEST):
+            return example
+        choices = list(self._choices(text, why))
+        made = [self._importances(text, choice, len(choices), length, why) for choice in choices]
+        importances = tuple(one for some in made for one in some)
+        return replace(example, importances=importances or example.importances)
+
+    def _predicted(self, text: ExplainedText, example: Example) -> Example:
+        """The example with predictions by layer, and with the loss of each output token."""
+        readout = Readout(text, self.text)
+        lens = readout.lens(self.name, self.ahead, self.places if self.blanks else None)
+        surprise: list[float | None] = [*[None] * self.ahead, *readout.surprise(self.next_ids)]
+        if len(surprise) == len(example.output_tokens):
+            short = (None if nats is None else float(f"{nats:.5g}") for nats in surprise)
+            example = replace(example, surprise=tuple(short))
+        return replace(example, lens=lens)
+
+    def _choices(self, text: ExplainedText, why: Why) -> Iterator[Choice]:
+        """Outputs to explain."""
+        if self.choices is not None:
+            yield from self.choices(text, why)
+        elif self.written is not None:
+            yield from self._written_tokens(text, why.against)
+        elif self.labels:
+            target = class_of(self.labels, "target", why.target)
+            against = class_of(self.labels, "--not", why.against)
+            yield self._choice(text, target, against, None, None)
+        else:
+            yield from self._words(text, why)
+
+    def _written_tokens(self, text: ExplainedText, against: str | None) -> Iterator[Choice]:
+        tokens = list(enumerate(self.written or ()))[:_MOST_OUTPUTS]
+        if against is None:
+            for n, token in tokens:
+                yield self._choice(text, token, None, n, n)
+            return
+        for (n, token), other in zip(tokens, self.encode(against), strict=False):
+            if token != other:
+                yield self._choice(text, token, other, n, n)
+                return
+        raise DataError(f"--not must differ from the output within it; got {against!r}.")
+
+    def _words(self, text: ExplainedText, why: Why) -> Iterator[Choice]:
+        if not self.places and (why.target or why.against):
+            raise DataError("text must have a mask where --target is to stand; got none.")
+        logits = logits_of(text.model, text.answer)[0]
+        for n, place in enumerate(self.places[:_MOST_OUTPUTS]):
+            first = self._token("target", why.target, logits[place])
+            second = self._token("--not", why.against, logits[place])
+            if first is not None and first == second:
+                raise DataError(
+                    f"--not must differ from --target in its first token; got {why.against!r}, "
+                    f"which begins with {self.name(first)!r} too."
+                )
+            yield self._choice(text, first, second, n if self.blanks else None, place)
+
+    def _choice(
+        self,
+        text: ExplainedText,
+        target: int | None,
+        against: int | None,
+        output: int | None,
+        place: int | None,
+    ) -> Choice:
+        """The logit of a token or a class."""
+        number, read = output_of(text.answer, text.model, target, against, place)
+        assert read is not None
+        name = self.labels.__getitem__ if self.labels else self.name
+        other = "" if against is None else name(against)
+        return Choice(number, name(read[1]), other, output, place)
+
+    def _token(self, option: str, word: str | None, logits: Tensor) -> int | None:
+        """The first token of a word, after a space or not: as the model has it likelier."""
+        if word is None:
+            return None
+        forms = [self.encode(form) for form in {word, f" {word.lstrip()}"}]
+        named = [[token for token in form if self.name(token).strip("▁Ġ ")] for form in forms]
+        first = [form[0] for form in named if form]
+        if not first:
+            raise DataError(f"{option} must have tokens that the model knows; got {word!r}.")
+        return max(first, key=lambda token: float(logits[token]))
+
+    def _importances(
+        self, text: ExplainedText, choice: Choice, outputs: int, length: int, why: Why
+    ) -> list[Importance]:
+        """Contributions to one output by several methods, attention first."""
+        size = sum(each.numel() for each in text.model.parameters()) * length * outputs
+        passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
+        attributions: dict[str, Attribution] = {}
+        for method in _NAMES:
+            is_small = method in passes and passes[method] * size <= _PRODUCTS
+            is_selected = method in (why.methods or _CHEAP) or (why.methods is None and is_small)
+            if method != "attention" and not is_selected:
+                continue  # with the attention all are compared
+            if not self.attends and method in BY_ATTENTION:
+                continue
+            try:
+                attributions[method] = text.attribute(
+                    method, target=choice.number, position=choice.place, steps=_STEPS
+                )
+            except SettingError:
+                if why.methods is not None and len(why.methods) == 1 and method in why.methods:
+                    raise
+        attention = attributions.get("attention")
+        return [
+            self._importance(each, attention, choice, length)
+            for each in attributions.values()
+            if bool(each.values.isfinite().all())
+        ]
+
+    def _importance(
+        self, score: Attribution, attention: Attribution | None, choice: Choice, length: int
+    ) -> Importance:
+        values = [float(f"{value:.4g}") for value in score.values.tolist()]
+        correlation = None
+        if attention is not None and score is not attention:
+            part = slice(None) if self.part is None else self.part.keys.in_row
+            own, other = (each.values.cpu()[part].abs() for each in (score, attention))
+            number = rank_correlation(own, other)
+            correlation = None if math.isnan(number) else float(f"{number:.4g}")
+        change = None if score.baseline_output is None else score.output - score.baseline_output
+        of_tokens = self._of_tokens(values, length)
+        place = choice.place if self.part is None else None
+        return Importance(
+            method=_NAMES[score.method],
+            values=(*of_tokens, *[0.0] * (length - len(of_tokens))),
+            output=choice.output,
+            correlation=correlation,
+            target=choice.target,
+            against=choice.against,
+            position=None if place is None else place - self.start,
+            start=math.fsum(values[: self.start]) if self.start else None,
+            total=None if change is None else float(f"{float(score.values.double().sum()):.5g}"),
+            change=None if change is None else float(f"{change:.5g}"),
+        )
+
+    def _of_tokens(self, values: Sequence[float], length: int) -> list[float]:
+        """The values of the example's tokens, of those of the input's positions."""
+        if self.part is None:
+            return list(values[self.start : self.start + length])
+        keys = self.part.keys
+        of_tokens = [0.0] * length
+        of_tokens[keys.tokens] = values[keys.in_row]
+        return of_tokens
+
+
+def class_of(labels: Sequence[str], option: str, word: str | None) -> int | None:
+    """Number of a class; DataError if there is none such."""
+    if word is not None and word not in labels:
+        raise DataError(f"{option} must be one of {', '.join(labels)}; got {word!r}.")
+    return None if word is None else labels.index(word)
+
+
+def reading_of_checkpoint(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    inputs: Mapping[str, Tensor],
+    example: Example,
+    written: Sequence[int] | None,
+) -> Reading:
+    """A text as a Hugging Face model reads it, and what it wrote, if it does."""
+
+    def text_of(number: int) -> str:
+        text = str(tokenizer.decode([number], clean_up_tokenization_spaces=False))
+        if text and "\ufffd" not in text:
+            return text
+        piece = tokenizer.convert_ids_to_tokens([number])[0]  # no text by itself
+        return f"#{number}" if piece is None else str(piece)
+
+    def encode(word: str) -> list[int]:
+        is_output = written is not None
+        name = "text_target" if is_output else "text"
+        ids = tokenizer(**{name: word}, add_special_tokens=is_output)["input_ids"]
+        return [each for each in ids if is_output or each != tokenizer.unk_token_id]
+
+    ids = inputs["input_ids"][0].tolist()
+    is_next = written is None and not example.source_tokens
+    mask = getattr(tokenizer, "mask_token_id", None)
+    masks = [n for n, each in enumerate(ids) if each == mask]
+    labels: list[str] = []
+    if type(model).__name__.endswith("ForSequenceClassification"):
+        labels = [str(name) for _, name in sorted((model.config.id2label or {}).items())]
+    return Reading(
+        inputs=inputs,
+        name=text_of,
+        encode=encode,
+        text="" if labels else "input_ids" if written is None else "decoder_input_ids",
+        next_ids=written if written is not None else ids[1:] if is_next else (),
+        ahead=int(is_next),
+        places=[len(ids) - 1] if is_next else masks,
+        written=written,
+        labels=labels,
+    )
