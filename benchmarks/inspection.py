@@ -15,6 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import tokenizers
+import torch
+import transformers
+from torch.nn.functional import scaled_dot_product_attention
+
+import regard as rg
 from benchmarks.measuring import (
     Figure,
     Measured,
@@ -24,6 +30,7 @@ from benchmarks.measuring import (
     paired_ratio,
     sized,
 )
+from regard.attention import causal, head_scores, summarize
 
 Call = partial[Any] | Callable[[], object]
 NAME = "inspection"
@@ -33,7 +40,7 @@ PATCHED, PAIR = sized((12, 32), (2, 8))  # layers, and heads of each; tokens
 WORDS = 1000  # different tokens
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One line of the record."""
 
@@ -43,7 +50,7 @@ class Row:
     ours: Callable[[], Call]
     theirs: Callable[[], Call]
     repeats: int = 3  # calls that are timed, after one that is not; 0 times the first
-    memory: str = "that the process holds"  # what its bytes are
+    is_more: bool = False  # whether bytes are those beyond the inputs, or all of the process
     page: Callable[[], float] | None = None  # bytes that it adds to a page
 
 
@@ -53,44 +60,28 @@ def peak_bytes() -> float:
 
 
 def _inputs(N: int, *, is_causal: bool) -> tuple[list[Any], dict[str, Any]]:
-    import torch
-
-    from regard.attention import causal
-
     torch.manual_seed(0)
-    torch.set_grad_enabled(False)
     mask = {"mask": causal()} if is_causal else {}
     return [torch.randn(1, 8, N, 64) for _ in range(3)], mask
 
 
 def fused(*, is_causal: bool = False) -> Call:
-    from torch.nn.functional import scaled_dot_product_attention
-
     tensors, _ = _inputs(LONG, is_causal=is_causal)
     return partial(scaled_dot_product_attention, *tensors, is_causal=is_causal)
 
 
 def summary(*, is_causal: bool = False) -> Call:
-    from regard.attention import summarize
-
     (query, key, _), mask = _inputs(LONG, is_causal=is_causal)
     summarize(query[:, :, :64], key[:, :, :64], **mask)
     return partial(summarize, query, key, **mask, top=8, map=64)
 
 
 def scores() -> Call:
-    import torch
-
-    from regard.attention import head_scores
-
     (query, key, _), mask = _inputs(LONG, is_causal=True)
     return partial(head_scores, query, key, torch.randint(0, WORDS, (LONG,)).tolist(), **mask)
 
 
 def _model_and_ids(layers: int, heads: int, head_dim: int, length: int) -> tuple[Any, Any]:
-    import torch
-    import transformers
-
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=WORDS,
@@ -105,16 +96,11 @@ def _model_and_ids(layers: int, heads: int, head_dim: int, length: int) -> tuple
 
 
 def plain(length: int) -> Call:
-    import torch
-
     model, ids = _model_and_ids(LAYERS, HEADS, HEAD_DIM, length)
-    torch.set_grad_enabled(False)
     return partial(model.model, input_ids=ids, use_cache=False)
 
 
 def watched(length: int) -> Call:
-    import regard as rg
-
     call = plain(length)
 
     def look() -> None:
@@ -128,27 +114,20 @@ def watched(length: int) -> Call:
 def gradients() -> Call:
     model, ids = _model_and_ids(LAYERS, HEADS, HEAD_DIM, SHORT)
 
+    @torch.enable_grad()
     def train() -> None:
-        model.zero_grad()
         model(ids, labels=ids).loss.backward()
 
     return train
 
 
 def contributions() -> Call:
-    import regard as rg
-
     model, ids = _model_and_ids(LAYERS, HEADS, HEAD_DIM, SHORT)
     return partial(rg.attribute, model, ids, method="gradient_times_input")
 
 
 def explained_bytes() -> float:
     """Size of a page with contributions, predictions by layer and losses, less one without."""
-    import tokenizers
-    import transformers
-
-    import regard as rg
-
     model, ids = _model_and_ids(LAYERS, HEADS, HEAD_DIM, SHORT)
     words = tokenizers.models.WordLevel({f"w{n}": n for n in range(WORDS)}, unk_token="w0")
     made = tokenizers.Tokenizer(words)
@@ -160,74 +139,47 @@ def explained_bytes() -> float:
 
 
 def patched() -> Call:
-    import regard as rg
-
     model, ids = _model_and_ids(PATCHED, PATCHED, 32, PAIR)
     return partial(rg.patch, model, ids, ids.roll(1))
 
 
 def forwards() -> Call:
     """As many forward passes as there are heads, in batches of 64."""
-    import torch
-
     model, ids = _model_and_ids(PATCHED, PATCHED, 32, PAIR)
-    torch.set_grad_enabled(False)
     sizes = [min(64, PATCHED**2 - first) for first in range(0, PATCHED**2, 64)]
     return lambda: [model(ids.expand(size, -1)) for size in sizes]
 
 
-_SUMMARY = (
-    "Summary (entropy, received mass, top 8, map of 64 × 64), N = 8,192{}, H 8, D 64, float32"
-)
+_SUM = "Summary (entropy, received mass, top 8, map of 64 × 64), N = 8,192{}, H 8, D 64, float32"
 _WATCH = "`watch` on a Llama-shaped model (4 layers, 8 heads of 64, random), N = {:,}"
-_FUSED = {"beside": "torch's fused kernel alone", "memory": "more", "bar": "1.3 × and 0.25 GB"}
-_PLAIN = "its plain forward, with torch's fused kernel"
+_FUSED, _PLAIN = "torch's fused kernel alone", "its plain forward, with torch's fused kernel"
+_SCORES = "`head_scores` of 8,192 tokens, causal, H 8, D 64, float32"
+_GRADIENTS = "Gradient × input of a Llama-shaped model (4 layers, 8 heads of 64), 512 tokens"
+_PATCH = "`patch` of all heads of a Llama-shaped model (12 × 12 heads of 32), 32 tokens"
+_OF_PAST = {"is_causal": True}
 ROWS = {
-    "summary": Row(what=_SUMMARY.format(""), ours=summary, theirs=fused, **_FUSED),
+    "summary": Row(_SUM.format(""), _FUSED, "1.3 × and 0.25 GB", summary, fused, is_more=True),
     "summary_causal": Row(
-        what=_SUMMARY.format(", causal"),
-        ours=partial(summary, is_causal=True),
-        theirs=partial(fused, is_causal=True),
-        **_FUSED,
+        *(_SUM.format(", causal"), _FUSED, "1.3 × and 0.25 GB"),
+        *(partial(summary, **_OF_PAST), partial(fused, **_OF_PAST)),
+        is_more=True,
     ),
     "watch_512": Row(
-        what=_WATCH.format(SHORT),
-        beside=_PLAIN,
-        bar="1.3 ×",
-        ours=partial(watched, SHORT),
-        theirs=partial(plain, SHORT),
+        *(_WATCH.format(SHORT), _PLAIN, "1.3 ×", partial(watched, SHORT), partial(plain, SHORT)),
         repeats=sized(9, 1),
     ),
     "watch_16384": Row(
-        what=_WATCH.format(LONGEST),
-        beside=_PLAIN,
-        bar="1.7 × and 1.5 GB",
-        ours=partial(watched, LONGEST),
-        theirs=partial(plain, LONGEST),
+        *(_WATCH.format(LONGEST), _PLAIN, "1.7 × and 1.5 GB"),
+        *(partial(watched, LONGEST), partial(plain, LONGEST)),
         repeats=0,
     ),
-    "head_scores": Row(
-        what="`head_scores` of 8,192 tokens, causal, H 8, D 64, float32",
-        beside="`summarize`",
-        bar="1.5 ×",
-        ours=scores,
-        theirs=partial(summary, is_causal=True),
-    ),
+    "head_scores": Row(_SCORES, "`summarize`", "1.5 ×", scores, partial(summary, **_OF_PAST)),
     "attribution": Row(
-        what="Gradient × input of a Llama-shaped model (4 layers, 8 heads of 64), 512 tokens",
-        beside="a forward and a backward pass",
-        bar="2 ×, 1.5 MB more in a page",
-        ours=contributions,
-        theirs=gradients,
+        *(_GRADIENTS, "a forward and a backward pass", "2 ×, 1.5 MB more in a page"),
+        *(contributions, gradients),
         page=explained_bytes,
     ),
-    "patching": Row(
-        what="`patch` of all heads of a Llama-shaped model (12 × 12 heads of 32), 32 tokens",
-        beside="144 forward passes in batches of 64",
-        bar="1.2 ×",
-        ours=patched,
-        theirs=forwards,
-    ),
+    "patching": Row(_PATCH, "144 passes in batches of 64", "1.2 ×", patched, forwards),
 }
 
 
@@ -235,11 +187,12 @@ def measure_here(name: str, side: str) -> dict[str, float]:
     """One sample, in this process."""
     row = ROWS[name]
     call = (row.ours if side == "ours" else row.theirs)()
-    before = peak_bytes() if row.memory == "more" else 0.0
+    before = peak_bytes() if row.is_more else 0.0
     seconds = []
     for _ in range(1 + row.repeats):
         start = time.perf_counter()
-        call()
+        with torch.no_grad():
+            call()
         seconds.append(time.perf_counter() - start)
     sample = {"seconds": statistics.median(seconds[1:] or seconds), "bytes": peak_bytes() - before}
     if row.page is not None and side == "ours":
@@ -257,7 +210,7 @@ def measure(name: str, threads: int, rounds: int) -> Iterator[Measured]:
     samples = alternate(sides, rounds)
     ours, theirs = ([each["seconds"] for each in samples[side]] for side in sides)
     ratio, peak = paired_ratio(ours, theirs), max(each["bytes"] for each in samples["ours"])
-    size = f"{peak / 1e9:.2f} GB {row.memory}"
+    size = f"{peak / 1e9:.2f} GB {'more' if row.is_more else 'held by the process'}"
     if row.page is not None:
         size = f"{max(each['page'] for each in samples['ours']) / 1e6:.2f} MB more in a page"
     figure = Figure(

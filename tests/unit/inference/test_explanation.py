@@ -174,7 +174,7 @@ def test_the_vectors_of_words_hold_what_their_parts_bring() -> None:
     found = rg.attribute(predictor.model, inputs, target=0, position=1, method="leave_one_out")
     with torch.no_grad():
         whole = predictor.model(**inputs)[0, 1, 0]
-        reader = predictor.model.reader
+        reader = predictor.model.reader.words
         cut: list[Any] = []
         for module in (reader.embedding, reader.parts):
             cut.append(module.register_forward_hook(lambda _, args, out: out * torch.tensor([0.0, 1.0])[:, None]))  # fmt: skip  # noqa: E501

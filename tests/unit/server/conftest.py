@@ -33,6 +33,7 @@ class Turner:
         self.longest = 64
         self.writes = self.is_seq2seq = True
         self.sequence_task = self
+        self.task = None  # explains nothing
 
     def encoded_parts(self, text: str) -> list[EncodedSequences]:
         is_long = len(text) > self.longest
