@@ -98,15 +98,14 @@ def _of_layer(
     one: Watched, part: CrossAttention | None, wanted: Sequence[HeadNumber] | None
 ) -> Iterator[HeadVectors]:
     heads = [head for head in one.heads if wanted is None or (one.layer, head) in wanted]
-    call, kind = one.attention, one.kind
+    call = one.attention
     if call is None or not heads or not isinstance(call.weighting, Softmax):
         return
     if not isinstance(call.score, ScaledDot | Dot):
         return
-    if part is not None:
-        if kind != part.kind or (part.layers is not None and one.layer not in part.layers):
-            return
-        kind = "cross"
+    sides = _sides(one, part)
+    if part is not None and call.query.shape[-2] == 1:  # a pooling
+        return
     options = CallOptions(call.score, call.mask, call.bias, call.weighting)
     request = make_weights_request(call.query, call.key, options)
     query, key = request.query[0], request.key[0]
@@ -115,28 +114,46 @@ def _of_layer(
     if request.bias is not None or request.position is not None:
         bias = whole_scores(request, inputs_of(request))[0] - call.score.tile(query, key)
         arrays["bias"] = bias.nan_to_num(0.0, 0.0, 0.0)  # infinite where it hides a key
-    if part is not None:
-        arrays = {
-            name: _of_tokens(
-                _of_tokens(each, part.keys, -1) if name == "bias" else each,
-                part.keys if name == "key" else part.queries,
-                -2,
-            )
-            for name, each in arrays.items()
-        }
     scale, softcap = 1.0, None
     if isinstance(call.score, ScaledDot):
         softcap = call.score.softcap
         scale = query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
-    for head in heads:
-        yield HeadVectors(
-            kind=kind,  # type: ignore[arg-type]
-            layer=one.layer,
-            head=head,
-            **{name: pack(each[head].double().cpu(), bits=32) for name, each in arrays.items()},
-            scale=scale,
-            softcap=softcap,
-        )
+    for kind, queries, keys in sides:
+        of_tokens = arrays
+        if queries is not None and keys is not None:
+            of_tokens = {
+                "query": _of_tokens(query, queries, -2),
+                "key": _of_tokens(key, keys, -2),
+            }
+            if "bias" in arrays:
+                rows = _of_tokens(arrays["bias"], queries, -2)
+                of_tokens["bias"] = _of_tokens(rows, keys, -1)
+        packed = {name: each.double().cpu() for name, each in of_tokens.items()}
+        for head in heads:
+            yield HeadVectors(
+                kind=kind,  # type: ignore[arg-type]
+                layer=one.layer,
+                head=head,
+                **{name: pack(each[head], bits=32) for name, each in packed.items()},
+                scale=scale,
+                softcap=softcap,
+            )
+
+
+# A kind of attention on a page, and the texts of queries and of keys, where these are parts.
+_Side = tuple[str, TextPart | None, TextPart | None]
+
+
+def _sides(one: Watched, part: CrossAttention | None) -> list[_Side]:
+    """What a page has of the attention of a layer."""
+    if part is None:
+        return [(one.kind, None, None)]
+    if one.kind != part.kind or (part.layers is not None and one.layer not in part.layers):
+        return []
+    sides: list[_Side] = [("cross", part.queries, part.keys)]
+    if one.kind == "encoder":
+        sides.append(("encoder", part.keys, part.keys))
+    return sides
 
 
 def _of_tokens(tensor: Tensor, part: TextPart, axis: int) -> Tensor:
