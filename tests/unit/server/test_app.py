@@ -282,7 +282,7 @@ def test_the_page_of_routes_has_every_route_and_member(site: Make):
     server = site()
     schema, page = server.get("/openapi.json").json(), server.get("/docs").text
     assert set(schema["paths"]) == {
-        "/attention", "/attention/rows", "/explain", "/health", "/health/live",
+        "/attention", "/attention/rows", "/attribution", "/explain", "/health", "/health/live",
         "/health/ready", "/metrics", "/predict", "/runs",
     }  # fmt: skip
     for path, methods in schema["paths"].items():
@@ -326,6 +326,7 @@ def test_runs_and_health_say_nothing_of_the_machine(site: Make):
         {
             "name": "turner", "task": "translation", "model": "turner", "parameters": 9,
             "source_language": "zh", "target_language": "en", "beam_size": 4, "max_tokens": 64,
+            "explains": False,
         }
     ]  # fmt: skip
     assert server.get("/health").json() == {"live": True, "ready": True, "runs": 1, "waiting": 0}

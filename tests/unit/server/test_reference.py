@@ -87,7 +87,7 @@ def test_every_answer_is_as_its_schema_says(site: Make):
             else:
                 assert (path, content["schema"]) == ("/metrics", {"type": "string"})
             num_replies += 1
-    assert num_replies == 8
+    assert num_replies == 9
 
 
 def test_requested_members_are_in_the_schema(site: Make):
@@ -176,7 +176,7 @@ def test_every_command_of_the_page_is_answered(site: Make, first: str):
     server = everything(site, first)
     page_commands = commands(server.get("/docs").text)
     paths = [each[2].removeprefix("http://localhost") for each in page_commands]
-    assert paths == ["/predict", "/attention", "/attention/rows", "/explain"]
+    assert paths == ["/predict", "/attention", "/attribution", "/attention/rows", "/explain"]
     for path, (*_, header, flag, body) in zip(paths, page_commands, strict=True):
         assert (header, flag) == ("Content-Type: application/json", "-d")
         if path == "/attention/rows" or (path, first) == ("/attention", "turner"):
@@ -192,6 +192,7 @@ def test_a_route_that_no_run_answers_has_no_command(site: Make):
     assert [each[2].rpartition("/")[2] for each in commands(page)] == [
         "predict",
         "attention",
+        "attribution",
         "explain",
     ]
     assert "No run that is served here answers this." in page

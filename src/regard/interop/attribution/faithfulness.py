@@ -293,10 +293,13 @@ def _replacement(
 
 
 def attention_of(calls: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
-    """Return the attention of the output's position: the mean over layers and heads."""
+    """Return the attention of the output's position: the mean over layers and heads.
+
+    Of all layers that attend from there: a pooling looks from one place only.
+    """
     rows = [
         calls.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)
         for each in calls
-        if (each.kind == "cross") == has_memory
+        if (each.kind == "cross") == has_memory and position < each.summary.shape[-2]
     ]
     return torch.stack(rows).mean(dim=0)

@@ -23,6 +23,7 @@ from regard.interop.pages.lens import Readout
 from regard.interop.pages.neurons import HeadNumber, vectors_of
 from regard.tasks.drawing import CrossAttention
 from regard.viewer import Example, Importance
+from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -62,7 +63,8 @@ class Why:
         methods: Of ``attribute``. None takes attention, gradient × input and rollout of up to
             1,024 tokens, and integrated gradients and leave-one-out where these take at most
             2·10¹¹ multiplications.
-        neurons: Heads whose queries and keys are kept; None is all, where they are few enough.
+        neurons: Heads whose queries and keys are kept; None is all of up to 512 tokens, where they
+            are few enough.
     """
 
     target: str | None = None
@@ -148,6 +150,9 @@ class Reading:
         except SettingError:  # it has no logits
             if why.is_requested and why.methods != []:
                 raise
+        length = len(example.source_tokens or example.output_tokens)
+        if why.neurons is None and length > LONGEST_WITH_ROWS:
+            return example
         try:
             vectors = vectors_of(text.seen, example, why.neurons, self.part)
         except SettingError:  # it has no attention, or not that of these heads
