@@ -11,7 +11,7 @@ from regard.errors import DataError
 from regard.interop.attribution.attribute import ExplainedText, output_of
 from regard.interop.pages.explaining import Choice, Reading, Why, class_of
 from regard.models import PairClassifier
-from regard.models.configs.heads import ClassifierConfig
+from regard.models.configs.readers import ClassifierConfig
 from regard.models.heads import NO_ANSWER
 from regard.tasks import AnyTask, SequenceTask
 from regard.tasks.drawing import CrossAttention
