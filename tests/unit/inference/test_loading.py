@@ -62,7 +62,7 @@ def test_settings_of_the_search_are_for_those_that_search(loaded):
         loaded["translation"].predict("a", beam_sice=2)
     with pytest.raises(SettingError, match="beam_size must be left out for a run of tagging"):
         loaded["tagging"].predict("a", beam_size=2)
-    with pytest.raises(SettingError, match="target must be left out for a run of tagging"):
+    with pytest.raises(DataError, match=r"target must be one of .*; got 'b'"):
         loaded["tagging"].look("a", target="b")
 
 
