@@ -166,9 +166,35 @@ def test_a_part_of_a_pair_is_shown_alone(tab: Tab, pair: str) -> None:
     assert [len(line) for line in lines] == [len(rows), len(columns)]
     tab.click("[role=tab][data-view=map]")
     assert f"{len(rows)} × {len(columns)} tokens" in tab.text(".caption")
-    tab.click("[role=tab][data-view=text]")
+    tab.click("[role=tab][data-view=grid]")
     assert not tab.page.locator("[data-group=pair]").is_visible()
     assert "pair" not in tab.ask("location.hash")
+
+
+@pytest.mark.parametrize("pair", ["aa", "ab", "ba", "bb"])
+def test_a_part_of_a_pair_is_shown_as_text(tab: Tab, pair: str) -> None:
+    opened(tab, f"view=text&kind=encoder&layer=1&head=1&pair={pair}")
+    places = {"a": list(range(5)), "b": list(range(5, 9))}
+    rows, columns = (places[side] for side in pair)
+    assert f"text {pair[0].upper()}" in tab.text("section .caption")
+    received = weights()[rows][:, columns].sum(0)
+    shown = tab.ask(
+        "Object.fromEntries([...document.querySelectorAll('.prose span')].map("
+        "span => [span.dataset.at, Number(span.style.getPropertyValue('--w'))]))"
+    )
+    for at in range(N):
+        part = received[columns.index(at)] / received.max() if at in columns else 0.0
+        assert shown[str(at)] == pytest.approx(float(part), abs=1e-3)
+    row, column = rows[1], columns[1]
+    names = [NAMES[at] for at in columns]
+    tab.click(f".prose span[data-at='{row}']")
+    tab.page.locator(".readout h3", has_text="looks at").first.wait_for()
+    near(entries(tab, "looks at"), weights()[row, columns], names)
+    assert texts(tab, ".prose .marked") == [NAMES[row]]
+    if pair[0] != pair[1]:
+        tab.click(f".prose span[data-at='{column}']")
+        tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
+        near(entries(tab, "is looked at by"), weights()[rows, column], [NAMES[at] for at in rows])
 
 
 def test_a_text_alone_has_no_parts(tab: Tab) -> None:
@@ -341,6 +367,7 @@ def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
         "view=words&pair=ab",
         "view=arcs&picked=columns_2_4&pair=bb",
         "view=text&picked=rows_2_4",
+        "view=text&pair=ba&column=2",
         "view=neurons&layer=1&head=1&row=3&column=2",
         "view=neurons&layer=1&head=2",
         "view=grid&measure=induction",

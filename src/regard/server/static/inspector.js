@@ -3,7 +3,7 @@
 import { switchLanguage, t, watchLanguage } from "../viewer/page/language.js";
 import { readAddress, show } from "../viewer/page/viewer.js";
 import { answerOf, attentionsOf, createMuting } from "../viewer/model/muting.js";
-import { differing } from "../viewer/views/comparing.js";
+import { differing } from "../viewer/parts/differing.js";
 import { ask, keepToken } from "./asking.js";
 
 const KEPT = 6; // texts looked at before that stay to be compared with
@@ -56,7 +56,9 @@ async function look() {
 // changed there are two examples, without and with that.
 function draw(data, question) {
   const { edits, ...plain } = question;
-  const fresh = data.examples.map((example, at) => ({ example, question: edits && at % 2 ? question : plain, model: data.model }));
+  const isEdited = (at) => Boolean(edits) && at % 2 === 1;
+  const placeOf = (at) => (edits && !isEdited(at) ? at / 2 : at); // among the examples of its own question
+  const fresh = data.examples.map((example, at) => ({ example, question: isEdited(at) ? question : plain, place: placeOf(at), isExplained: false, model: data.model }));
   const same = ({ question: { edits, ...one } }) => JSON.stringify(one) === JSON.stringify(plain);
   looked = [...fresh, ...looked.filter((one) => !same(one))].slice(0, Math.max(KEPT, fresh.length));
   const isSame = Boolean(answered) && same(answered);
@@ -68,7 +70,7 @@ function draw(data, question) {
   const isFirst = !shown;
   shown?.destroy();
   if (!isFirst && !isSame) history.replaceState(null, "", location.pathname + location.search); // a state of the last text
-  shown = show(root, { ...data, examples: looked.map(({ example }) => example) }, { source: looked.some(hasRows) ? source : null });
+  shown = show(root, { ...data, examples: looked.map(({ example }) => example) }, { source: looked.some(hasRows) ? source : { ...source, rows: null } });
   if (edits && !wasEdited && !(isFirst && view)) {
     viewBefore = view;
     shown.choose({ view: "compare", example: 0 });
@@ -93,15 +95,24 @@ function drawReplies() {
 }
 
 // Whether the server has exact rows of a text: of a run that writes, which has a beam.
-const hasRows = ({ question }) => runs.find(({ name }) => name === question.run).beam_size !== null;
+const runOf = ({ question }) => runs.find(({ name }) => name === question.run);
+const hasRows = (one) => runOf(one).beam_size !== null;
 
-/** What the viewer asks for besides the document: see ../viewer/live.js. */
+/** What the viewer asks for besides the document: see `show` in ../viewer/page/viewer.js. */
 const source = {
   async rows(place, kind, layer, head, queries) {
     const { example, question } = looked[place];
     if (!hasRows(looked[place])) return null;
     const found = await ask("/attention/rows", { ...question, text: example.source, kind, layer, head, queries });
     return found.weights.map((row) => Float32Array.from(row));
+  },
+  explains: (at) => Boolean(looked[at] && runOf(looked[at]).explains) && !looked[at].isExplained,
+  async explain(at) {
+    const one = looked[at];
+    const { examples } = await ask("/attribution", one.question);
+    one.example = { ...examples[one.place], label: one.example.label };
+    one.isExplained = true;
+    return one.example;
   },
 };
 

@@ -36,10 +36,10 @@ async function inflate(text) {
 // Bytes stand plane by plane, the highest of all numbers first.
 function joined(bytes, size, width) {
   const numbers = width === 2 ? new Uint16Array(size) : new Uint32Array(size);
-  for (let plane = 0; plane < width; plane++) {
-    const start = plane * size;
-    const shift = 8 * (width - 1 - plane);
-    for (let at = 0; at < size; at++) numbers[at] |= bytes[start + at] << shift;
+  for (let at = 0; at < size; at++) {
+    let number = 0;
+    for (let spot = at; spot < bytes.length; spot += size) number = (number << 8) | bytes[spot];
+    numbers[at] = number;
   }
   return numbers;
 }

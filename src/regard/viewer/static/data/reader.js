@@ -175,7 +175,7 @@ export function createReader(data, source) {
       const whole = await rows({ ...view, pair: "" }, queries.map((at) => places.rows[at]));
       return whole && whole.map((row) => places.columns.map((at) => row[at]));
     }
-    if (!holdsRows(view)) return source ? askedRows(view, queries) : null;
+    if (!holdsRows(view)) return canAsk ? askedRows(view, queries) : null;
     const found = [];
     // Every layer counts alike in their mean, as does every head in a layer's.
     const layersIn = new Map();
@@ -371,7 +371,7 @@ export function createReader(data, source) {
   }
 
   /** Whether links of single tokens can be drawn of a view: they are in the document, or can be asked for. */
-  const canAsk = Boolean(source);
+  const canAsk = Boolean(source?.rows);
   const holdsLinks = (view) => canAsk || keptOf(view) > 0;
 
   /** The view itself if its links are kept, else of the head that has most of them; the sharpest of these. */
@@ -443,7 +443,7 @@ export function createReader(data, source) {
 
   return {
     data, open, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
-    isNamed, kindName, headOption, viewName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
+    isNamed, kindName, headOption, viewName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, nearestKept, topHeads, measures, canAsk,
     vectorHeads, nearestVectors, vectors,
   };
 }

@@ -4,6 +4,7 @@ import { element } from "../page/dom.js";
 import { phrase, switchLanguage, t, watchLanguage } from "../page/language.js";
 import { switchTheme } from "../page/palette.js";
 import { readAddress, show } from "../page/viewer.js";
+import { differing } from "../parts/differing.js";
 import { answerOf, createMuting } from "./muting.js";
 import { createTranslator } from "./translator.js";
 
@@ -108,12 +109,12 @@ function createPage(root, data, packed) {
 
   function draw(found) {
     const [before, after] = found;
-    const changed = after ? (isTranslator ? wordsBeside(before, after) : [after.output]) : [];
+    const changed = after && isTranslator ? differing(before.output, after.output, data.output_language).other : [after?.output ?? ""];
     parts.output.replaceChildren(
       ...found.map((one, at) => {
         const name = found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before");
         const next = one.next?.map(({ text: token, share }) => [token, share]);
-        return answerOf(name, at ? changed : [one.output || "∅"], { ...one, next, score: after ? one.score : null }, data.output_language);
+        return answerOf(name, at && after.output ? changed : [one.output || "∅"], { ...one, next, score: after ? one.score : null }, data.output_language);
       }),
     );
     shown?.destroy();
@@ -139,20 +140,6 @@ function createPage(root, data, packed) {
     translate();
   });
   return { ...translator, write, mute };
-}
-
-// The words of the output after heads were muted, those that were not there before marked.
-function wordsBeside(before, after) {
-  const known = before.example.output_tokens.map(({ text }) => text);
-  const signs = [...after.output];
-  const nodes = [];
-  let done = 0;
-  for (const { text, start, end } of after.example.output_tokens) {
-    if (start === end) continue;
-    nodes.push(signs.slice(done, start).join(""), known.includes(text) ? signs.slice(start, end).join("") : element("mark", {}, signs.slice(start, end).join("")));
-    done = end;
-  }
-  return nodes.length ? nodes : ["∅"];
 }
 
 function nameOfLanguage(tag) {

@@ -1,6 +1,6 @@
 // What to look at: example, kind, layer and head, by hand or by key.
 
-import { element } from "./dom.js";
+import { element, radios } from "./dom.js";
 import { phrase, t } from "./language.js";
 import { nameOf, numberOf } from "../data/maps.js";
 
@@ -86,7 +86,8 @@ export function changeOf(key, state, reader) {
   }
 }
 
-function titleOf(example, at) {
+/** An example in a list to choose from. */
+export function titleOf(example, at) {
   if (example.image) return `${at + 1}. ${phrase(example.label ?? t("example.picture"))}`;
   const text = [...(example.source || example.output)];
   const start = text.length > 80 ? `${text.slice(0, 80).join("")}…` : text.join("");
@@ -107,7 +108,7 @@ function choiceGroup(name, chosen) {
     const isList = options.length > MOST_BUTTONS || options.map(([, label]) => label).join("").length > MOST_LETTERS;
     if (asked !== shown) {
       [shown, keys] = [asked, options.map(([key]) => key)];
-      strip.replaceChildren(...(isList ? [] : options.map((one) => option(...one))));
+      strip.replaceChildren(...(isList ? [] : radios(name, options, value, chosen)));
       list.replaceChildren(...(isList ? options.map(([, label, says]) => element("option", {}, `${label}${says ? ` · ${says}` : ""}`)) : []));
     }
     strip.hidden = isList;
@@ -115,11 +116,6 @@ function choiceGroup(name, chosen) {
     if (isList) list.selectedIndex = keys.indexOf(value);
     else keys.forEach((key, at) => (strip.children[at].firstChild.checked = key === value));
     node.hidden = options.length < 2;
-  }
-
-  function option(key, label, says = "") {
-    const input = element("input", { type: "radio", name, value: key, onchange: () => chosen(key) });
-    return element("label", { title: says || null, class: says ? "kept" : null }, input, element("span", {}, String(label)));
   }
 
   return { node, show };

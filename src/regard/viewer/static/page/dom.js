@@ -30,6 +30,19 @@ export function section(title, tool, ...children) {
   return element("section", { "aria-label": title }, tool ? element("div", { class: "titled" }, heading, tool) : heading, ...children);
 }
 
+/** The head of a table: a column for each name. */
+export function headOf(names) {
+  return element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
+}
+
+/** Radio buttons to be dressed as one strip: `options` are [key, label, tooltip]; `chosen` is told the key. */
+export function radios(name, options, value, chosen) {
+  return options.map(([key, label, says = null]) => {
+    const input = element("input", { type: "radio", name, value: key, checked: key === value, onchange: () => chosen(key) });
+    return element("label", { title: says || null, class: says ? "kept" : null }, input, element("span", {}, label));
+  });
+}
+
 /** Gives a node its weight, from which the style sheet mixes its colour. */
 export function weigh(node, share) {
   node.style.setProperty("--w", share.toFixed(4));

@@ -107,14 +107,28 @@ function rgbOf(lightness, chroma) {
   });
 }
 
-/** The scale of colours as a strip. */
-export function ramp() {
+// The scale of colours as a strip.
+function ramp() {
   const steps = Array.from({ length: 48 }, (_, at) => {
     const step = element("i");
     weigh(step, at / 47);
     return step;
   });
   return element("span", { class: "ramp", "aria-hidden": "true" }, ...steps);
+}
+
+/**
+ * The colours and what their ends stand for, before other `keys`: `{node, tell(least, most), ends()}`; a
+ * picture of a view has the same `ends`.
+ */
+export function createLegend(...keys) {
+  const [least, most] = [element("span", {}, "0"), element("span", {})];
+  const node = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most), ...keys);
+  return {
+    node,
+    tell: (from, to) => ([least.textContent, most.textContent] = [from, to]),
+    ends: () => ({ least: least.textContent, most: most.textContent }),
+  };
 }
 
 /** A cell that shows a mark. */
@@ -134,18 +148,26 @@ export const DECADES = 4;
 
 /** A canvas whose pixels are the buckets of a map; those of zero may be left clear. */
 export function pixels({ rows, columns, share }, scale, full, isClear = false) {
+  const colours = steps();
+  return painted(rows, columns, (row, column) => {
+    const value = share(row, column);
+    return isClear && value === 0 ? null : colours[Math.round(shareOf(value, full, scale) * (STEPS - 1))];
+  });
+}
+
+/** A canvas of a pixel a cell, of the `colour(row, column)` as [red, green, blue], or clear where that is null. */
+export function painted(rows, columns, colour) {
   const canvas = element("canvas", { width: columns, height: rows });
   const pen = canvas.getContext("2d", { willReadFrequently: true }); // small and many: not for the graphics card
   const image = pen.createImageData(columns, rows);
   const { data } = image;
-  const colours = steps();
   let spot = 0;
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, spot += 4) {
-      const value = share(row, column);
-      const colour = colours[Math.round(shareOf(value, full, scale) * (STEPS - 1))];
-      for (let at = 0; at < 3; at++) data[spot + at] = colour[at];
-      data[spot + 3] = isClear && value === 0 ? 0 : 255;
+      const found = colour(row, column);
+      if (!found) continue;
+      for (let part = 0; part < 3; part++) data[spot + part] = found[part];
+      data[spot + 3] = 255;
     }
   }
   pen.putImageData(image, 0, 0);

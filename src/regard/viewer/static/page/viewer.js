@@ -14,8 +14,10 @@ const NOWHERE = { row: null, column: null, picked: null }; // picked: several to
 const HANDFUL = 6; // heads; more are met on the grid
 
 /**
- * Shows a document inside `root`; `source` gives exact rows that the document does not hold (see
- * live.js). The result lets go of the page again: `destroy()`.
+ * Shows a document inside `root`. The result lets go of the page again: `destroy()`.
+ *
+ * A `source` gives what the document does not hold: exact `rows` (see live.js), and by `explain(at)` a
+ * promise of an example with what the views that need it show, where `explains(at)`.
  */
 export function show(root, data, { source = null } = {}) {
   check(data);
@@ -39,7 +41,8 @@ function createPage(root, data, source, asked) {
   const reader = createReader(data, source);
   const parts = layOut(root, data);
   const first = data.examples.findIndex((_, at) => !reader.isEmpty(at));
-  const views = (at) => (data.examples[at] ? VIEWS.filter((view) => view.applies(context, at)) : []);
+  const canExplain = (at) => Boolean(source?.explains?.(at));
+  const views = (at) => (data.examples[at] ? VIEWS.filter((view) => view.applies(context, at) || (view.needs?.({}) && canExplain(at))) : []);
   let state = {};
   let opened = ""; // the view in which a head was last seen; "head" asks for it
   let current = null; // the view that is shown, and of which example
@@ -51,7 +54,7 @@ function createPage(root, data, source, asked) {
 
   const context = {
     reader,
-    source,
+    canExplain,
     choose,
     point,
     say: (text) => (parts.said.textContent = text),
@@ -122,9 +125,12 @@ function createPage(root, data, source, asked) {
       finding.show(shown.find ?? "", hits);
       parts.finding.hidden = reader.isEmpty(shown.example);
       try {
+        if (view.needs?.(shown) && canExplain(shown.example)) {
+          await explain(shown.example);
+          continue;
+        }
         if (current?.id !== view.id) {
-          current?.instance?.destroy();
-          parts.host.replaceChildren();
+          leave();
           parts.host.dataset.view = view.id;
           current = { id: view.id, instance: null };
           current.instance = view.create(parts.host, context);
@@ -133,12 +139,24 @@ function createPage(root, data, source, asked) {
         current.instance.mark?.(held());
         saving.show(current.instance);
       } catch (error) {
-        const said = t("failed.view", { error: error.message });
-        current = null;
-        parts.host.replaceChildren(element("p", { class: "failure", role: "alert" }, said));
-        throw error;
+        const isRefusal = "status" in error; // the sentence of a server
+        leave(element("p", { class: "failure", role: "alert" }, isRefusal ? error.message : t("failed.view", { error: error.message })));
+        saving.show(null);
+        if (!isRefusal) throw error;
       }
     }
+  }
+
+  function leave(...nodes) {
+    current?.instance?.destroy?.();
+    current = null;
+    parts.host.replaceChildren(...nodes);
+  }
+
+  async function explain(at) {
+    leave(element("p", { class: "hint", role: "status" }, t("explaining")));
+    data.examples[at] = await source.explain(at);
+    if (root.contains(parts.host)) choose({}, {}); // there may be no such view now
   }
 
   function seek({ example, kind, pair, find = "" }) {
@@ -252,7 +270,7 @@ function createPage(root, data, source, asked) {
     document.removeEventListener("keydown", press);
     for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, begin, true);
     removeEventListener("popstate", restore);
-    current?.instance?.destroy();
+    leave();
     root.replaceChildren();
   }
 
@@ -340,7 +358,7 @@ function layOut(root, data) {
     element("header", {}, element("div", {}, element("h1", {}, phrase(data.title)), element("p", {}, about)), element("div", { class: "buttons" }, ...switches, parts.helping)),
     nav,
     parts.host,
-    meaning(),
+    element("aside", { "aria-label": t("meaning.title") }, meaning()),
     parts.said,
   );
   return parts;

@@ -1,8 +1,10 @@
 // The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
 
-import { element, tokenLabel, weigh } from "../page/dom.js";
+import { element, tokenLabel } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 import { figure, largestOf, nameOf } from "../data/maps.js";
+import { shareOf } from "../page/palette.js";
+import { entryOf } from "./looking.js";
 
 const MOST = 8; // tokens listed
 
@@ -109,15 +111,8 @@ export async function overviewOf(reader, state, tongues) {
 }
 
 function itemOf({ column, weight }, axes, tongues, isChosen, full) {
-  const bar = element("i", { "aria-hidden": "true" });
-  weigh(bar, full > 0 ? weight / full : 0);
-  return element(
-    "li",
-    { class: isChosen ? "marked" : null, title: t("facts.place", { number: column + 1 }) },
-    tokenLabel(axes.columns[column], tongues[axes.seen]),
-    bar,
-    element("data", { value: weight }, figure(weight, 3)),
-  );
+  const attributes = { class: isChosen ? "marked" : null, title: t("facts.place", { number: column + 1 }) };
+  return entryOf([tokenLabel(axes.columns[column], tongues[axes.seen])], shareOf(weight, full), weight, attributes);
 }
 
 function valueAt({ values, places }, at) {

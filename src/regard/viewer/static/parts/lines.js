@@ -1,26 +1,28 @@
 // Two lines of tokens with links between them, for texts of any length: only what is in sight has
-// elements, and links are drawn on a canvas. Looked at above, looking below.
+// elements, and links are drawn on a canvas; those of few tokens as shapes. Looked at above, looking below.
 
-import { element, tokenLabel, weigh } from "../page/dom.js";
+import { element, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf } from "../data/maps.js";
 import { inks } from "../page/palette.js";
 
 const PADDING = 14; // pixels of a token beside its letters
 const BESIDE = 200; // pixels beyond the frame that tokens are kept
 const WIDEST = 6; // pixels of a link
+const NARROWEST = 450; // pixels that few tokens spread over
 const DENSITIES = [[14, "roomy", 14], [40, "medium", 6], [Infinity, "dense", 4]]; // up to so many tokens; pixels between
 const RIGHT_TO_LEFT = /^(?:ar|fa|he|ur|yi|ps|sd|ug|dv)\b/;
 const RIGHT_TO_LEFT_SCRIPT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
 
 /**
  * Lines and links inside `host`. `point(place, isFirm)` is told where people point, and
- * `seen({rows, columns})` which places are in sight, `[first, last]` of each line, when they change.
+ * `seen({rows, columns})` which places are in sight, `[first, last]` of each line, when they change. Of
+ * few tokens (`areFew`) both lines spread over the same width.
  */
-export function createLines(host, { point, seen }) {
+export function createLines(host, { point, seen = () => {}, areFew = false }) {
   const sides = { columns: createSide("columns"), rows: createSide("rows") };
   const names = [element("p", { class: "side" }), element("p", { class: "side" })];
-  const canvas = element("canvas", { "aria-hidden": "true" });
-  const sheet = element("div", { class: "sheet" }, sides.columns.node, canvas, sides.rows.node);
+  const drawing = (areFew ? shape : element)(areFew ? "svg" : "canvas", { class: "links", "aria-hidden": "true" });
+  const sheet = element("div", { class: "sheet" }, sides.columns.node, drawing, sides.rows.node);
   const extent = element("div", { class: "extent" }, sheet);
   const frame = element("div", { class: "frame", tabindex: "-1" }, extent);
   const overview = element("canvas", { class: "overview", "aria-hidden": "true", onclick: (event) => jump(event) });
@@ -29,7 +31,6 @@ export function createLines(host, { point, seen }) {
   let lit = null; // the place whose links are brought out
   let ends = []; // what the overview ticks: [{side, at, share}]
   let told = "";
-  let gap = 0;
   let frames = 0;
 
   frame.addEventListener("scroll", () => {
@@ -41,7 +42,7 @@ export function createLines(host, { point, seen }) {
 
   function createSide(name) {
     const node = element("div", { class: `line ${name}`, role: "group" });
-    const side = { name, node, tokens: [], language: null, starts: new Float64Array(1), isBackwards: false, offset: 0, buttons: new Map(), current: 0, shares: () => 0, marked: new Set(), hits: new Set(), isFaded: () => false };
+    const side = { name, node, tokens: [], language: null, starts: new Float64Array(1), gap: 0, isBackwards: false, offset: 0, buttons: new Map(), current: 0, shares: () => 0, marked: new Set(), hits: new Set(), isFaded: () => false };
     const at = (event) => Number(event.target.closest("button")?.dataset.at ?? -1);
     const placeOf = (number) => ({ row: null, column: null, [name === "rows" ? "row" : "column"]: number });
     const tell = (isFirm) => (event) => at(event) >= 0 && point(placeOf(at(event)), isFirm);
@@ -92,22 +93,32 @@ export function createLines(host, { point, seen }) {
   /** Sets both lines: `{tokens, language, name}` of the columns and of the rows. */
   function build(columns, rows) {
     const most = Math.max(columns.tokens.length, rows.tokens.length);
-    let density = "";
-    [, density, gap] = DENSITIES.find(([size]) => most <= size);
+    const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     host.firstChild.dataset.density = density;
     for (const [side, given, label] of [[sides.columns, columns, names[0]], [sides.rows, rows, names[1]]]) {
       for (const button of side.buttons.values()) button.remove();
       side.buttons.clear();
-      Object.assign(side, { tokens: given.tokens, language: given.language, current: 0, marked: new Set(), shares: () => 0, isFaded: () => false });
+      Object.assign(side, { tokens: given.tokens, language: given.language, gap, current: 0, marked: new Set(), shares: () => 0, isFaded: () => false });
       side.isBackwards = isRightToLeft(given);
       side.starts = measured(given.tokens, side.node, gap);
       side.node.setAttribute("aria-label", given.name);
       label.textContent = given.name;
     }
     [links, lit, ends, told] = [[], null, [], ""];
+    if (areFew) spread();
     fit();
     frame.scrollLeft = sides.rows.isBackwards && sides.columns.isBackwards ? frame.scrollWidth : 0;
     place();
+  }
+
+  function spread() {
+    const both = Object.values(sides);
+    const whole = Math.max(Math.min(NARROWEST, width()), ...both.map(lengthOf));
+    for (const side of both) {
+      const more = (whole - lengthOf(side)) / Math.max(1, side.tokens.length);
+      side.starts = side.starts.map((start, at) => start + at * more);
+      side.gap += more;
+    }
   }
 
   const lengthOf = (side) => side.starts[side.tokens.length];
@@ -120,7 +131,7 @@ export function createLines(host, { point, seen }) {
     extent.style.width = `${Math.max(whole, 1)}px`;
     sheet.style.width = `${width()}px`;
     overview.hidden = whole <= width();
-    sized(canvas, width(), canvas.clientHeight || 130);
+    if (!areFew) sized(drawing, width(), drawing.clientHeight || 130);
     sized(overview, overview.clientWidth, 18);
     place();
   }
@@ -145,7 +156,8 @@ export function createLines(host, { point, seen }) {
 
   const leftOf = (side, at) =>
     (side.isBackwards ? lengthOf(side) - side.starts[at + 1] : side.starts[at]) - side.offset;
-  const middleOf = (side, at) => leftOf(side, at) + (side.starts[at + 1] - side.starts[at]) / 2;
+  const rightOf = (side, at) => leftOf(side, at) + side.starts[at + 1] - side.starts[at];
+  const middleOf = (side, at) => (leftOf(side, at) + rightOf(side, at)) / 2;
 
   function sightOf(side) {
     if (!side.tokens.length) return [0, -1];
@@ -174,14 +186,14 @@ export function createLines(host, { point, seen }) {
           { type: "button", "data-at": at, tabindex: "-1", title: nameOf(tokens[at]) },
           tokenLabel(tokens[at], side.language),
         );
-        button.style.width = `${side.starts[at + 1] - side.starts[at] - gap}px`;
+        button.style.width = `${side.starts[at + 1] - side.starts[at] - side.gap}px`;
         buttons.set(at, button);
         side.node.append(button);
         dress(side, at);
       }
     }
     for (const [at, button] of buttons) {
-      button.style.transform = `translateX(${leftOf(side, at).toFixed(1)}px)`;
+      button.style.transform = `translateX(${(leftOf(side, at) + side.gap / 2).toFixed(1)}px)`;
       button.tabIndex = at === side.current || (at === from && !(side.current >= from && side.current <= to)) ? 0 : -1;
     }
   }
@@ -213,6 +225,7 @@ export function createLines(host, { point, seen }) {
   /** Draws these links: `[{row, column, share}]`; shares are 0 to 1. */
   function draw(next) {
     links = [...next].sort((a, b) => a.share - b.share);
+    if (areFew) drawing.replaceChildren(...links.map(pathOf));
     paint();
   }
 
@@ -233,31 +246,50 @@ export function createLines(host, { point, seen }) {
     paint();
   }
 
+  const isLit = (link) => (!lit.rows.size || lit.rows.has(link.row)) && (!lit.columns.size || lit.columns.has(link.column));
+  const strokeOf = ({ share }) => 0.6 + (WIDEST - 0.6) * share;
+  const endsOf = ({ row, column }) => [middleOf(sides.columns, column), middleOf(sides.rows, row)];
+
   function paint() {
-    const pen = canvas.getContext("2d");
-    const [across, height] = [width(), canvas.height / sharpness()];
+    if (areFew) placePaths();
+    else paintLinks();
+    if (!overview.hidden) paintOverview();
+  }
+
+  function pathOf(link) {
+    const path = shape("path", { "stroke-width": strokeOf(link).toFixed(2), "data-row": link.row, "data-column": link.column });
+    weigh(path, link.share);
+    return path;
+  }
+
+  function placePaths() {
+    drawing.classList.toggle("dimmed", lit !== null);
+    links.forEach((link, at) => {
+      const path = drawing.children[at];
+      path.setAttribute("d", curve(...endsOf(link), 0, drawing.clientHeight));
+      path.classList.toggle("lit", lit !== null && isLit(link));
+    });
+  }
+
+  function paintLinks() {
+    const pen = drawing.getContext("2d");
+    const [across, height] = [width(), drawing.height / sharpness()];
     pen.setTransform(sharpness(), 0, 0, sharpness(), 0, 0);
     pen.clearRect(0, 0, across, height);
     const { accent } = inks();
     pen.strokeStyle = accent;
     pen.lineCap = "round";
-    const isLit = (link) =>
-      !lit || ((!lit.rows.size || lit.rows.has(link.row)) && (!lit.columns.size || lit.columns.has(link.column)));
     for (const isOver of [false, true]) {
       for (const link of links) {
-        if (isLit(link) !== isOver) continue;
-        const [top, foot] = [middleOf(sides.columns, link.column), middleOf(sides.rows, link.row)];
+        if ((!lit || isLit(link)) !== isOver) continue;
+        const [top, foot] = endsOf(link);
         if (Math.max(top, foot) < 0 || Math.min(top, foot) > across) continue;
         pen.globalAlpha = !lit ? 0.06 + 0.8 * link.share : isOver ? 0.3 + 0.7 * link.share : 0.12 * link.share;
-        pen.lineWidth = 0.6 + (WIDEST - 0.6) * link.share;
-        pen.beginPath();
-        pen.moveTo(top, 0);
-        pen.bezierCurveTo(top, height / 2, foot, height / 2, foot, height);
-        pen.stroke();
+        pen.lineWidth = strokeOf(link);
+        pen.stroke(new Path2D(curve(top, foot, 0, height)));
       }
     }
     pen.globalAlpha = 1;
-    if (!overview.hidden) paintOverview();
   }
 
   // The whole of both lines: where the frame is, and where the links that are brought out end.
@@ -290,8 +322,7 @@ export function createLines(host, { point, seen }) {
   }
 
   function bring(side, at) {
-    const [from, to] = [leftOf(side, at), leftOf(side, at) + side.starts[at + 1] - side.starts[at]];
-    if (from >= 0 && to <= width()) return;
+    if (leftOf(side, at) >= 0 && rightOf(side, at) <= width()) return;
     const beyond = lengthOf(side) - width();
     if (beyond <= 0) return;
     const middle = middleOf(side, at) + side.offset;
@@ -314,22 +345,21 @@ export function createLines(host, { point, seen }) {
   /** The tokens that are in sight whole, and the links between them, for PNG and SVG. */
   function picture() {
     const { accent, ink, quiet } = inks();
-    const [height, size] = [canvas.clientHeight, parseFloat(getComputedStyle(sides.rows.node).fontSize)];
+    const [height, size] = [drawing.clientHeight, parseFloat(getComputedStyle(sides.rows.node).fontSize)];
     const top = 24 + size * 1.6;
     const foot = top + height;
-    const isWhole = (side, at) => leftOf(side, at) >= 0 && leftOf(side, at) + side.starts[at + 1] - side.starts[at] - gap <= width();
+    const isWhole = (side, at) => areFew || (leftOf(side, at) >= 0 && rightOf(side, at) - side.gap <= width());
     const [above, below] = [sides.columns, sides.rows].map((side) => [...side.tokens.keys()].filter((at) => isWhole(side, at)));
-    const ends = [[sides.columns, above], [sides.rows, below]].flatMap(([side, places]) => places.flatMap((at) => [leftOf(side, at), leftOf(side, at) + side.starts[at + 1] - side.starts[at]]));
+    const ends = [[sides.columns, above], [sides.rows, below]].flatMap(([side, places]) => places.flatMap((at) => [leftOf(side, at), rightOf(side, at)]));
     const left = ends.reduce((least, x) => Math.min(least, x), width());
     const wide = Math.max(160, ends.reduce((most, x) => Math.max(most, x), 0) - left);
     const [shownAbove, shownBelow] = [new Set(above), new Set(below)];
     const middle = (side, at) => middleOf(side, at) - left;
     const drawn = links
       .filter(({ row, column, share }) => share > 0 && shownBelow.has(row) && shownAbove.has(column))
-      .map(({ row, column, share }) => {
-        const [x, y] = [middle(sides.columns, column).toFixed(1), middle(sides.rows, row).toFixed(1)];
-        const half = top + height / 2;
-        return { path: `M${x} ${top}C${x} ${half} ${y} ${half} ${y} ${foot}`, stroke: accent, line: 0.6 + (WIDEST - 0.6) * share, opacity: 0.06 + 0.8 * share };
+      .map((link) => {
+        const [x, y] = endsOf(link).map((end) => end - left);
+        return { path: curve(x, y, top, foot), stroke: accent, line: strokeOf(link), opacity: 0.06 + 0.8 * link.share };
       });
     const words = [[sides.columns, above, top - size * 0.5], [sides.rows, below, foot + size * 1.1]].flatMap(([side, places, y]) =>
       places.map((at) => ({ text: nameOf(side.tokens[at]), at: [middle(side, at), y], size, fill: ink, anchor: "middle" })),
@@ -346,6 +376,12 @@ export function isRightToLeft({ tokens, language }) {
   if (language) return RIGHT_TO_LEFT.test(language);
   const letters = tokens.slice(0, 50).map((token) => token.text).join("");
   return RIGHT_TO_LEFT_SCRIPT.test(letters);
+}
+
+// The path of a link from above to below.
+function curve(x, y, top, foot) {
+  const half = (top + foot) / 2;
+  return `M${x.toFixed(1)} ${top}C${x.toFixed(1)} ${half} ${y.toFixed(1)} ${half} ${y.toFixed(1)} ${foot}`;
 }
 
 // Where every token starts, in pixels, and where the last one ends.

@@ -3,11 +3,12 @@
 
 import { element, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { entriesOfWord, figure, largestOf, meanRow, nameOf, receivedByWords } from "../data/maps.js";
+import { entriesOfWord, figure, largestOf, meanRow, receivedByWords } from "../data/maps.js";
 import { shareOf } from "../page/palette.js";
 
 const SAMPLE = 256; // rows asked for how large weights are
 const NAMED = 6; // tokens in a heading
+const OFFERED = 24; // heads that are named where a view lacks something
 const SEVERAL = { "looks-at": "looks-at.several", "looked-at-by": "looked-at-by.several" };
 const AT_ONCE = 4096; // rows between which the page may do other things
 
@@ -134,29 +135,46 @@ export function headingOf(tokens, language, verb) {
   return element("h3", {}, ...names, ...more, element("small", {}, ` ${t(tokens.length > 1 ? SEVERAL[verb] : verb)}`));
 }
 
+/** An entry of a list: nodes, a bar as long as a share, and a weight. */
+export function entryOf(nodes, share, weight, { digits = 3, ...attributes } = {}) {
+  const bar = element("i", { "aria-hidden": "true" });
+  weigh(bar, share);
+  return element("li", attributes, ...nodes, bar, element("data", { value: weight }, figure(weight, digits)));
+}
+
 /**
- * The nodes of one list: a heading and the entries `[{at, weight}]`, or why there are none.
+ * Where the tokens at the places `from` look, and who looks at those at `to`: a list for each, as nodes.
  *
- * `of` are the tokens of the heading, in `language`, before `verb`; `tokens` and `other` are those of
- * the entries; `go(at)` is called when one is chosen; `note` stands below.
+ * - `looks` and `lookers` are entries `[{at, weight}]`; null where they are not known, undefined for no list.
+ * - `axes` are those of a view, with its `rows` and `columns` (of words, where tokens are merged).
+ * - `go(place)` is called with `{row, column}` when an entry is chosen; `note` stands below each list.
  */
-export function listOf({ of, language, verb, entries, tokens, other, full, scale, go, note }) {
-  const head = headingOf(of, language, verb);
-  if (!entries) return [head, element("p", { class: "hint" }, note ?? t("list.missing"))];
+export function listsOf({ axes, languages, from, to, looks, lookers, go, ...common }) {
+  const rows = { tokens: axes.rows, language: languages[axes.looks] };
+  const columns = { tokens: axes.columns, language: languages[axes.seen] };
+  const isAsked = (places, entries) => places.length > 0 && entries !== undefined;
+  return [
+    ...(isAsked(from, looks) ? [listOf(rows, from, "looks-at", columns, looks, (column) => go({ row: null, column }), common)] : []),
+    ...(isAsked(to, lookers) ? [listOf(columns, to, "looked-at-by", rows, lookers, (row) => go({ row, column: null }), { ...common, missing: t("arcs.unknown") })] : []),
+  ];
+}
+
+function listOf(own, places, verb, other, entries, go, { full, scale, note, missing = t("list.missing") }) {
+  const head = headingOf(places.map((at) => own.tokens[at]), own.language, verb);
+  if (!entries) return [head, element("p", { class: "hint" }, missing)];
   if (!entries.length) return [head, element("p", { class: "hint" }, t("list.nothing"))];
-  const isLong = tokens.length > 60; // words occur again: say which one
+  const isLong = other.tokens.length > 60; // words occur again: say which one
   const items = entries.map(({ at, weight }) => {
-    const bar = element("i", { "aria-hidden": "true" });
-    weigh(bar, shareOf(weight, full, scale));
-    const name = element("button", { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) }, tokenLabel(tokens[at], other));
-    if (isLong) name.append(element("small", {}, ` ${(at + 1).toLocaleString("en")}`));
-    return element(
-      "li",
-      {},
-      name,
-      bar,
-      element("data", { value: weight, "aria-label": t("token.weight", { token: nameOf(tokens[at]), weight: figure(weight) }) }, figure(weight, 3)),
-    );
+    const number = isLong ? element("small", {}, ` ${(at + 1).toLocaleString("en")}`) : "";
+    const name = element("button", { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) }, tokenLabel(other.tokens[at], other.language), number);
+    return entryOf([name], shareOf(weight, full, scale), weight);
   });
   return [head, element("ol", { class: isLong ? "numbered" : null }, ...items), ...(note ? [element("p", { class: "hint" }, note)] : [])];
+}
+
+/** Buttons for views that have what this one lacks, at most so many: `views` are `{layer, head}`. */
+export function offersOf(reader, example, views, choose) {
+  return views.slice(0, OFFERED).flatMap(({ layer, head }) => [
+    " ", element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(example, layer, head)),
+  ]).concat(views.length > OFFERED ? [" ", t("arcs.others")] : []);
 }

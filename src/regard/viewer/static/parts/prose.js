@@ -11,10 +11,10 @@ const ENDS = /[.!?。！？…\n]["'”’」』)]*$/u;
  * A text inside `host`. `point(place, isFirm)` is told the place of a token, or null.
  *
  * `show` takes tokens with their places in the text (or without any: then the tokens themselves
- * are the text), `shade` a function from a token's place to its share of −1 to 1, and `mark` the
+ * are the text; `hasSigns` shows those that are no text too), `shade` a function from a token's place to its share of −1 to 1, and `mark` the
  * places of tokens to bring out.
  */
-export function createProse(host, { point, label }) {
+export function createProse(host, { point, label, hasSigns = true }) {
   const text = element("div", { class: "prose", role: "group", "aria-label": label, tabindex: "0" });
   host.append(text);
   let blocks = [];
@@ -64,7 +64,7 @@ export function createProse(host, { point, label }) {
     cursor = -1;
     text.lang = language ?? "";
     text.dir = "auto";
-    blocks = blocksOf(tokens, whole);
+    blocks = blocksOf(tokens, whole, hasSigns);
     hasNumbers = blocks.length > 2;
     text.classList.toggle("numbered", hasNumbers);
     text.replaceChildren(...blocks.map((block, at) => {
@@ -135,7 +135,7 @@ function plainOf(block) {
 
 // Offsets count code points, so the text is cut as a list of them. A token that overlaps the one
 // before it, or is no text, has no letters of its own; without any places, tokens are the text.
-function blocksOf(tokens, whole) {
+function blocksOf(tokens, whole, hasSigns) {
   const characters = Array.from(whole);
   const hasPlaces = tokens.some((token) => token.end > token.start);
   const blocks = [];
@@ -152,7 +152,7 @@ function blocksOf(tokens, whole) {
     const isSign = token.start === token.end;
     if (!hasPlaces) block.parts.push({ at, before: "", shown: token.text.replaceAll(/[▁Ġ]/g, " "), isSign: false });
     else if (isSign || token.start < done) {
-      if (isSign) block.parts.push({ at, before: " ", shown: token.text, isSign: true });
+      if (isSign && hasSigns) block.parts.push({ at, before: " ", shown: token.text, isSign: true });
     } else {
       const between = characters.slice(done, token.start).join("");
       const before = block.parts.length ? between : between.trimStart();

@@ -5,7 +5,7 @@ import { element, section } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
 import { phrase, t } from "../page/language.js";
 import { figure } from "../data/maps.js";
-import { ramp } from "../page/palette.js";
+import { createLegend } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
 const MOST = 12; // labels that have a bar
@@ -75,14 +75,15 @@ function create(host, { reader, point, languages }) {
   }
 
   function scaleTo(full) {
-    return element("div", { class: "legend" }, element("span", { class: "key" }, element("span", {}, "0"), ramp(), element("span", {}, figure(full, 3))));
+    const legend = createLegend();
+    legend.tell("0", figure(full, 3));
+    return legend.node;
   }
 
   function shaded(text, language) {
     const full = said.values.reduce((most, value) => Math.max(most, value), 0);
     const place = element("div", { class: "running" });
-    const legend = scaleTo(full);
-    host.append(section(t("text"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), place, legend));
+    host.append(section(t("text"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), place, scaleTo(full)));
     prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: t("text") });
     prose.show(tokens, text, language);
     prose.shade((at) => (full > 0 ? Math.max(0, said.values[at]) / full : 0));
@@ -101,10 +102,7 @@ function create(host, { reader, point, languages }) {
       columns: ["place", "token", "tag", "value"],
       rows: tokens.map((token, at) => [at + 1, token.text, said.tags[at] ?? "", said.values[at] ?? ""]),
     }),
-    destroy: () => {
-      prose?.destroy();
-      host.replaceChildren();
-    },
+    destroy: () => prose?.destroy(),
   };
 }
 

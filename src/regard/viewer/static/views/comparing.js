@@ -1,10 +1,12 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
+import { titleOf } from "../page/controls.js";
 import { element, section, tokenLabel } from "../page/dom.js";
 import { columnText, wrapped } from "../page/exporting.js";
 import { listed, phrase, sentences, t } from "../page/language.js";
-import { figure, nameOf, numberOf, spansOf } from "../data/maps.js";
-import { colourOf, inks, isDark, ramp, shareOf } from "../page/palette.js";
+import { figure, nameOf, numberOf } from "../data/maps.js";
+import { colourOf, createLegend, inks, isDark, largestShare, painted, shareOf } from "../page/palette.js";
+import { differing } from "../parts/differing.js";
 import { tokenizations } from "./tokenizations.js";
 
 const LARGEST = 420; // pixels of a map
@@ -31,11 +33,10 @@ function create(host, context) {
   const why = element("p", { class: "hint", hidden: true });
   const row = element("div", { class: "sides" });
   const told = element("p", { class: "caption told", role: "status" });
-  const most = element("span", {});
   const [less, more] = [element("span", {}), element("span", {})];
-  const difference = element("span", { class: "key" }, less, divergingRamp(), more);
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference);
-  host.append(element("div", {}, outputs, section(t("compare"), picks, says, row, why, told, legend)));
+  const difference = element("span", { class: "key" }, less, element("span", { class: "diverging", "aria-hidden": "true" }), more);
+  const legend = createLegend(difference);
+  host.append(element("div", {}, outputs, section(t("compare"), picks, says, row, why, told, legend.node)));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),
@@ -70,7 +71,7 @@ function create(host, context) {
     const gaps = matches ? gapsOf(maps) : [];
     [isEqual, apart] = [matches && gaps.at(-1) === 0, largeOf(gaps) || 1];
     says.textContent = sayingOf();
-    most.textContent = figure(full, 3);
+    legend.tell("0", figure(full, 3));
     difference.hidden = !matches || isEqual;
     const beyond = apart < gaps.at(-1) ? "≥ " : "";
     [less.textContent, more.textContent] = ["a", "b"].map((side) => t(`compare.more.${side}`, { value: `${beyond}${figure(apart, 3)}` }));
@@ -82,10 +83,10 @@ function create(host, context) {
     const count = reader.data.examples.length;
     const wished = Number(state.otherexample ?? NaN) - 1;
     const example = wished >= 0 && wished < count && !reader.isEmpty(wished) ? wished : partnerOf(state.example);
-    const numbered = (value) => (value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1);
+    const read = (value) => (value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1);
     const kind = state.kind;
-    let layer = numbered(state.otherlayer) ?? state.layer;
-    let head = numbered(state.otherhead) ?? state.head;
+    let layer = read(state.otherlayer) ?? state.layer;
+    let head = read(state.otherhead) ?? state.head;
     const isSame = example === state.example && layer === state.layer && head === state.head;
     if (isSame && state.otherhead === undefined) {
       const heads = reader.headOffers(example, kind, layer);
@@ -107,27 +108,25 @@ function create(host, context) {
   }
 
   function drawPicks() {
-    const { other } = views;
+    const { example, kind, layer, head } = views.other;
     const { examples } = reader.data;
-    const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
-    const select = (title, options, value, chosen) =>
-      element("label", {}, element("span", {}, title), element("select", { "aria-label": t("compare.pick", { name: title }), onchange: (event) => chosen(event.target.value) },
-        ...options.map(([key, label]) => element("option", { value: key, selected: key === value }, label))));
     const places = examples.map((_, at) => at).filter((at) => !reader.isEmpty(at));
-    picks.replaceChildren(
-      element("span", { class: "name" }, t("compare.with")),
-      ...(places.length > 1 ? [select(t("compare.example"), places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(other.example + 1), (value) => choose({ otherexample: value }))] : []),
-      ...(reader.layerChoices(other.example, other.kind).length > 1
-        ? [select(t("compare.layer"), reader.layerChoices(other.example, other.kind).map((layer) => [numbered(layer), numberOf(layer)]), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
-      ...(reader.headChoices(other.example, other.kind, other.layer).length > 1
-        ? [select(t("compare.head"), reader.headChoices(other.example, other.kind, other.layer).map((head) => [numbered(head), reader.headOption(other.example, head)]), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
-      swap,
-    );
+    const offers = {
+      example: [places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(example + 1)],
+      layer: [reader.layerChoices(example, kind).map((one) => [numbered(one), numberOf(one)]), numbered(layer)],
+      head: [reader.headChoices(example, kind, layer).map((one) => [numbered(one), reader.headOption(example, one)]), numbered(head)],
+    };
+    const selects = Object.entries(offers).filter(([, [options]]) => options.length > 1).map(([name, [options, value]]) => {
+      const title = t(`compare.${name}`);
+      const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
+      const select = element("select", { "aria-label": t("compare.pick", { name: title }), onchange: () => choose({ [`other${name}`]: select.value }) }, ...list);
+      return element("label", {}, element("span", {}, title), select);
+    });
+    picks.replaceChildren(element("span", { class: "name" }, t("compare.with")), ...selects, swap);
   }
 
   function turnAround() {
     const { one, other } = views;
-    const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
     choose({
       example: other.example, kind: other.kind, layer: other.layer, head: other.head,
       otherexample: String(one.example + 1), otherlayer: numbered(one.layer), otherhead: numbered(one.head), row: null, column: null,
@@ -179,12 +178,12 @@ function create(host, context) {
 
   function lineOf(name, example, parts, language, note = null) {
     const score = typeof example.score === "number" ? t("compare.score", { score: example.score.toFixed(3).replace("-", "−") }) : null;
-    const figures = [phrase(example.label ?? ""), score, note].filter(Boolean).join(" · ");
+    const figures = [phrase(example.label ?? ""), score, note].filter(Boolean).flatMap((figure, at) => [at ? " · " : "", element("span", {}, figure)]);
     return element(
       "div",
       {},
       element("dt", {}, name),
-      element("dd", { lang: language ?? "", dir: "auto" }, ...parts, figures ? element("small", {}, figures) : ""),
+      element("dd", { lang: language ?? "", dir: "auto" }, ...parts, figures.length ? element("small", {}, ...figures) : ""),
     );
   }
 
@@ -294,14 +293,13 @@ function create(host, context) {
       height = Math.max(height, tall + top);
     }
     const change = matches && !isEqual ? [t("compare.change", { less: less.textContent, more: more.textContent })] : [];
-    return { width: left, height, shapes, legend: { least: "0", most: most.textContent, says: change } };
+    return { width: left, height, shapes, legend: { ...legend.ends(), says: change } };
   }
 
   return {
     show, mark, press, table, picture,
     fit: () => maps?.one && maps?.other && draw(),
     focus: () => charts.one.focus(),
-    destroy: () => host.replaceChildren(),
   };
 }
 
@@ -316,7 +314,7 @@ function createChart(name, title, point) {
   let names = [[], []]; // of rows and columns, which files may have room for
   let size = 1;
   let at = { row: null, column: null };
-  const raw = document.createElement("canvas");
+  let raw = null; // a pixel a cell
 
   const cellOf = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -332,15 +330,7 @@ function createChart(name, title, point) {
     const hasTicks = !map.isPooled && (wide - MARGIN) / Math.max(map.columns, map.rows) >= LEGIBLE;
     size = Math.min(44, (wide - (hasTicks ? MARGIN : 0)) / Math.max(map.columns, map.rows));
     if (size > 2) size = Math.floor(size);
-    [raw.width, raw.height] = [map.columns, map.rows];
-    const pen = raw.getContext("2d");
-    const pixels = pen.createImageData(map.columns, map.rows);
-    for (let row = 0; row < map.rows; row++) {
-      for (let column = 0; column < map.columns; column++) {
-        pixels.data.set([...colour(row, column), 255], 4 * (row * map.columns + column));
-      }
-    }
-    pen.putImageData(pixels, 0, 0);
+    raw = painted(map.rows, map.columns, colour);
     const sharp = globalThis.devicePixelRatio || 1;
     const [width, height] = [map.columns * size, map.rows * size];
     [canvas.width, canvas.height] = [Math.round(width * sharp), Math.round(height * sharp)];
@@ -383,10 +373,7 @@ function createChart(name, title, point) {
     return { title, width: left + width, height: top + height, shapes };
   }
 
-  return {
-    node, draw, mark, held: () => at, focus: () => canvas.focus(),
-    picture,
-  };
+  return { node, draw, mark, picture, held: () => at, focus: () => canvas.focus() };
 }
 
 /** A view as a map that can be drawn: exact where it is short, else pooled; or null. */
@@ -399,9 +386,7 @@ async function drawable(reader, view) {
   }
   const pooled = await reader.pooled(view);
   if (!pooled) return null;
-  let largest = 0;
-  for (let row = 0; row < pooled.rows; row++) for (let column = 0; column < pooled.columns; column++) largest = Math.max(largest, pooled.share(row, column));
-  return { rows: pooled.rows, columns: pooled.columns, bucket: pooled.bucket, largest, isPooled: true, weight: pooled.share, error: pooled.error };
+  return { ...pooled, largest: largestShare(pooled), isPooled: true, weight: pooled.share };
 }
 
 // How much more B has in a cell; 0 where that may be rounding.
@@ -435,58 +420,11 @@ function gapColour(share) {
   return middle.map((value, at) => Math.round(value + (end[at] - value) * depth));
 }
 
-function divergingRamp() {
-  return element("span", { class: "diverging", "aria-hidden": "true" });
-}
-
+const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
 const after = (choices, one) => choices[(choices.indexOf(one) + 1) % choices.length];
 
 // The tokens of a bucket, by their numbers.
 function spanOf(at, size, tokens) {
   const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) => number.toLocaleString("en"));
   return t(from === to ? "compare.token" : "compare.tokens", { from, to });
-}
-
-function titleOf(example, at) {
-  const text = [...(example.source || example.output)];
-  return `${at + 1}. ${example.label ? `${phrase(example.label)}: ` : ""}${text.slice(0, 40).join("")}${text.length > 40 ? "…" : ""}`;
-}
-
-/** Two texts as nodes, what only one of them has marked: {one, other}. */
-export function differing(one, other, language) {
-  const [first, second] = [one, other].map((text) => piecesOf(text, language));
-  const same = commonPieces(first, second);
-  const nodes = (pieces, kept) => pieces.map((piece, at) => (kept.has(at) || !piece.trim() ? piece : element("mark", {}, piece)));
-  return { one: nodes(first, new Set(same.map(([at]) => at))), other: nodes(second, new Set(same.map(([, at]) => at))) };
-}
-
-// Words, signs and what stands between them.
-function piecesOf(text, language) {
-  const characters = Array.from(text);
-  const pieces = [];
-  let done = 0;
-  for (const [start, end] of spansOf(text, language)) {
-    if (start > done) pieces.push(characters.slice(done, start).join(""));
-    pieces.push(characters.slice(start, end).join(""));
-    done = end;
-  }
-  return done < characters.length ? [...pieces, characters.slice(done).join("")] : pieces;
-}
-
-// The longest common subsequence, as pairs of places. Texts beyond a thousand words are not compared.
-function commonPieces(one, other) {
-  if (one.length * other.length > 4e6) return one.map((_, at) => [at, at]);
-  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
-  for (let a = one.length - 1; a >= 0; a--) {
-    for (let b = other.length - 1; b >= 0; b--) {
-      lengths[a][b] = one[a] === other[b] ? lengths[a + 1][b + 1] + 1 : Math.max(lengths[a + 1][b], lengths[a][b + 1]);
-    }
-  }
-  const pairs = [];
-  for (let [a, b] = [0, 0]; a < one.length && b < other.length; ) {
-    if (one[a] === other[b]) pairs.push([a++, b++]);
-    else if (lengths[a + 1][b] >= lengths[a][b + 1]) a += 1;
-    else b += 1;
-  }
-  return pairs;
 }

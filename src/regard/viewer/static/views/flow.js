@@ -1,12 +1,12 @@
 // A translation step by step: where the model looked, what else it might have written, and what the
 // search kept.
 
-import { element, section, weigh } from "../page/dom.js";
+import { element, headOf, section, weigh } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createLooking } from "../parts/looking.js";
 import { figure, nameOf } from "../data/maps.js";
-import { ramp, shareOf } from "../page/palette.js";
+import { createLegend, shareOf } from "../page/palette.js";
 
 const PACE = 900; // milliseconds of a step
 const FAINTEST = 0.01;
@@ -27,7 +27,6 @@ const isWritten = ({ answer, sides, output_tokens: { length } }) => !answer && s
 
 function create(host, context) {
   const { reader, point, choose, say } = context;
-  const step = (by) => go(by);
   const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
   const play = button("▶", t("flow.play"), () => toggle());
   const slider = element("input", { type: "range", min: "0", "aria-label": t("flow.step"), oninput: () => settle(Number(slider.value) - 1) });
@@ -35,19 +34,18 @@ function create(host, context) {
   const tools = element(
     "div",
     { class: "tools steps", role: "group", "aria-label": t("flow.steps") },
-    button("|◀", t("flow.whole"), () => settle(-1)), button("◀", t("flow.back"), () => step(-1)), play,
-    button("▶|", t("flow.on"), () => step(1)), slider, count,
+    button("|◀", t("flow.whole"), () => settle(-1)), button("◀", t("flow.back"), () => settle(at - 1)), play,
+    button("▶|", t("flow.on"), () => settle(at + 1)), slider, count,
   );
   const bars = element("div", { class: "bars", "aria-hidden": "true", onclick: (event) => event.target.dataset.at && settle(Number(event.target.dataset.at)) });
   const says = element("p", { class: "caption told" });
   const place = element("div", {});
-  const most = element("span", {});
   const choices = element("section", { "aria-label": t("flow.choices") });
   const answers = element("section", { "aria-label": t("flow.answers") });
   const chances = element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, t("flow.probability")), bars);
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
-  host.append(section(t("flow"), tools, chances, says, place, legend), choices, answers);
-  const lines = createLines(place, { point, seen: () => {} });
+  const legend = createLegend();
+  host.append(section(t("flow"), tools, chances, says, place, legend.node), choices, answers);
+  const lines = createLines(place, { point });
   let built = "";
   let example = null;
   let axes = null;
@@ -71,7 +69,7 @@ function create(host, context) {
     looking = createLooking(reader, view);
     full = scale === "one" ? 1 : await looking.largest();
     entries = await looking.rows(axes.rows.map((_, row) => row), MOST);
-    most.textContent = figure(full, 3);
+    legend.tell("0", figure(full, 3));
     return null;
   }
 
@@ -168,11 +166,7 @@ function create(host, context) {
     if (!held) return;
     const width = search.beam_size;
     const title = t(width === null ? "flow.given" : width === 1 ? "flow.greedy" : "flow.beam", { width });
-    const head = element(
-      "thead",
-      {},
-      element("tr", {}, element("th", { scope: "col" }), ...["so-far", "log-probability", "next"].map((name) => element("th", { scope: "col" }, t(`flow.${name}`)))),
-    );
+    const head = headOf(["rank", "so-far", "log-probability", "next"].map((name) => t(`flow.${name}`)));
     const rows = held.map((beginning, rank) => {
       const isPath = search.path[at] === rank;
       const chips = beginning.extensions.map((extension) => chipOf(extension, isPath && isChosen(search, extension)));
@@ -246,16 +240,12 @@ function create(host, context) {
     point({ row: held < 0 ? null : held, column: null }, true);
   }
 
-  function go(by) {
-    settle(at + by);
-  }
-
   function toggle(isOn = !timer) {
     clearInterval(timer);
     timer = 0;
     if (isOn) {
       if (at >= axes.rows.length - 1) settle(-1);
-      timer = setInterval(() => (at >= axes.rows.length - 1 ? toggle(false) : go(1)), PACE);
+      timer = setInterval(() => (at >= axes.rows.length - 1 ? toggle(false) : settle(at + 1)), PACE);
     }
     play.textContent = timer ? "❚❚" : "▶";
     play.title = t(timer ? "flow.pause" : "flow.play");
@@ -292,11 +282,10 @@ function create(host, context) {
     reveal: (where) => lines.reveal(where),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3), says: at < 0 ? [] : [says.textContent] } }),
+    picture: () => ({ ...lines.picture(), legend: { ...legend.ends(), says: at < 0 ? [] : [says.textContent] } }),
     destroy: () => {
       toggle(false);
       lines.destroy();
-      host.replaceChildren();
     },
   };
 }

@@ -1,10 +1,10 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
-import { element, section, weigh } from "../page/dom.js";
+import { element, radios, section, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { named, t } from "../page/language.js";
 import { figure } from "../data/maps.js";
-import { cssOf, inkOn, inks, largestShare, pixels, ramp, smaller, thumbnail } from "../page/palette.js";
+import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
 const SHARES = ["first", "previous", "next", "same", "duplicate", "induction", "diagonal", "punctuation", "alignment_error"];
 const MEASURES = ["entropy", "distance", ...SHARES];
@@ -28,10 +28,8 @@ function create(host, { reader, choose, say }) {
   const tables = element("div", { class: "grids" });
   const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
   const nameOfKind = (kind) => reader.kindName(state.example, kind);
-  const least = element("span", {});
-  const most = element("span", {});
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
-  host.append(section(t("grid"), strip, orders, says, element("div", { class: "split" }, tables, aside), legend));
+  const legend = createLegend();
+  host.append(section(t("grid"), strip, orders, says, element("div", { class: "split" }, tables, aside), legend.node));
   let state = null;
   let built = "";
   let measure = "entropy";
@@ -70,7 +68,7 @@ function create(host, { reader, choose, say }) {
     for (const kind of reader.kinds(state.example)) kinds.push({ kind, found: await reader.measures(state.example, kind) });
     const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
     names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
-    strip.replaceChildren(...[...names, MAP].map(option));
+    strip.replaceChildren(...radios("measure", [...names, MAP].map((name) => [name, titleOf(name)]), measure, (name) => choose({ measure: name })));
     sorting.replaceChildren(...[LAYERS, ...names].map((name) => element("option", { value: name }, titleOf(name))));
     laid = "";
     aside.replaceChildren();
@@ -81,11 +79,6 @@ function create(host, { reader, choose, say }) {
     laid = measure;
     orders.hidden = measure !== MAP;
     tables.replaceChildren(...kinds.map(tableOf));
-  }
-
-  function option(name) {
-    const input = element("input", { type: "radio", name: "measure", value: name, onchange: () => choose({ measure: name }) });
-    return element("label", {}, input, element("span", {}, titleOf(name)));
   }
 
   // Rows of the table: a layer's heads, or as many of those with the most.
@@ -142,13 +135,12 @@ function create(host, { reader, choose, say }) {
     for (const label of strip.children) label.firstChild.checked = label.firstChild.value === measure;
     sorting.value = order;
     const isMap = measure === MAP;
-    legend.hidden = isMap;
+    legend.node.hidden = isMap;
     painting += 1;
     if (isMap) return paintMaps(painting);
     const values = kinds.flatMap(({ found }) => found.map((one) => one.measures[measure])).filter(isNumber);
     const [low, high] = rangeOf(values, measure);
-    least.textContent = figure(low, 3);
-    most.textContent = `${figure(high, 3)} ${unitOf(measure)}`;
+    legend.tell(figure(low, 3), `${figure(high, 3)} ${unitOf(measure)}`);
     says.textContent = MEASURES.includes(measure) ? t(`grid.${measure}`) : "";
     for (const { kind, found, cells } of kinds) {
       for (const { layer, head, measures } of found) {
@@ -168,20 +160,19 @@ function create(host, { reader, choose, say }) {
   // Each head's map in its cell, on a scale of its own; those of a later choice stop these.
   async function paintMaps(mine) {
     says.textContent = t("grid.map");
-    for (const { kind, found, cells } of kinds) {
-      for (const { layer, head, measures } of found) {
-        const cell = cells.get(`${layer} ${head}`);
-        const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(state.example, layer, head) });
-        const pooled = await reader.pooled({ example: state.example, kind, layer, head });
-        if (mine !== painting) return;
-        cell.classList.toggle("missing", !pooled);
-        const small = pooled && smaller(pooled, SMALL);
-        cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
-        if (order !== LAYERS) cell.append(element("span", {}, `${layer + 1}·${reader.headOption(state.example, head)}`));
-        cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }));
-        cell.title = `${where}\n${describe(measures)}`;
-      }
-    }
+    const { example } = state;
+    const all = kinds.flatMap(({ kind, found, cells }) => found.map((one) => ({ ...one, kind, cell: cells.get(`${one.layer} ${one.head}`) })));
+    const maps = await Promise.all(all.map(({ kind, layer, head }) => reader.pooled({ example, kind, layer, head })));
+    if (mine !== painting) return;
+    all.forEach(({ kind, layer, head, measures, cell }, at) => {
+      const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(example, layer, head) });
+      const small = maps[at] && smaller(maps[at], SMALL);
+      cell.classList.toggle("missing", !small);
+      cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
+      if (order !== LAYERS) cell.append(element("span", {}, `${layer + 1}·${reader.headOption(example, head)}`));
+      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }));
+      cell.title = `${where}\n${describe(measures)}`;
+    });
   }
 
   async function preview(view, one) {
@@ -254,9 +245,7 @@ function create(host, { reader, choose, say }) {
       width = Math.max(width, 48 + size * heads.length);
       top += 64 + size * layers.length;
     }
-    const ends = measure === MAP ? {} : { least: least.textContent, most: most.textContent };
-    const legend = { ...ends, says: [says.textContent] };
-    return { width: Math.max(width, 280), height: top, shapes, legend };
+    return { width: Math.max(width, 280), height: top, shapes, legend: { ...(measure === MAP ? {} : legend.ends()), says: [says.textContent] } };
   }
 
   return {
@@ -268,7 +257,6 @@ function create(host, { reader, choose, say }) {
       columns: ["kind", "layer", "head", ...names],
       rows: kinds.flatMap(({ kind, found }) => found.map(({ layer, head, measures }) => [kind, layer + 1, head === "mean" ? head : head + 1, ...names.map((name) => measures[name])])),
     }),
-    destroy: () => host.replaceChildren(),
   };
 }
 

@@ -3,7 +3,7 @@
 import { element, shape } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
 import { figure } from "../data/maps.js";
-import { cssOf, inkOn, ramp, shareOf } from "../page/palette.js";
+import { createLegend, cssOf, inkOn, shareOf } from "../page/palette.js";
 
 const SIDE = 320; // of the longer side of a picture, in pixels of the page
 
@@ -23,10 +23,9 @@ function create(host, { reader, point }) {
     plain: element("div", {}),
     seen: element("div", {}),
     caption: element("p", { class: "caption" }),
-    most: element("span", {}),
   };
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), parts.most));
-  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.seen), legend);
+  const legend = createLegend();
+  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.seen), legend.node);
   let example = null;
   let state = null;
   let weights = [];
@@ -79,7 +78,7 @@ function create(host, { reader, point }) {
     const other = rest > 0.0005 && t("image.rest", { weight: figure(rest) });
     const says = t(who, { part: example.source_tokens[place]?.text });
     parts.caption.textContent = sentences(says, other, isAsItWas && t("image.point"));
-    parts.most.textContent = figure(full);
+    legend.tell("0", figure(full));
   }
 
   return {
@@ -88,13 +87,12 @@ function create(host, { reader, point }) {
     focus: () => drawings[0].boxes.find(Boolean)?.focus(),
     picture: () => ({
       ...pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
-      legend: { least: "0", most: parts.most.textContent, says: [parts.caption.textContent] },
+      legend: { ...legend.ends(), says: [parts.caption.textContent] },
     }),
     table: () => ({
       columns: ["part", "weight"],
       rows: example.source_tokens.map((token, at) => [token.text, weights[at]]),
     }),
-    destroy: () => host.replaceChildren(),
   };
 }
 

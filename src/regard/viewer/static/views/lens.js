@@ -4,9 +4,11 @@
 import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, nameOf } from "../data/maps.js";
+import { entryOf } from "../parts/looking.js";
 
 export const lens = {
   id: "lens",
+  needs: () => true,
   controls: ["example"],
   applies: ({ reader }, at) => Boolean(reader.exampleAt(at).lens),
   create,
@@ -84,11 +86,7 @@ function create(host, { reader, choose, languages }) {
     const button = buttonOf(chosen);
     button.tabIndex = 0;
     button.setAttribute("aria-current", "true");
-    const items = found.top(chosen[1], chosen[0]).map(({ word, chance }) => {
-      const bar = element("i", { "aria-hidden": "true" });
-      weigh(bar, chance);
-      return element("li", {}, tokenLabel({ text: word, start: 0, end: 1 }, tongue), bar, element("data", { value: chance }, figure(chance, 3)));
-    });
+    const items = found.top(chosen[1], chosen[0]).map(({ word, chance }) => entryOf([tokenLabel({ text: word, start: 0, end: 1 }, tongue)], chance, chance));
     aside.replaceChildren(element("h3", {}, t("lens.where", { place: chosen[0] + 1, layer: chosen[1] + 1 })), element("ol", {}, ...items), element("p", { class: "hint" }, t("lens.point")));
   }
 
@@ -108,7 +106,6 @@ function create(host, { reader, choose, languages }) {
         Array.from({ length: found.layers }, (_, layer) => found.top(layer, at).map(({ word, chance }, rank) => [at + 1, layer + 1, rank + 1, word, chance])).flat(),
       ),
     }),
-    destroy: () => host.replaceChildren(),
   };
 }
 

@@ -4,14 +4,13 @@ import { element, section } from "../page/dom.js";
 import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
-import { createLooking, listOf } from "../parts/looking.js";
+import { createLooking, listsOf, offersOf } from "../parts/looking.js";
 import { chosenOf, figure, wordsOf } from "../data/maps.js";
-import { ramp, shareOf } from "../page/palette.js";
+import { createLegend, shareOf } from "../page/palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
 const FAINTEST = 0.01; // weights below are no link
 const MOST = 8; // links of a token of a longer text
-const OFFERED = 24; // heads that are named where a view has no links
 
 export const links = {
   id: "arcs",
@@ -29,10 +28,9 @@ function create(host, context) {
   const missing = element("p", { class: "hint", hidden: true });
   const place = element("div", {});
   const aside = element("aside", { class: "readout pair", "aria-label": t("weights") });
-  const most = element("span", {});
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
+  const legend = createLegend();
   const tool = element("label", { class: "switch" }, merge, element("span", {}, t("arcs.merge")));
-  host.append(section(t("arcs"), tool, says, missing, place, legend), aside);
+  host.append(section(t("arcs"), tool, says, missing, place, legend.node), aside);
   const lines = createLines(place, { point: (where, isFirm) => point(where && tokenPlaces(where), isFirm), seen });
   let built = "";
   let view = null;
@@ -57,8 +55,8 @@ function create(host, context) {
     looking = createLooking(reader, view, merged);
     const isKnown = await looking.isKnown();
     full = scale === "one" ? 1 : await looking.largest();
-    most.textContent = figure(full, 3);
-    legend.hidden = !isKnown;
+    legend.tell("0", figure(full, 3));
+    legend.node.hidden = !isKnown;
     says.textContent = await saying();
     if (isNew) {
       built = key;
@@ -97,18 +95,11 @@ function create(host, context) {
   function tellMissing(isKnown) {
     missing.hidden = isKnown;
     if (isKnown) return;
-    const offers = reader.layers(view.example, view.kind).flatMap((layer) =>
-      reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").map((head) => ({ layer, head })),
-    );
-    const buttons = offers.slice(0, OFFERED).map(({ layer, head }) =>
-      element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)),
-    );
-    const count = reader.layers(view.example, view.kind).reduce((sum, layer) => sum + reader.heads(view.example, view.kind, layer).length, 0);
-    missing.replaceChildren(
-      offers.length ? t("arcs.missing", { kept: offers.length, count }) : t("arcs.missing.all"),
-      ...buttons.flatMap((button) => [button, " "]),
-      offers.length > OFFERED ? t("arcs.others") : "",
-    );
+    const { example, kind } = view;
+    const layers = reader.layers(example, kind);
+    const offers = layers.flatMap((layer) => reader.topHeads(example, kind, layer).filter((head) => head !== "mean").map((head) => ({ layer, head })));
+    const count = layers.reduce((sum, layer) => sum + reader.heads(example, kind, layer).length, 0);
+    missing.replaceChildren(offers.length ? t("arcs.missing", { kept: offers.length, count }) : t("arcs.missing.all"), ...offersOf(reader, example, offers, choose));
   }
 
   function seen(next) {
@@ -175,27 +166,14 @@ function create(host, context) {
 
   // Both lists where a text looks at itself; one that is not there yet is undefined.
   function tell(from, to, looks, lookers, isWhole) {
-    const languages = context.languages(view.example);
-    const common = { full, scale, note: isWhole ? null : t("picked.kept") };
     const isSelf = axes.rows === axes.columns;
-    const parts = [];
-    const named = (side, chosen) => chosen.map((at) => tokensOf(side)[at]);
-    if (looks !== undefined && (from.length || isSelf)) {
-      parts.push(listOf({
-        ...common, of: named("rows", from.length ? from : to), language: languages[axes.looks], verb: "looks-at",
-        entries: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })), tokens: tokensOf("columns"), other: languages[axes.seen],
-        go: (column) => go({ row: null, column }),
-      }));
-    }
-    if (lookers !== undefined && (to.length || isSelf)) {
-      parts.push(listOf({
-        ...common, of: named("columns", to.length ? to : from), language: languages[axes.seen], verb: "looked-at-by",
-        entries: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })), tokens: tokensOf("rows"), other: languages[axes.looks],
-        go: (row) => go({ row, column: null }),
-        note: lookers ? common.note : t("arcs.unknown"),
-      }));
-    }
-    aside.replaceChildren(...parts.map((nodes) => element("div", {}, ...nodes)));
+    const lists = listsOf({
+      axes: { ...axes, rows: tokensOf("rows"), columns: tokensOf("columns") }, languages: context.languages(view.example), full, scale, go,
+      from: isSelf && !from.length ? to : from, to: isSelf && !to.length ? from : to, note: isWhole ? null : t("picked.kept"),
+      looks: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })) ?? looks,
+      lookers: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })) ?? lookers,
+    });
+    aside.replaceChildren(...lists.map((nodes) => element("div", {}, ...nodes)));
   }
 
   function go(where) {
@@ -219,12 +197,9 @@ function create(host, context) {
     reveal: ({ row, column }) => lines.reveal({ row: wordAt("rows", row), column: wordAt("columns", column) }),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3) } }),
+    picture: () => ({ ...lines.picture(), legend: legend.ends() }),
     press: (event) => event.key === "w" && (merge.click(), true),
-    destroy: () => {
-      lines.destroy();
-      host.replaceChildren();
-    },
+    destroy: lines.destroy,
   };
 }
 

@@ -4,7 +4,7 @@ import { element, section } from "../page/dom.js";
 import { createFacts } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { figure } from "../data/maps.js";
-import { DECADES, largestShare, ramp } from "../page/palette.js";
+import { DECADES, createLegend, largestShare } from "../page/palette.js";
 import { createSurface } from "../parts/surface.js";
 
 /** Pixels of a cell, at most. */
@@ -113,19 +113,11 @@ function create(host, context) {
     button(t("map.all.short"), t("map.all"), () => whole()),
   );
   const what = element("span", { class: "what" });
-  const least = element("span", {});
-  const most = element("span", {});
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
   const facts = createFacts(aside, context);
   const holder = element("div", { class: "holder" }, canvas);
-  const legend = element(
-    "div",
-    { class: "legend" },
-    element("span", { class: "key" }, least, ramp(), most),
-    what,
-    element("span", { class: "key" }, element("i", { class: "strip-key" }), t("map.strips")),
-  );
-  host.append(section(t("map"), tools, caption, element("div", { class: "split wide" }, holder, aside), legend));
+  const legend = createLegend(what, element("span", { class: "key" }, element("i", { class: "strip-key" }), t("map.strips")));
+  host.append(section(t("map"), tools, caption, element("div", { class: "split wide" }, holder, aside), legend.node));
   const margins = { ...MARGINS };
   const surface = createSurface(canvas, margins);
   let state = null;
@@ -196,8 +188,7 @@ function create(host, context) {
     const { whole, pooled, tile, pooledFull, scale } = scene;
     const full = tile ? tile.full : whole ? whole.largest : pooledFull;
     const top = scale === "one" ? 1 : full;
-    least.textContent = scale === "log" ? figure(top / 10 ** DECADES, 2) : "0";
-    most.textContent = figure(top, 3);
+    legend.tell(scale === "log" ? figure(top / 10 ** DECADES, 2) : "0", figure(top, 3));
     what.textContent = cellSays(scene, kept);
     tools.children[0].disabled = viewport.isClosest();
     tools.children[1].disabled = tools.children[2].disabled = viewport.isWhole();
@@ -360,15 +351,11 @@ function create(host, context) {
       viewport.reveal({ row: row ?? other, column: column ?? other });
       repaint();
     },
-    picture: () => ({
-      ...surface.picture(scene, place),
-      legend: { least: least.textContent, most: most.textContent, says: [what.textContent, t("map.strips")] },
-    }),
+    picture: () => ({ ...surface.picture(scene, place), legend: { ...legend.ends(), says: [what.textContent, t("map.strips")] } }),
     table,
     destroy: () => {
       clearTimeout(settling);
       cancelAnimationFrame(frame);
-      host.replaceChildren();
     },
   };
 

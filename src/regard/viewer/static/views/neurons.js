@@ -1,17 +1,18 @@
 // One pair of tokens in one head: the query, the key and their products, dimension by dimension.
 
 import { figure, nameOf } from "../data/maps.js";
-import { element, section, shape, tokenLabel } from "../page/dom.js";
+import { element, headOf, section, shape, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { inks } from "../page/palette.js";
 import { createLines } from "../parts/lines.js";
+import { offersOf } from "../parts/looking.js";
 
 const LISTED = 12; // dimensions, of the largest products
-const OFFERED = 24; // heads that are named
 const HIGH = 44; // pixels of a strip in a file
 
 export const neurons = {
   id: "neurons",
+  needs: () => true,
   reads: "vectors",
   controls: ["example", "kind", "layer", "head"],
   applies: ({ reader }, example) => reader.vectorHeads(example).length > 0,
@@ -27,10 +28,10 @@ function create(host, context) {
   const list = element("tbody", {});
   const more = element("button", { type: "button", class: "plain", onclick: unfold });
   const columns = ["dimension", "query", "key", "product"].map((name) => t(`neurons.${name}`));
-  const table = element("table", { class: "dimensions" }, element("thead", {}, element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)))), list);
+  const table = element("table", { class: "dimensions" }, headOf(columns), list);
   const figures = element("div", { class: "neurons" }, sums, strips, table, more);
   host.append(section(t("neurons"), null, element("p", { class: "caption" }, t("neurons.caption")), place, hint, figures));
-  const lines = createLines(place, { point: (where, isFirm) => point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm), seen: () => {} });
+  const lines = createLines(place, { point: (where, isFirm) => point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm) });
   let built = "";
   let view = null;
   let axes = null;
@@ -62,11 +63,7 @@ function create(host, context) {
 
   // Queries and keys were kept of some heads, or of all but their mean.
   function tellMissing() {
-    const heads = reader.vectorHeads(view.example, view.kind);
-    const buttons = heads.slice(0, OFFERED).map(({ layer, head }) =>
-      element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)),
-    );
-    hint.replaceChildren(t("neurons.missing"), ...buttons.flatMap((button) => [" ", button]), heads.length > OFFERED ? " …" : "");
+    hint.replaceChildren(t("neurons.missing"), ...offersOf(reader, view.example, reader.vectorHeads(view.example, view.kind), choose));
   }
 
   /** Shows the pair that is pointed at; of a token alone with the one it looks at most. */
@@ -172,10 +169,7 @@ function create(host, context) {
       columns: ["dimension", "query", "key", "product"],
       rows: Array.from(made?.query ?? [], (value, at) => [at + 1, value, made.key[at], made.product[at]]),
     }),
-    destroy: () => {
-      lines.destroy();
-      host.replaceChildren();
-    },
+    destroy: lines.destroy,
   };
 }
 

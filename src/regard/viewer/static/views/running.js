@@ -1,10 +1,10 @@
 // The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
 
-import { element, section } from "../page/dom.js";
+import { element, radios, section } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
-import { createLooking, listOf } from "../parts/looking.js";
+import { createLooking, listsOf, offersOf } from "../parts/looking.js";
 import { chosenOf, figure } from "../data/maps.js";
-import { ramp, shareOf } from "../page/palette.js";
+import { createLegend, shareOf } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
 const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows", surprise: "rows" }; // of each measure
@@ -16,7 +16,8 @@ export const running = {
   id: "text",
   picks: true,
   reads: "links",
-  controls: ["example", "kind", "layer", "head", "scale"],
+  needs: ({ shade }) => shade === "surprise",
+  controls: ["example", "kind", "layer", "head", "pair", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0 && isProse(reader.exampleAt(example)),
   create,
 };
@@ -30,9 +31,8 @@ function create(host, context) {
   const says = element("p", { class: "caption" });
   const texts = element("div", { class: "running" });
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
-  const [lowest, most] = [element("span", {}, "0"), element("span", {})];
-  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, lowest, ramp(), most));
-  host.append(section(t("text"), strip, says, element("div", { class: "split wide" }, texts, aside), legend));
+  const legend = createLegend();
+  host.append(section(t("text"), strip, says, element("div", { class: "split wide" }, texts, aside), legend.node));
   let built = "";
   let view = null;
   let axes = null;
@@ -45,7 +45,7 @@ function create(host, context) {
   let hits = null;
 
   async function show(state) {
-    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head, pair: state.pair };
     axes = reader.axes(view);
     scale = state.scale;
     looking = createLooking(reader, view);
@@ -54,108 +54,113 @@ function create(host, context) {
     if (isNew) build(key);
     const found = await Promise.all(Object.keys(SIDES).map((name) => (name === "surprise" ? surprise() : reader.line(view, name).catch(() => null))));
     lines = Object.fromEntries(Object.keys(SIDES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
-    const names = Object.keys(lines);
+    const names = [...Object.keys(lines), ...(canBeSurprised() && context.canExplain(view.example) ? ["surprise"] : [])];
     measure = names.includes(state.shade) ? state.shade : names[0];
-    strip.replaceChildren(...names.map(option));
+    strip.replaceChildren(...radios("shade", names.map((name) => [name, t(`measure.${name}`)]), measure, (shade) => choose({ shade })));
     strip.hidden = names.length < 2;
     hits = context.hits();
-    if (isNew && (state.row ?? state.column ?? null) !== null) reveal({ row: state.row ?? null, column: state.column ?? null });
+    if (isNew) reveal({ row: state.row ?? null, column: state.column ?? null });
   }
 
   // How unexpected each output token was, whatever head is looked at.
   function surprise() {
     const values = reader.exampleAt(view.example).surprise ?? [];
-    return values.length && sideOf(axes.looks) === "output" ? { places: 1, values: Float32Array.from(values, (value) => value ?? 0), counted: values.filter((value) => typeof value === "number") } : null;
+    if (!values.length || !canBeSurprised()) return null;
+    return { places: 1, values: Float32Array.from(values, (value) => value ?? 0), counted: values.filter((value) => typeof value === "number") };
   }
+
+  const canBeSurprised = () => !view.pair && sideOf("rows") === "output";
 
   function reveal({ row, column }) {
-    if (row !== null) proses[sideOf(axes.looks)].reveal(row);
-    else if (column !== null) proses[sideOf(axes.seen)].reveal(column - shift());
+    const [axis, place] = row !== null ? ["rows", row] : ["columns", column];
+    if (place !== null) proses[sideOf(axis)].reveal(tokenAt(axis, place));
   }
 
-  function option(name) {
-    const input = element("input", { type: "radio", name: "shade", value: name, checked: name === measure, onchange: () => choose({ shade: name }) });
-    return element("label", {}, input, element("span", {}, t(`measure.${name}`)));
-  }
+  const sideOf = (axis) => (axes[axis === "rows" ? "looks" : "seen"] === "source" ? "source" : "output");
+  const isSelf = () => (view.pair ? axes.rows === axes.columns : sideOf("rows") === sideOf("columns")); // a token looks, and is looked at
 
-  const sideOf = (name) => (name === "output so far" ? "output" : name);
-  const shift = () => (axes.seen === "output so far" ? 1 : 0); // its columns begin with the start sign
+  // A row or a column as a token of its text, and the other way round, -1 where it is none: of a pair a part
+  // is shown, and the output so far begins with a start sign.
+  const shift = (axis) => (axis === "columns" && axes.seen === "output so far" ? 1 : 0);
+  const tokenAt = (axis, place) => axes.places?.[axis][place] ?? place - shift(axis);
+  const placeOf = (axis, token) => (axes.places ? axes.places[axis].indexOf(token) : token + shift(axis));
 
   function build(key) {
     built = key;
     const example = reader.exampleAt(view.example);
     const languages = context.languages(view.example);
+    const whole = reader.axes({ ...view, pair: "" });
     for (const prose of Object.values(proses)) prose.destroy();
     texts.replaceChildren();
     proses = {};
-    for (const side of [...new Set([sideOf(axes.seen), sideOf(axes.looks)])]) {
-      const called = side === sideOf(axes.looks) ? axes.called.rows : axes.called.columns;
+    for (const side of new Set([sideOf("columns"), sideOf("rows")])) {
+      const called = whole.called[side === sideOf("rows") ? "rows" : "columns"];
       const place = element("div", {}, element("h3", { class: "side" }, called));
       texts.append(place);
-      const told = (at, isFirm) => point(at === null ? null : placeOf(side, at), isFirm);
-      proses[side] = createProse(place, { point: told, label: called });
+      proses[side] = createProse(place, { point: (token, isFirm) => tell(side, token, isFirm), label: called });
       proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
     }
   }
 
   // In a text that looks at itself, a token that is pointed at is one that looks.
-  function placeOf(side, at) {
-    return side === sideOf(axes.looks) ? { row: at, column: null } : { row: null, column: at + shift() };
+  function tell(side, token, isFirm) {
+    if (token === null) return point(null, isFirm);
+    const axis = ["rows", "columns"].find((one) => side === sideOf(one) && placeOf(one, token) >= 0);
+    return axis && point({ row: null, column: null, [axis === "rows" ? "row" : "column"]: placeOf(axis, token) }, isFirm);
   }
 
   /** Shades by the measure where nothing is pointed at, else by the links of the token. */
   async function mark(where) {
     const mine = ++turn;
     const asked = looking;
-    const { rows, columns } = chosenOf(where);
-    const marked = [...rows.map((at) => [sideOf(axes.looks), at]), ...columns.map((at) => [sideOf(axes.seen), at - shift()])];
+    const chosen = chosenOf(where);
+    const isAny = chosen.rows.length + chosen.columns.length > 0;
+    const brought = isAny ? chosen : hits;
     for (const [side, prose] of Object.entries(proses)) {
-      prose.mark([...marked.filter(([name]) => name === side).map(([, at]) => at), ...(marked.length ? [] : hitsIn(side))]);
+      prose.mark(["rows", "columns"].flatMap((axis) => (side === sideOf(axis) ? brought[axis].map((place) => tokenAt(axis, place)) : [])));
     }
-    if (!marked.length) return shadeByMeasure();
-    const isRow = rows.length > 0;
-    const by = (amount) => (at) => at + amount;
-    const isSelf = sideOf(axes.looks) === sideOf(axes.seen); // one text: a token looks, and is looked at
-    const [from, to] = [isRow ? rows : columns.map(by(-shift())), columns.length ? columns : rows.map(by(shift()))];
-    const looks = isRow || isSelf ? asked.rowsOf(from, MOST).then((found) => found?.map((entry) => ({ at: entry.column, weight: entry.weight }))) : null;
-    const lookers = columns.length || isSelf ? asked.lookersOf(to, MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight }))) : null;
-    const isWhole = Math.max(rows.length, columns.length) < 2 || (await asked.isWhole());
+    if (!isAny) return shadeByMeasure();
+    const isRow = chosen.rows.length > 0;
+    const across = (from, to, places) => places.map((place) => placeOf(to, tokenAt(from, place))).filter((place) => place >= 0);
+    const from = isRow ? chosen.rows : isSelf() ? across("columns", "rows", chosen.columns) : [];
+    const to = chosen.columns.length ? chosen.columns : isSelf() ? across("rows", "columns", chosen.rows) : [];
+    const looks = from.length ? asked.rowsOf(from, MOST).then((found) => found?.map((entry) => ({ at: entry.column, weight: entry.weight }))) : undefined;
+    const lookers = to.length ? asked.lookersOf(to, MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight }))) : undefined;
+    const isWhole = Math.max(from.length, to.length) < 2 || (await asked.isWhole());
     const entries = await (isRow ? looks : lookers);
     if (mine !== turn) return null;
     if (!entries) return tellMissing();
     const largest = scale === "one" ? 1 : entries.reduce((top, entry) => Math.max(top, entry.weight), 0);
-    const shares = new Map(entries.map(({ at, weight }) => [at - (isRow ? shift() : 0), shareOf(weight, largest, scale)]));
-    const shaded = sideOf(isRow ? axes.seen : axes.looks);
-    for (const [side, prose] of Object.entries(proses)) prose.shade(side === shaded ? (at) => shares.get(at) ?? 0 : () => 0);
-    [lowest.textContent, most.textContent] = ["0", figure(largest, 3)];
+    const end = isRow ? "columns" : "rows";
+    shadeTokens(end, new Map(entries.map(({ at, weight }) => [tokenAt(end, at), shareOf(weight, largest, scale)])));
+    legend.tell("0", figure(largest, 3));
+    says.textContent ||= axes.says;
+    const list = (isLooks, found, full) => listsOf({
+      axes, languages: context.languages(view.example), from, to, [isLooks ? "looks" : "lookers"]: (found ?? null)?.slice(0, LISTED) ?? null, full, scale,
+      go: ({ row, column }) => proses[sideOf(row === null ? "columns" : "rows")].reveal(row === null ? tokenAt("columns", column) : tokenAt("rows", row)),
+    }).flat().concat(measuresOf(isLooks ? "rows" : "columns", isLooks ? from : to));
     const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.kept"))];
-    const lists = [isRow ? listed(from, null, entries, largest) : listed(null, to, entries, largest)];
-    aside.replaceChildren(...lists.flat(), ...note);
-    if (!isSelf) return null;
+    const first = list(isRow, entries, largest);
+    aside.replaceChildren(...first, ...note);
+    if (!isSelf()) return null;
     const others = await (isRow ? lookers : looks);
     if (mine !== turn) return null;
     const fuller = Math.max(largest, others?.[0]?.weight ?? 0); // a sum may be more than a mean
-    lists.push(isRow ? listed(null, to, others, fuller) : listed(from, null, others, fuller));
-    aside.replaceChildren(...lists.flat(), ...note);
+    aside.replaceChildren(...first, ...list(!isRow, others, fuller), ...note);
     return null;
+  }
+
+  function shadeTokens(axis, shares) {
+    for (const [side, prose] of Object.entries(proses)) prose.shade(side === sideOf(axis) ? (token) => shares.get(token) ?? 0 : () => 0);
   }
 
   // The text stays shaded by its measure where the links of this view were not kept.
   function tellMissing() {
     shadeByMeasure();
     const { layer, head } = reader.nearestKept(view);
-    const isOther = layer !== view.layer || head !== view.head;
-    aside.replaceChildren(
-      element("p", { class: "hint" }, t("no-weights")),
-      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)))] : []),
-    );
+    const others = layer !== view.layer || head !== view.head ? [{ layer, head }] : [];
+    aside.replaceChildren(element("p", { class: "hint" }, t("no-weights"), ...offersOf(reader, view.example, others, choose)));
     return null;
-  }
-
-  function hitsIn(side) {
-    const rows = side === sideOf(axes.looks) ? hits.rows : [];
-    const columns = side === sideOf(axes.seen) ? hits.columns.map((at) => at - shift()) : [];
-    return [...rows, ...columns];
   }
 
   function shadeByMeasure() {
@@ -164,49 +169,34 @@ function create(host, context) {
     if (!line) {
       says.textContent = t("text.none");
       for (const prose of Object.values(proses)) prose.shade(() => 0);
-      most.textContent = "";
+      legend.tell("0", "");
       return;
     }
-    const side = SIDES[measure];
-    const by = side === "columns" ? shift() : 0;
+    const axis = SIDES[measure];
     const largest = largeOf(line.values);
-    const shaded = sideOf(side === "columns" ? axes.seen : axes.looks);
     const least = measure === "received" || measure === "surprise" ? 0 : leastOf(line.values); // what is received adds up from nothing
-    const valueAt = (at) => line.values[Math.floor((at + by) / line.places)] ?? 0;
-    for (const [name, prose] of Object.entries(proses)) {
-      prose.shade(name === shaded ? (at) => Math.min(1, (valueAt(at) - least) / (largest - least || 1)) : () => 0);
-    }
+    const shares = axes[axis].map((_, place) => [tokenAt(axis, place), Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
+    shadeTokens(axis, new Map(shares));
     const groups = line.places > 1 && t("text.groups", { count: line.places });
-    const start = by && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
-    says.textContent = sentences(t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);
-    lowest.textContent = figure(least, 3);
-    most.textContent = `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`;
+    const start = shift(axis) && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
+    says.textContent = sentences(view.pair && axes.says, t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);
+    legend.tell(figure(least, 3), `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`);
   }
 
-  function listed(from, to, entries, full) {
-    const languages = context.languages(view.example);
-    const isRow = from !== null;
-    const [own, others] = isRow ? [from.map((at) => axes.rows[at]), axes.columns] : [to.map((at) => axes.columns[at]), axes.rows];
-    if (!own.every(Boolean)) return [];
-    const [looks, seen] = isRow ? [axes.looks, axes.seen] : [axes.seen, axes.looks];
-    const list = listOf({
-      of: own, language: languages[looks], verb: isRow ? "looks-at" : "looked-at-by", entries: entries?.slice(0, LISTED), tokens: others,
-      other: languages[seen], full, scale, go: (at) => proses[sideOf(seen)].reveal(isRow ? at - shift() : at),
-    });
-    if (own.length > 1) return list;
+  // The values of one token that is pointed at.
+  function measuresOf(axis, places) {
+    if (places.length !== 1) return [];
     const values = Object.entries(lines)
-      .filter(([name]) => (SIDES[name] === "rows") === isRow)
-      .map(([name, line]) => [t(`measure.${name}`), line.values[Math.floor((isRow ? from : to)[0] / line.places)]])
-      .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, figure(value, 3))));
-    return [...list, element("dl", { class: "measures" }, ...values)];
+      .filter(([name]) => SIDES[name] === axis)
+      .map(([name, line]) => element("div", {}, element("dt", {}, t(`measure.${name}`)), element("dd", {}, figure(line.values[Math.floor(places[0] / line.places)], 3))));
+    return [element("dl", { class: "measures" }, ...values)];
   }
 
   function table() {
     const names = Object.keys(lines);
     const valueAt = (name, at) => {
-      const side = SIDES[name];
       const value = lines[name].values[Math.floor(at / lines[name].places)];
-      return at < axes[side].length && value !== undefined ? figure(value) : "";
+      return at < axes[SIDES[name]].length && value !== undefined ? figure(value) : "";
     };
     const length = Math.max(axes.rows.length, axes.columns.length);
     const rows = Array.from({ length }, (_, at) => [at + 1, axes.rows[at]?.text ?? "", axes.columns[at]?.text ?? "", ...names.map((name) => valueAt(name, at))]);
@@ -214,13 +204,9 @@ function create(host, context) {
   }
 
   return {
-    show, mark, table,
-    reveal,
-    focus: () => proses[sideOf(axes.looks)].focus(),
-    destroy: () => {
-      for (const prose of Object.values(proses)) prose.destroy();
-      host.replaceChildren();
-    },
+    show, mark, table, reveal,
+    focus: () => proses[sideOf("rows")].focus(),
+    destroy: () => Object.values(proses).forEach((prose) => prose.destroy()),
   };
 }
 

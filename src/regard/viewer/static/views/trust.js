@@ -1,9 +1,10 @@
 // Why the model answered so: what each token contributed, by several methods beside the attention,
 // and what changes of the attention do to the output.
 
-import { element, section, tokenLabel, weigh } from "../page/dom.js";
+import { element, headOf, radios, section, tokenLabel, weigh } from "../page/dom.js";
 import { phrase, sentences, t } from "../page/language.js";
 import { figure, largestOf, nameOf } from "../data/maps.js";
+import { differing } from "../parts/differing.js";
 import { createProse } from "../parts/prose.js";
 
 const MOST = 128; // tokens of a text that is shown whole, with every number
@@ -12,6 +13,7 @@ const SHORT = 2; // digits of a number that stands below a token
 
 export const trust = {
   id: "trust",
+  needs: () => true,
   controls: ["example"],
   applies: ({ reader }, at) => {
     const { importances, changes } = reader.exampleAt(at);
@@ -88,9 +90,7 @@ function create(host, { reader, choose, languages }) {
   }
 
   function choice(name, title, options, chosen, language) {
-    const input = (key) => element("input", { type: "radio", name: `trust-${name}`, value: key, checked: key === chosen, onchange: () => choose({ [name]: key }) });
-    const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": title });
-    strip.append(...options.map(([key, label]) => element("label", {}, input(key), element("span", { lang: language ?? null }, label))));
+    const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": title, lang: language ?? null }, ...radios(`trust-${name}`, options, chosen, (key) => choose({ [name]: key })));
     return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
   }
 
@@ -124,7 +124,7 @@ function create(host, { reader, choose, languages }) {
         "tr",
         {},
         element("th", { scope: "row" }, phrase(change.edit)),
-        element("td", { lang: tongues.output, dir: "auto" }, ...(at ? differing(change.output, example.output) : [change.output])),
+        element("td", { lang: tongues.output, dir: "auto" }, ...(at ? differing(example.output, change.output, tongues.output).other : [change.output])),
         element("td", { class: "score" }, typeof change.score === "number" ? signed(change.score, 4) : "–"),
       ),
     );
@@ -133,7 +133,7 @@ function create(host, { reader, choose, languages }) {
       { "aria-label": t("trust.changes") },
       element("h2", {}, t("trust.changed")),
       element("p", { class: "caption" }, t("trust.marked")),
-      element("table", { class: "changes" }, element("thead", {}, element("tr", {}, ...["trust.change", "trust.output", "score"].map((key) => element("th", { scope: "col" }, t(key))))), element("tbody", {}, ...rows)),
+      element("table", { class: "changes" }, headOf(["trust.change", "trust.output", "score"].map((key) => t(key))), element("tbody", {}, ...rows)),
     );
   }
 
@@ -151,10 +151,7 @@ function create(host, { reader, choose, languages }) {
         return values.map((value, at) => [method, typeof output === "number" ? output + 1 : "", target ?? "", against ?? "", correlation ?? "", at + 1, tokens[at].text, value]);
       }),
     }),
-    destroy: () => {
-      letGo();
-      host.replaceChildren();
-    },
+    destroy: letGo,
   };
 }
 
@@ -166,10 +163,3 @@ function shade(label, share) {
 }
 
 const signed = (value, digits = 3) => figure(value, digits).replace("-", "−");
-
-// Words, or characters where a script has no spaces, that the other text does not have.
-function differing(text, other) {
-  const parts = (one) => one.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+|\s+/gu) ?? [];
-  const known = new Set(parts(other));
-  return parts(text).map((part) => (known.has(part) || !part.trim() ? part : element("mark", {}, part)));
-}

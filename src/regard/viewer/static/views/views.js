@@ -7,11 +7,12 @@
 // - `picks` is set where several tokens can be taken together, with Shift.
 // - `reads` is "links" where single weights are drawn, "vectors" where queries and keys are: it then opens
 //   at a head that has some.
+// - `needs(state)` says whether it shows what a served page computes only when it is asked for.
 // - `applies` says whether there is anything to show of the example at that place.
 // - `create` fills `host` and returns an object with
 //     async show(state)   draws a state; never called again before it is done
-//     destroy()           lets go of what is outside `host`
 //   and, where it makes sense,
+//     destroy()           lets go of what is outside `host`, or under way
 //     mark(place)         shows what is pointed at: {row, column}, either of them null; and, of several
 //                         tokens of a side, {rows} or {columns}: chosenOf in maps.js reads both
 //     reveal(place)       brings a place into sight
@@ -31,7 +32,7 @@
 //     point(place, firm)  tells what is pointed at; firmly by focus or click, else in passing
 //     say(text)           tells people who listen
 //     hits()              places of tokens that were searched for: {rows: [], columns: []}
-//     source              who is asked for what the document does not hold, or null: live.js
+//     canExplain(example) whether a server would compute more of it
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
 import { answer } from "./answer.js";

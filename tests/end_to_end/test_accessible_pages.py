@@ -1,0 +1,158 @@
+"""Every view of every page keeps the rules of axe, in both languages and themes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.long_texts import long_document
+from tests.end_to_end.server_clients import Server, serving
+from tests.end_to_end.test_explained_page import document as explained_document
+from tests.end_to_end.test_page_deeper import document as pair_document
+from tests.end_to_end.test_typing_page import opened as typed
+from tests.end_to_end.test_typing_page import untrained
+from tests.end_to_end.test_views import document as translation
+from tests.end_to_end.test_views import example
+from tests.unit.interop.tiny_folders import save_bert, save_gpt2
+
+from regard.viewer import Change, Document, Image, Prediction
+
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LOOKS = [("light", "en", 1280), ("dark", "zh", 400)]
+SEARCHED = "kind=cross&layer=1&head=1&row=3&column=2"
+
+
+def labelled() -> Document:
+    """A text with a label, a value of each token, and edits that changed its output."""
+    whole = example()
+    answer = Prediction(
+        labels=(("good", 0.7), ("bad", 0.3)),
+        tags=(),
+        values=(0.9, 0.1, 0.4, 0.2),
+        measure="mean attention to each token",
+    )
+    edited = Change(edit="layer 1, head 1 muted", output="We love China.", score=-1.5)
+    maps = tuple(map_ for map_ in whole.maps if map_.kind == "encoder")
+    written = {"output": "", "output_tokens": (), "search": None, "score": None}
+    read = replace(whole, **written, maps=maps, answer=answer)
+    return translation(read, replace(whole, changes=(edited,)))
+
+
+def tagged() -> Document:
+    """A text whose words have tags, two of them of one kind."""
+    (read, *_) = labelled().examples
+    answer = replace(read.answer, labels=(), tags=("B-LOC", "I-LOC", "O", "B-PER"), values=())  # type: ignore[type-var]
+    return translation(replace(read, answer=answer))
+
+
+def pictured() -> Document:
+    """A picture of four parts that look at each other evenly."""
+    (read, *_) = labelled().examples
+    boxes = tuple((top, left, 2, 2) for top in (0, 2) for left in (0, 2))
+    pixels = torch.linspace(0, 1, 16).view(4, 4, 1).tolist()
+    return translation(replace(read, image=Image(pixels=pixels, boxes=boxes)))  # type: ignore[arg-type]
+
+
+PAGES: dict[str, tuple[Callable[[], Document], str]] = {
+    **{
+        f"{view} of a translation": (translation, f"view={view}&{SEARCHED}")
+        for view in ("words", "map", "arcs", "text", "flow", "grid", "compare")
+    },
+    "maps of heads": (translation, "view=grid&measure=map"),
+    "a pair": (pair_document, "view=words&pair=ab&picked=rows_2_4"),
+    "a pair as text": (pair_document, "view=text&pair=ab&column=2"),
+    "neurons": (pair_document, "view=neurons&layer=1&head=1&row=3&column=2"),
+    "no neurons": (pair_document, "view=neurons&layer=1&head=2"),
+    "trust": (explained_document, "view=trust"),
+    "lens": (explained_document, "view=lens"),
+    "surprise": (explained_document, "view=text&shade=surprise&row=2"),
+    "a label": (labelled, "view=answer"),
+    "edits": (labelled, "view=trust&example=2"),
+    "tags": (tagged, "view=answer"),
+    "a picture": (pictured, "view=image&row=2"),
+    "a long text": (lambda: long_document(2000, layers=2, heads=12), "view=arcs&layer=1&head=1"),
+    "heads of a long text": (lambda: long_document(2000, layers=2, heads=12), "view=grid"),
+    "two texts": (lambda: translation(example(), replace(example(), score=-2.0)), "view=compare"),
+}
+
+
+@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}-{look[2]}")
+def tab(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+    """A page in one theme, language and width."""
+    scheme, language, width = request.param
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,
+        locale={"en": "en-US", "zh": "zh-CN"}[language],
+    )
+    opened = open_tab(context, tmp_path)
+    yield opened
+    context.close()
+    assert not opened.complaints, opened.complaints
+
+
+def violations(tab: Tab) -> list[str]:
+    """Each broken rule with the elements that break it."""
+    found: list[dict[str, Any]] = axe.Axe().run(tab.page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]}\n{node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"][:4]
+    ]
+
+
+def keeps_the_rules(tab: Tab) -> None:
+    broken = violations(tab)
+    assert not broken, "\n\n".join(broken)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_view_keeps_the_rules(tab: Tab, name: str) -> None:
+    make, state = PAGES[name]
+    keeps_the_rules(tab.open(make(), f"#{state}"))
+
+
+def test_the_keys_keep_the_rules(tab: Tab) -> None:
+    keeps_the_rules(tab.open(translation(), "#view=words").press("?"))
+
+
+def test_a_typed_sentence_keeps_the_rules(tab: Tab) -> None:
+    typed(tab, untrained("transformer"), ["我爱中国", "他昨天去北京了"]).settled()
+    keeps_the_rules(tab)
+    tab.page.click(".typing summary")
+    keeps_the_rules(tab.click('[data-head="cross 0 1"]'))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("models")
+    save_gpt2(folder / "gpt2")
+    save_bert(folder / "reviews", "BertForSequenceClassification")
+    with serving(folder / "gpt2", folder / "reviews") as found:
+        yield found
+
+
+def test_a_served_page_keeps_the_rules(tab: Tab, server: Server) -> None:
+    tab.page.goto(f"http://127.0.0.1:{server.port}/")
+    tab.page.wait_for_selector("#told:not(:empty)")
+    keeps_the_rules(tab)
+    for name in ("gpt2", "reviews"):
+        tab.page.select_option("#run", name)
+        tab.page.fill("#text", "the cat sat")
+        tab.page.press("#text", "Enter")
+        tab.page.wait_for_selector("#regard main")
+        tab.wait("() => !document.querySelector('#told').innerText")
+        keeps_the_rules(tab.settled())
+    tab.page.click(".muting summary")
+    tab.page.click('[data-head="encoder 0 0"]')
+    tab.page.wait_for_selector("main.view[data-view=compare]")
+    keeps_the_rules(tab.settled())
