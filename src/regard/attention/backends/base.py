@@ -92,8 +92,6 @@ FEWEST_KEYS_OF_LOOPS = 256
 BAND_ROWS, BAND_COST, FEWEST_PAIRS_OF_A_BAND = 64, 2, 2**16
 # With more of the grid than this inside documents, one call with a mask is as fast as one for each.
 LARGEST_SHARE_OF_DOCUMENTS = 0.5
-# From so many scores on, what a plan saves of a compiled training step is worth what it costs.
-FEWEST_PAIRS_OF_A_PLANNED_STEP = 2**18
 
 
 class Tiled(Backend):
