@@ -166,7 +166,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     ),
     "regard.layers.FeedForward.activation": lambda name: layers.FeedForward(8, 8, activation=name),
     "regard.layers.Pooling.name": lambda name: layers.Pooling(name, 8),
-    "regard.layers.RecurrentCell.cell": lambda name: layers.RecurrentCell(name, 8, 8),
     "regard.layers.RecurrentEncoder.cell": lambda name: layers.RecurrentEncoder(name, 8, 8),
     "regard.layers.Residual.kind": lambda name: layers.Residual(8, kind=name),
     "regard.layers.Residual.norm": lambda name: layers.Residual(8, norm=name),
