@@ -199,7 +199,7 @@ def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCal
 
     A recurrent decoder calls once a token, always over the same keys and with a mask that says the
     same of every query; what differs is the bias, which holds weights that no softmax makes (see
-    ``regard.layers.mix``). A Transformer calls once a layer.
+    ``regard.layers.pointer.mix``). A Transformer calls once a layer.
     """
     by_layer: dict[tuple[str, int], list[AttentionCall]] = {}
     for call in calls:

@@ -101,9 +101,9 @@ class DataConfig(SequenceData):
             pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
+        max_length: Longest sentence, in tokens, that training takes.
         columns: Columns of source, target and further references: numbers from 1, or names in the
             header, which are keys in JSONL and tables: ``translation.en`` for "en" in an object.
-        max_length: Longest sentence, in tokens, that training takes.
 
     Example:
         >>> from regard.config import build
