@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import SettingError, ShapeError
-from regard.interop import hugging_face
+from regard.interop.modules import hugging_face
 from regard.interop.modules.hugging_face import attention
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
