@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends.base import LARGEST_SHARE_OF_DOCUMENTS, Backend, Tiled
+from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.engine.request import Request
@@ -14,7 +15,7 @@ from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Segment, Segments
 from regard.attention.masks.rules import window
 
-_SHORT, _SDPA, _TILED = Short(), Sdpa(), Tiled()
+_SHORT, _SDPA, _TILED, _LOOPS = Short(), Sdpa(), Tiled(), DotCpu()
 
 
 class Packed(Backend):
@@ -36,6 +37,9 @@ class Packed(Backend):
         return _SDPA.refuse(replace(request, mask=None, _forms=(request.form(),)))
 
     def decline(self, request: Request) -> str | None:
+        # In one pass, and of the hidden pairs within documents none is worked out.
+        if _form_of(request).band is not None and _LOOPS.refuse(request) is None:
+            return "compiled loops are faster with a mask inside documents"
         if (
             _form_of(request).pairs
             > LARGEST_SHARE_OF_DOCUMENTS * request.query.shape[2] * request.key.shape[2]
