@@ -137,7 +137,7 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
         ("regard-demo 我 --live --serve", "--serve must be left out with --live"),
         ("regard-demo 我 --live --beam-size 0", "must be at least 1; got 0"),
         ("bert --live", "bert must be a run folder"),
-        ("gpt2 我", "hub: --model gpt2 --allow-download"),
+        ("gpt3 我", "hub: --model gpt3 --allow-download"),
         ("regard-demo 我 --truncate", "--truncate must go with --model; got it without"),
         ("--model bert", "text must be given to look into a model; got none"),
         ("--model bert empty.txt", "empty.txt must hold text to look at; got an empty file"),
