@@ -79,11 +79,11 @@ def test_weights_are_its_patterns(model: Any, bridge: Any, ids: torch.Tensor) ->
 def test_predictions_of_layers_are_its_logit_lens(
     model: Any, bridge: Any, tokenizer: Any, ids: torch.Tensor
 ) -> None:
-    found = logit_lens(bridge, ids, positions=None, return_type="probs")
+    lens = logit_lens(bridge, ids, positions=None, return_type="probs")
     (example,) = rg.look(model, tokenizer, TEXT, attribute=[]).document.examples
     assert example.lens is not None
     ours = torch.tensor(example.lens.probabilities.values()).float()
-    theirs = found.values[1:, 0].topk(ours.shape[-1]).values  # the first is before any layer
+    theirs = lens.values[1:, 0].topk(ours.shape[-1]).values  # the first is before any layer
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)  # a page has 16 bits
 
 
@@ -112,7 +112,7 @@ def test_scores_of_heads_are_its_detections(
     ours: str, theirs: str, model: Any, bridge: Any
 ) -> None:
     # Ours is a mean over the queries that have such a key, its one over all queries.
-    found, ids = detect_head(bridge, TEXT, theirs), bridge.to_tokens(TEXT)
+    shares, ids = detect_head(bridge, TEXT, theirs), bridge.to_tokens(TEXT)
     with rg.watch(model, keep=True) as seen:
         model(ids)
     for layer in range(LAYERS):
@@ -120,5 +120,5 @@ def test_scores_of_heads_are_its_detections(
         assert 0 < scores.queries[ours] < ids.shape[1]
         share = scores.queries[ours] / ids.shape[1]
         torch.testing.assert_close(
-            scores.weight[ours] * share, found[layer].float(), atol=1e-6, rtol=1e-4
+            scores.weight[ours] * share, shares[layer].float(), atol=1e-6, rtol=1e-4
         )

@@ -171,7 +171,9 @@ def test_the_vectors_of_words_hold_what_their_parts_bring() -> None:
     batch = batch_of(predictor, "John 在")
     inputs = {name: batch[name] for name in ("ids", "lengths", "parts")}
     predictor.model.eval()
-    found = rg.attribute(predictor.model, inputs, target=0, position=1, method="leave_one_out")
+    attribution = rg.attribute(
+        predictor.model, inputs, target=0, position=1, method="leave_one_out"
+    )
     with torch.no_grad():
         whole = predictor.model(**inputs)[0, 1, 0]
         reader = predictor.model.reader.words
@@ -181,7 +183,7 @@ def test_the_vectors_of_words_hold_what_their_parts_bring() -> None:
         without = predictor.model(**inputs)[0, 1, 0]
         for hook in cut:
             hook.remove()
-    assert float(found.values[0]) == pytest.approx(float(whole - without), rel=1e-3, abs=1e-6)
+    assert float(attribution.values[0]) == pytest.approx(float(whole - without), rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, MATCH, RECURRENT])
@@ -195,8 +197,8 @@ def test_start_and_end_of_an_answer_are_explained_in_both_texts(model: dict[str,
     context = 1 if model is MATCH else 5 + 2
     first, last = context + answer.start, context + answer.end - 1
 
-    def logits(found: Any) -> torch.Tensor:
-        return found[0][:, first] + found[1][:, last]
+    def logits(out: Any) -> torch.Tensor:
+        return out[0][:, first] + out[1][:, last]
 
     name = "other" if model is MATCH else "ids"
     expected = rg.attribute(

@@ -59,8 +59,8 @@ def rows(example: Example, number: int) -> torch.Tensor:
 def test_a_page_has_the_tokens_and_the_weights_of_the_model(
     name: str, text: str, folders: dict[str, Path]
 ) -> None:
-    shown = regard.look(*load_folder(folders[name]), text)
-    (example,) = shown.document.examples
+    look = regard.look(*load_folder(folders[name]), text)
+    (example,) = look.document.examples
     ids, weights = eager(folders[name], text)
     is_encoder = name == "bert"
     tokens = example.source_tokens if is_encoder else example.output_tokens
@@ -73,7 +73,7 @@ def test_a_page_has_the_tokens_and_the_weights_of_the_model(
     for layer, expected in enumerate(weights):
         pooled = rows(example, layer)
         torch.testing.assert_close(pooled, expected[0].double(), atol=2e-3, rtol=2e-3)
-    assert text[:9] in page(shown.document)
+    assert text[:9] in page(look.document)
 
 
 def joined(tokens: Any, text: str) -> str:
@@ -117,11 +117,11 @@ def test_a_target_is_explained_instead(folders: dict[str, Path]) -> None:
 
 
 def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> None:
-    shown = regard.look(*load_folder(folders["bert"]), CHINESE * 166)
-    (example,) = shown.document.examples
+    look = regard.look(*load_folder(folders["bert"]), CHINESE * 166)
+    (example,) = look.document.examples
     assert len(example.source_tokens) == 166 * 18 + 2
     assert all(one.rows is None and one.pooled is not None for one in example.summaries)
-    assert len(page(shown.document)) < 2_000_000
+    assert len(page(look.document)) < 2_000_000
     lines = draw_layers(example).splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["encoder", str(n), "3"] for n in (0, 1)]
 
@@ -129,10 +129,10 @@ def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> No
 def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path]) -> None:
     model, tokenizer = load_folder(folders["bert"])
     text = CHINESE * 40
-    shown = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
-    for example in shown.document.examples:
+    look = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
+    for example in look.document.examples:
         assert [(summary.layer, summary.heads) for summary in example.summaries] == [(1, (0, 2))]
-    home = shown.serve()
+    home = look.serve()
     ids = tokenizer(text, return_tensors="pt").input_ids
     model.set_attn_implementation("eager")
     with torch.no_grad():
@@ -144,7 +144,7 @@ def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path
         assert served == pytest.approx(expected[[3, 700]].numpy(), abs=1e-4)
     with pytest.raises(urllib.error.HTTPError, match="404"):  # the page has all of a short one
         urllib.request.urlopen(f"{home}rows?example=0&kind=encoder&layer=1&head=0&queries=1")
-    shown.close()
+    look.close()
     assert regard.look(model, tokenizer, CHINESE * 40)._server is None
 
 
@@ -323,22 +323,22 @@ def test_a_name_that_is_no_folder_is_not_fetched(monkeypatch: pytest.MonkeyPatch
 
 def test_two_texts_are_read_as_one(folders: dict[str, Path]) -> None:
     first, second = "我爱中国", "the cat sat on a mat."
-    shown = regard.look(*load_folder(folders["bert"]), [first, second], pair=True)
-    (example,) = shown.document.examples
+    look = regard.look(*load_folder(folders["bert"]), [first, second], pair=True)
+    (example,) = look.document.examples
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert"])
     model = transformers.AutoModel.from_pretrained(folders["bert"], attn_implementation="eager")
-    given = tokenizer(first, second, return_tensors="pt")
+    inputs = tokenizer(first, second, return_tensors="pt")
     with torch.no_grad():
-        weights = model.eval()(**given, output_attentions=True).attentions
+        weights = model.eval()(**inputs, output_attentions=True).attentions
     for layer, expected in enumerate(weights):
         got = rows(example, layer)
         torch.testing.assert_close(got, expected[0].double(), atol=2e-3, rtol=2e-3)
-    assert list(example.segments) == given["token_type_ids"][0].tolist()
+    assert list(example.segments) == inputs["token_type_ids"][0].tolist()
     assert example.source == f"{first}\n{second}"
     words = [example.source[token.start : token.end] for token in example.source_tokens]
     assert words[:6] == ["", "我", "爱", "中", "国", ""]
     assert words[6:] == ["the", "cat", "sat", "on", "a", "mat", ".", ""]
-    assert shown.document.title == f"{first} / {second}"
+    assert look.document.title == f"{first} / {second}"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**models, **{task: a_run(task) for task in TABLES}}
 
 
-def ask(served: dict[str, Any], *asked: tuple[str, Any], **limits: Any) -> list[httpx.Response]:
+def ask(served: dict[str, Any], *requests: tuple[str, Any], **limits: Any) -> list[httpx.Response]:
     """The answers to requests that come together, each a path and its members or its bytes."""
     app = make_app(Service(served, Limits(**limits)))
     head = {"Content-Type": "application/json"}
@@ -74,7 +74,7 @@ def ask(served: dict[str, Any], *asked: tuple[str, Any], **limits: Any) -> list[
                     else client.post(path, content=members, headers=head)
                     if isinstance(members, bytes)
                     else client.post(path, json=members)
-                    for path, members in asked
+                    for path, members in requests
                 )
             )
 
@@ -137,8 +137,8 @@ def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(
     text = ENGLISH[:15] if name in ("gpt2", "bert") else "你爱我"
     kind = {"gpt2": "decoder", "bert": "encoder"}.get(name) or KINDS[name]
     edits = [{"kind": kind, "layer": 0, "factor": 0.5}]
-    asked = {"run": name, "text": text, "edits": edits}
-    plain, explained = ask(served, ("/attention", asked), ("/attribution", asked))
+    members = {"run": name, "text": text, "edits": edits}
+    plain, explained = ask(served, ("/attention", members), ("/attribution", members))
     assert explained.status_code == 200, explained.text
     documents = [Document.from_json(each.text) for each in (plain, explained)]
     for before, after in zip(*(each.examples for each in documents), strict=True):
@@ -161,10 +161,10 @@ def test_what_explains_nothing_says_so(served: dict[str, Any], tmp_path: Path) -
 
 
 def test_rows_are_those_of_the_edited_model(served: dict[str, Any]) -> None:
-    asked = {"run": "translation", "text": "你爱我", "target": "I love", "kind": "cross"}
+    members = {"run": "translation", "text": "你爱我", "target": "I love", "kind": "cross"}
     edits = [{"kind": "encoder", "layer": 0}]
     plain, edited = ask(
-        served, ("/attention/rows", asked), ("/attention/rows", {**asked, "edits": edits})
+        served, ("/attention/rows", members), ("/attention/rows", {**members, "edits": edits})
     )
     assert plain.json()["weights"] != edited.json()["weights"]
 
