@@ -16,6 +16,7 @@ from regard.attention.masks.base import Mask
 from regard.attention.observing import announce
 from regard.attention.plan import answer
 from regard.attention.scores import ScaledDot, Score
+from regard.attention.small_calls import attend_small, is_plain, remember_kernel
 from regard.attention.weighting import Softmax, Weighting
 
 _SCALED_DOT = ScaledDot()
@@ -114,11 +115,17 @@ def attend(
         return attend_in_graph(query, key, value, options, outside=_outside)
     if needs_formula():
         return attend_under_transforms(query, key, value, options)
+    may_be_known = is_plain(options)
+    if may_be_known and (mixed := attend_small(query, key, value, options)) is not None:
+        return mixed
     edit = announce(query, key, options)
     if edit is not None:
         options = options._replace(mask=edit.mask)
         query, key, value = edit.inputs(query, key, value)
-    out, lse = answer(make_request(query, key, value, options), backend)
+    request = make_request(query, key, value, options)
+    out, lse = answer(request, backend)
+    if may_be_known and edit is None:
+        remember_kernel(request, mask)
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out

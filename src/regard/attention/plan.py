@@ -1,5 +1,6 @@
 """Choice of the backend that serves a call, with the reason."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -190,8 +191,19 @@ def _serve_request(request: Request, pinned: str | None) -> tuple[Tensor, Tensor
     out, lse = backend.run(request)
     if backend.differentiates_once and out.requires_grad:
         inputs = (request.query, request.key, request.value, request.bias, *request.tensors())
-        out, lse = _Twice.apply(request, out, lse, *inputs)  # type: ignore[no-untyped-call]
+        return differentiable_twice(lambda: request, out, lse, inputs)
     return out, lse
+
+
+def differentiable_twice(
+    make_request: Callable[[], Request],
+    out: Tensor,
+    lse: Tensor | None,
+    inputs: tuple[Tensor | None, ...],
+) -> tuple[Tensor, Tensor | None]:
+    """An answer whose gradient can be differentiated: as that of the tiled engine."""
+    twice: tuple[Tensor, Tensor | None] = _Twice.apply(make_request, out, lse, *inputs)  # type: ignore[no-untyped-call]
+    return twice
 
 
 class _Twice(torch.autograd.Function):
@@ -199,9 +211,13 @@ class _Twice(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, request: Request, out: Tensor, lse: Tensor | None, *inputs: Tensor | None
+        ctx: Any,
+        make_request: Callable[[], Request],
+        out: Tensor,
+        lse: Tensor | None,
+        *inputs: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        ctx.request, ctx.shape = request, out.shape
+        ctx.make_request, ctx.shape = make_request, out.shape
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs)
         return out.view_as(out), None if lse is None else lse.view_as(lse)
@@ -213,7 +229,7 @@ class _Twice(torch.autograd.Function):
             return (None, d_out, d_lse, *(None for _ in inputs))
         # Views, as one tensor may be query, key and value.
         query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
-        request = replace(ctx.request, query=query, key=key, value=value, _forms=())
+        request = replace(ctx.make_request(), query=query, key=key, value=value, _forms=())
         d_out = query.new_zeros(ctx.shape) if d_out is None else d_out
         d_lse = d_out.new_zeros(ctx.shape[:3]) if d_lse is None else d_lse
         leaves = (query, key, value, *inputs[3:])

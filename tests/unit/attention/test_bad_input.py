@@ -187,7 +187,7 @@ REFUSED = [
     ("sdpa", {"weighting": rg.Sparsemax()}, "the weighting is not softmax"),
     ("sdpa", {"dropout": 0.1}, "dropout must not depend on tile sizes"),
     ("sdpa", {"return_lse": True}, "the log-sum-exp is wanted"),
-    ("sdpa", {"bias": rg.alibi()}, "a rule of distances, which is not to become an N×M matrix"),
+    ("sdpa", {**LONG, "bias": rg.alibi()}, "a rule of distances, which is not to become an N×M"),
     ("sdpa", {"bias": torch.ones(M, requires_grad=True)}, "the bias needs a gradient"),
     ("sdpa", {**make(torch.float64), "requires": "query"}, "gradients in float64"),
     (

@@ -44,7 +44,7 @@ def draw_case(sizes, dtype, **kind):
 @pytest.fixture(autouse=True)
 def _short_for_few_pairs(monkeypatch):
     """Let the path for short rows serve calls as small as these."""
-    monkeypatch.setattr(short, "FEWEST_PAIRS", 1)
+    monkeypatch.setattr(short, "FEWEST_PAIRS_OF_SHORT", 1)
     monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
 
 

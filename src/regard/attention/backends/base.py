@@ -19,8 +19,8 @@ class Backend(ABC):
 
     Attributes:
         judges_by_kind: Whether ``refuse`` and ``decline`` go by nothing but shapes, dtypes, the
-            device, the options, the mask and whether gradients are wanted: what they said is then
-            remembered for calls alike in these. Unless said, they are asked each time.
+            device, the options, the mask, the threads and whether gradients are wanted: what they
+            said is then remembered for calls alike in these. Unless said, they are asked each time.
         differentiates_once: Whether its gradient cannot be differentiated: where that is asked for,
             the tiled engine works the gradient out.
 
@@ -82,8 +82,11 @@ class Backend(ABC):
 
 # Up to so many keys, matrix products over whole sentences beat the fused kernel's gradient.
 MOST_KEYS_OF_SHORT = 128
-# For fewer scores than this, one call of the fused kernel is cheaper than several of anything else.
-FEWEST_PAIRS = 2**15
+# For fewer scores than this, one call of the fused kernel is cheaper than several of anything else;
+# with its gradient, for fewer than twice as many.
+FEWEST_PAIRS, FEWEST_PAIRS_OF_SHORT = 2**15, 2**16
+# Up to so many scores of a batch row, a rule of distances is written out for the fused kernel.
+MOST_PAIRS_OF_A_RULE = 2**14
 # From so many keys on, compiled loops that leave out what is hidden beat the fused kernel's
 # gradient, where each query sees a range of the keys.
 FEWEST_KEYS_OF_LOOPS = 256

@@ -15,6 +15,7 @@ from regard.attention.backends.base import (
     BAND_ROWS,
     FEWEST_KEYS_OF_LOOPS,
     FEWEST_PAIRS_OF_A_BAND,
+    MOST_PAIRS_OF_A_RULE,
     Backend,
 )
 from regard.attention.backends.dot_cpu import DotCpu
@@ -44,8 +45,8 @@ class Sdpa(Backend):
         mask = request.mask
         if request.bias is not None and request.bias.requires_grad:
             reason = "the bias needs a gradient"
-        elif request.position is not None:
-            reason = "the bias is a rule of distances, which is not to become an N×M matrix"
+        elif request.position is not None and (rule := _refuse_rule(request)) is not None:
+            reason = rule
         elif _are_unlike(*_widths(request)):
             reason = "values and keys differ so much in width that padding would cost more"
         elif request.query.dtype == torch.float64 and request.needs_grad():
@@ -77,6 +78,8 @@ class Sdpa(Backend):
             )
         if form.query.dtype != request.query.dtype:
             notes.append(f"in {form.query.dtype}: as a dot product the score needs it")
+        if request.position is not None:
+            notes.append("the rule of distances is written out: it is small")
         if _upcasts(request):
             notes.append("in float32: the CPU's half-precision backward pass is far slower")
         if _is_flag(request):
@@ -94,6 +97,8 @@ class Sdpa(Backend):
             total += request.mask.size * (item + 1)
         if request.bias is not None:
             total += max(request.bias.numel(), _handed_over(request)) * item
+        if request.position is not None:
+            total += request.query.shape[1] * request.query.shape[2] * request.key.shape[2] * item
         width = _width(request)
         if form.key is not request.key or min(_widths(request)) < width:
             rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
@@ -107,8 +112,8 @@ class Sdpa(Backend):
         is_masked_here = mask is not None and key.is_cpu
         if key.is_cpu and not _may_be_finite(request):
             return tiled.run(request)  # There, a NaN reaches its query, and those that see its key.
-        kernel = request.cache.get(_Kernel)
-        if isinstance(kernel, _Kernel):
+        kernel = request.cache.get(Kernel)
+        if isinstance(kernel, Kernel):
             out = kernel(request.query, key, value)
         else:
             if mask is not None and not key.is_cpu:
@@ -142,7 +147,8 @@ def _is_long_under_a_mask(request: Request) -> bool:
 
 def _is_flag(request: Request) -> bool:
     """Whether a flag says what the mask does; a bias leaves no room for one."""
-    return request.mask is not None and request.mask.is_causal and request.bias is None
+    has_bias = request.bias is not None or request.position is not None
+    return request.mask is not None and request.mask.is_causal and not has_bias
 
 
 def _may_be_finite(request: Request) -> bool:
@@ -152,6 +158,30 @@ def _may_be_finite(request: Request) -> bool:
     shows_nan = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
     are_finite = is_finite(request.query) and is_finite(request.key)
     return are_finite and (shows_nan or is_finite(request.value))
+
+
+def _refuse_rule(request: Request) -> str | None:
+    """Why a rule of distances is not handed over as numbers, or None if it is."""
+    position, (N, M) = request.position, (request.query.shape[2], request.key.shape[2])
+    assert position is not None
+    if any(tensor.requires_grad for tensor in position.tensors()):
+        return "the bias needs a gradient"
+    is_small = request.query.shape[1] * N * M <= MOST_PAIRS_OF_A_RULE
+    is_whole = request.query.is_cpu and request.query.dtype not in _HALVES
+    if not (is_whole and is_small and position.is_of_distance_alone):
+        return "the bias is a rule of distances, which is not to become an N×M matrix"
+    return None
+
+
+def _bias_of(request: Request) -> Tensor | None:
+    """What is added to the scores, as a tensor."""
+    query, position = request.query, request.position
+    if position is None:
+        return request.bias
+    N, M = query.shape[2], request.key.shape[2]
+    steps = position.steps(range(N), range(M), (N, M), query.device)
+    bias = position.tile(query, steps, *position.tensors())
+    return bias.reshape((1,) * (4 - bias.dim()) + bias.shape)
 
 
 def _handed_over(request: Request) -> int:
@@ -214,8 +244,13 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     is_fit = key.shape == value.shape and dtype == query.dtype == key.dtype == value.dtype
     if is_fit and key.is_cpu:
         kernel = _kernel_of(request, query, key, scale)
-        if query is request.query and key is request.key:
-            request.cache[_Kernel] = kernel
+        if (
+            query is request.query
+            and key is request.key
+            and request.bias is None
+            and request.position is None
+        ):
+            request.cache[Kernel] = kernel  # without a bias, which is another each time
         return kernel(query, key, value)
     is_masked = request.mask is not None or request.bias is not None
     # Of a GPU's kernels, the one for masks and float32 knows no groups.
@@ -229,18 +264,18 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     return (out[..., :width] if out.shape[-1] > width else out).to(request.query.dtype)
 
 
-class _Kernel(partial[Tensor]):
+class Kernel(partial[Tensor]):
     """torch's kernel for requests of one kind: of queries, keys and values alone."""
 
 
-def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> _Kernel:
+def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> Kernel:
     is_causal, penalty = _is_flag(request), None
     if request.mask is not None and not is_causal:
         penalty = request.mask.penalty(query.dtype)
-    if request.bias is not None:
-        bias = request.bias.to(query.dtype)
+    if (bias := _bias_of(request)) is not None:
+        bias = bias.to(query.dtype)
         penalty = bias if penalty is None else bias + penalty
-    return _Kernel(
+    return Kernel(
         F.scaled_dot_product_attention,
         attn_mask=penalty,
         is_causal=is_causal,

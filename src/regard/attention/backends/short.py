@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import FEWEST_PAIRS, MOST_KEYS_OF_SHORT, Backend
+from regard.attention.backends.base import FEWEST_PAIRS_OF_SHORT, MOST_KEYS_OF_SHORT, Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import Gradients
@@ -47,12 +47,14 @@ class Short(Backend):
         return reason
 
     def decline(self, request: Request) -> str | None:
-        if not request.needs_grad():
-            return "no gradient is wanted, and the fused forward pass is as fast"
-        if request.query.shape[:3].numel() * request.key.shape[2] < FEWEST_PAIRS:
+        pairs = request.query.shape[:3].numel() * request.key.shape[2]
+        if request.dropout:
+            if request.key.shape[2] > MOST_KEYS_OF_SHORT // (2 if request.needs_grad() else 4):
+                return "with so many keys, a compiled pass drops weights faster"
+        elif pairs < FEWEST_PAIRS_OF_SHORT:
             return "there is too little to do"
-        if request.dropout and request.key.shape[2] > MOST_KEYS_OF_SHORT // 2:
-            return "with so many keys, a compiled pass drops weights faster"
+        elif not request.needs_grad() and not _is_slow_in_threads(request):
+            return "no gradient is wanted, and the fused forward pass is as fast"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
@@ -77,6 +79,11 @@ class Short(Backend):
         if mask is not None and not is_finite(out):
             return tiled.run(request)  # A product was too large; hidden, it does no harm there.
         return out, None
+
+
+def _is_slow_in_threads(request: Request) -> bool:
+    """Whether the fused kernel gains nothing by several threads: its rows are too short."""
+    return torch.get_num_threads() > 1 and request.key.shape[2] <= MOST_KEYS_OF_SHORT // 8
 
 
 def _factors(request: Request) -> Tensor | None:

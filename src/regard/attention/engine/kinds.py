@@ -29,16 +29,17 @@ class Kind:
     # Of a mask or a bias: batch axes, H or None without an axis of heads, N, M, the device.
     grid: tuple[tuple[int, ...], int | None, int, int, torch.device]
     is_cached: bool  # whether it is known again
-    cache: Cache = field(default_factory=dict)  # by backends, of calls without mask or option
+    # By backends, of calls without a mask, by what is known of their options.
+    caches: dict[Hashable, Cache] = field(default_factory=dict)
 
-    def cache_under(self, mask: BoundMask | None) -> Cache:
+    def cache_under(self, mask: BoundMask | None, options: Hashable) -> Cache:
         """Cached answers of backends about such calls; those under a mask live on the mask."""
         if not self.is_cached:
             return {}
-        if mask is None:
-            return self.cache
-        cache = mask.cache.get(self)
-        return _keep(mask.cache, self, {}) if cache is None else cache
+        caches = self.caches if mask is None else mask.cache
+        key = options if mask is None else (self, options)
+        cache = caches.get(key)
+        return keep(caches, key, {}) if cache is None else cache
 
 
 # By signature.
@@ -94,10 +95,11 @@ def _signature_of(
         value.device,
         score,
         wants_grad,
+        torch.get_num_threads(),
     )
 
 
-def _keep(memory: dict[K, V], name: K, entry: V) -> V:
+def keep(memory: dict[K, V], name: K, entry: V) -> V:
     """Store an entry, in place of all others where there are too many."""
     if len(memory) >= _MOST:
         memory.clear()
@@ -137,7 +139,7 @@ def _checked(
     is_cached = signature is not None and q is query and k is key and v is value
     kind = Kind(leading, (batch, heads, q.shape[2], k.shape[2], q.device), is_cached)
     if is_cached:
-        _keep(KINDS, signature, kind)
+        keep(KINDS, signature, kind)
     return q, k, v, kind
 
 

@@ -118,7 +118,7 @@ def make_request(
         added = _lift_bias(bias, Grid(*kind.grid))
     elif bias is not None:
         position = _checked_position(bias, query, value)
-    has_option = wants_lse or dropout or bias is not None or type(weighting) is not Softmax
+    has_option = wants_lse or position is not None or type(weighting) is not Softmax
     request = Request(
         query,
         key,
@@ -137,7 +137,8 @@ def make_request(
         seed,
     )
     if not has_option:
-        request.cache = kind.cache_under(bound)
+        of_bias = None if added is None else (added.shape, added.dtype, added.requires_grad)
+        request.cache = kind.cache_under(bound, (of_bias, dropout))
     return request
 
 

@@ -5,8 +5,9 @@ answers for any tile of the N×M grid whether all of it is visible, none of it, 
 rules themselves are in ``rules.py``.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Bool
@@ -37,6 +38,8 @@ class Mask(Rule):
 
     def __init__(self) -> None:
         self._bounds: dict[tuple[object, ...], BoundMask] = {}
+        # Of small calls under it, by their signature: see ``small_calls``.
+        self.kernels: dict[Hashable, Any] = {}
 
     @final
     def bind(

@@ -1,10 +1,10 @@
 """The masks: windows, lengths and prefixes, packed documents, and rules that a user writes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import astuple
 from functools import cached_property
 from math import prod
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Int
@@ -14,6 +14,8 @@ from regard.attention.masks.base import Mask, as_numbers, check_device, check_wh
 from regard.attention.masks.grid import Band, Cover, Form, Grid, OpenRange, Segment, Segments
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
+
+_CAUSAL_KERNELS: dict[Hashable, Any] = {}
 
 
 def causal(first: int | None = None) -> Mask:
@@ -31,7 +33,10 @@ def causal(first: int | None = None) -> Mask:
         1 . . .
         1 1 . .
     """
-    return window(after=0, first=first)
+    mask = window(after=0, first=first)
+    if first is None and not torch.compiler.is_compiling():
+        mask.kernels = _CAUSAL_KERNELS  # of all of them, as one is like the other
+    return mask
 
 
 def window(before: int | None = None, after: int | None = None, first: int | None = None) -> Mask:
