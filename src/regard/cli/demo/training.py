@@ -87,4 +87,5 @@ def compile_loops() -> None:
     predictor = Predictor(task.build_model().eval(), task)
     sources = [phrase.source for phrase in phrases("valid")]
     predictor.translate(sources[:_SENTENCES], beam_size=1)
+    predictor.translate(sources[:2])  # by the recipe's beam
     look_at(predictor, sources[0])
