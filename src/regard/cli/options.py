@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 # Settings, and the names that other tools have for them.
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "training.learning_rate": ("lr",),
-    "training.batch_tokens": ("batch_size",),
-    "training.updates": ("max_steps", "num_steps", "steps", "max_updates"),
-    "training.epochs": ("max_epochs", "num_epochs", "num_train_epochs", "n_epochs"),
+    "training.batch_tokens": ("batch_size", "per_device_train_batch_size", "max_tokens"),
+    "training.updates": ("max_steps", "num_steps", "steps", "max_updates", "max_update"),
+    "training.epochs": (
+        "max_epochs",
+        "max_epoch",
+        "num_epochs",
+        "num_train_epochs",
+        "n_epochs",
+        "max_num_epochs",
+    ),
     "training.warmup": ("warmup_steps", "warmup_updates"),
-    "training.accumulate": ("gradient_accumulation_steps", "grad_accum"),
+    "training.accumulate": ("gradient_accumulation_steps", "grad_accum", "update_freq"),
+    "training.validate_every": ("eval_steps", "checkpoint_interval", "save_interval_updates"),
     "training.clip_norm": ("max_grad_norm", "clip"),
     "training.patience": ("early_stopping",),
     "training.optimizer": ("optim",),
@@ -37,7 +45,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "data.source_language": ("src_lang",),
     "data.target_language": ("tgt_lang",),
 }
-# And what is no setting; of ``train`` alone, and of every command.
+# And what is no setting; of ``train``, of ``look``, and of every command.
 _TRAIN: dict[tuple[str, ...], str] = {
     ("output", "out", "o", "output_dir", "save_dir", "save", "run_dir"): "as --run FOLDER",
     ("workers", "num_workers", "num_gpus", "gpus", "nproc", "nproc_per_node"): "as --processes N",
@@ -51,6 +59,14 @@ _TRAIN: dict[tuple[str, ...], str] = {
         "train_tgt",
     ): "as files: regard train SOURCE TARGET",
     ("data", "input", "train", "file", "train_file", "i"): "as files: regard train FILES",
+}
+_LOOK: dict[tuple[str, ...], str] = {
+    ("model_name_or_path", "model_name", "checkpoint", "path"): "as --model FOLDER",
+    ("text", "sentence", "prompt", "input_text", "t"): "as it is: regard look RUN TEXT",
+    ("method", "attribution", "attribution_method", "m"): "as --attribute METHOD",
+    ("against", "contrast", "foil", "wrong"): "as --not WORD",
+    ("include_layers", "layer"): "as --layers NUMBERS, from 0",
+    ("include_heads", "head"): "as --heads NUMBERS, from 0",
 }
 _EVERYWHERE: dict[tuple[str, ...], str] = {
     ("gpu", "cuda", "use_gpu"): "as --device cuda",
@@ -101,14 +117,14 @@ def option_here(option: str, value: str | None, command: str) -> str | None:
     """How an option of another tool, such as ``--lr``, is given here; None if it is unknown."""
     name = option.lstrip("-").replace("-", "_").casefold()
     way = _way(name, _EVERYWHERE)
-    if command == "train":
-        way = way or _way(name, _TRAIN)
+    if command in ("train", "look"):
+        way = way or _way(name, _TRAIN if command == "train" else _LOOK)
     elif name in _FILES:
         way = way or f"as a file: regard {command} … FILE"
     if way is None and command in ("train", "data"):
         setting = _setting(name, _SECTIONS if command == "train" else ("data",))
         way = None if setting is None else f"as --set {setting}={value or 'VALUE'}"
-        if setting == "training.batch_tokens":
+        if setting == "training.batch_tokens" and name != "max_tokens":
             way = f"in tokens, as --set {setting}=4096"
     return None if way is None else f"{option} must be given {way}."
 
