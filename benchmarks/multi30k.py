@@ -103,14 +103,14 @@ def figures_of(seeds: Sequence[dict[str, Any]]) -> list[measuring.Figure]:
     mean = statistics.fmean
     tokens = mean(each["summary"]["target_tokens"] for each in seeds) / 1e6
     minutes = mean(each["minutes"] for each in seeds)
-    spread = f"{min(tokenised):.2f} to {max(tokenised):.2f}"
+    spread = f"; {min(tokenised):.2f} to {max(tokenised):.2f}" if len(seeds) > 1 else ""
     return [
         measuring.Figure(
             what="Multi30k en→de, tokenised lower-cased BLEU, test 2016",
             ours=f"{mean(tokenised):.2f}",
             beside=f"published for this size: {PUBLISHED}",
-            note=f"`{RECIPE}`, seeds: {len(seeds)} ({spread}), "
-            f"{tokens:.1f} M target tokens in {minutes:.0f} min each",
+            note=f"`{RECIPE}`, seeds: {len(seeds)}, "
+            f"{tokens:.1f} M target tokens in {minutes:.0f} min each{spread}",
         ),
         measuring.Figure(
             what="Multi30k en→de, cased detokenised BLEU / chrF, test 2016",
@@ -139,7 +139,7 @@ def main() -> None:
         "multi30k",
         title="Multi30k en→de, Transformer-tiny",
         figures=figures,
-        details={"seeds": seeds, "recipe": RECIPE},
+        details={"recipe": RECIPE, **{f"seed {each['seed']}": each for each in seeds}},
         started_on=before,
     )
 

@@ -162,6 +162,9 @@ RECIPES: Mapping[str, Measured] = {
     "rnn-local-m": _phrasebook("local_m"),
     "rnn-local-p": _phrasebook("local_p"),
     "transformer-batch-norm": _phrasebook("batch_norm"),
+    "transformer-muon": Measured(
+        figure="BLEU {multi30k.ours[0]}, Multi30k", minutes="{multi30k.note[2]}"
+    ),
 }
 
 
