@@ -83,6 +83,16 @@ class Subroutine:
         return self.dispatcher()(*arguments)
 
 
+class _Part(Subroutine):
+    """A part of loops, optimised and turned into machine code with each of them, and not alone."""
+
+    def _make(self) -> Any:
+        dispatcher = super()._make()
+        compiler = dispatcher._compiler
+        compiler._compile_core = _linking_only()(compiler._compile_core)
+        return dispatcher
+
+
 class _Intrinsic(Subroutine):
     def _make(self) -> Any:
         return import_module("numba.extending").intrinsic(self.function)
@@ -116,6 +126,20 @@ class Loop(Subroutine):
         if not is_known and _writable_folder() is not None:
             machine_code.store(name, entry, arguments)
 
+    def bind(self, *first: Any) -> Callable[..., None]:
+        """The loop with its first arguments, of many arrays, whose kinds are looked at once."""
+        entries: dict[Hashable, Callable[..., None]] = {}
+
+        def call(*arguments: Any) -> None:
+            kind = _kind(arguments)
+            if kind in entries:
+                entries[kind](*first, *arguments)
+            else:
+                self(*first, *arguments)
+                entries[kind] = self._entries[_kind((*first, *arguments))]
+
+        return call
+
 
 _lock = threading.RLock()
 
@@ -134,12 +158,12 @@ def _kind(arguments: tuple[object, ...]) -> Hashable:
     )
 
 
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
+def compiled(loop: Callable[..., None]) -> Loop:
     """Compile ``loop`` at its first call, without the interpreter's lock, and cache it."""
     return _entry(loop, counts=True)
 
 
-def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
+def uncounted(loop: Callable[..., None]) -> Loop:
     """Compile a loop that makes no arrays: references to its slices are not counted."""
     return _entry(loop, counts=False)
 
@@ -189,7 +213,7 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 def _part(
     loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
 ) -> Callable[P, R]:
-    part = Subroutine(
+    part = _Part(
         loop,
         fastmath=rules,
         nogil=True,
@@ -201,6 +225,27 @@ def _part(
         _nrt=counts,
     )
     return cast("Callable[P, R]", part)
+
+
+@contextmanager
+def _linking_only() -> Iterator[None]:
+    """While it lasts, numba links what it compiles, and leaves the rest to the loop around it."""
+    codegen: Any = import_module("numba.core.codegen")
+    libraries, codes = codegen.JITCodeLibrary, codegen.JITCPUCodegen
+    finalize, set_env = libraries.finalize, codes.set_env
+
+    def link(library: Any) -> None:
+        for each in dict.fromkeys(library._linking_libraries):
+            library._reload_init.update(each._reload_init)
+            library._final_module.link_in(each._get_module_for_linking(), preserve=True)
+        library._finalize_dynamic_globals()
+        library._finalized = True
+
+    libraries.finalize, codes.set_env = link, lambda *names: None
+    try:
+        yield
+    finally:
+        libraries.finalize, codes.set_env = finalize, set_env
 
 
 @cache

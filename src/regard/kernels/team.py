@@ -86,26 +86,25 @@ _let_others_run = _calls(
 
 @in_order
 def take(team, phase, chunks):  # type: ignore[no-untyped-def]
-    """The next chunk of a phase that nobody has taken; ``chunks`` or more if there is none."""
-    counter = team.taken.ctypes.data + phase * 8 * _APART
-    if _read(counter) >= chunks:
-        return chunks
-    return _count(counter)
-
-
-@in_order
-def finish(team, phase):  # type: ignore[no-untyped-def]
-    """Say that a chunk is done."""
-    _count(team.done.ctypes.data + phase * 8 * _APART)
-
-
-@in_order
-def end(team, phase, chunks):  # type: ignore[no-untyped-def]
-    """Wait until all chunks of a phase are done."""
-    counter, looks = team.done.ctypes.data + phase * 8 * _APART, 0
-    while _read(counter) < chunks:
+    """The next chunk of a phase; ``chunks``, when all are done, if all are taken."""
+    offset = phase * 8 * _APART
+    taken, done = team.taken.ctypes.data + offset, team.done.ctypes.data + offset
+    if _read(taken) < chunks:
+        chunk = _count(taken)
+        if chunk < chunks:
+            return chunk
+    looks = 0
+    while _read(done) < chunks:
         looks += 1
         if looks < _SPINS:
             _pause()
         else:
             _let_others_run()
+    return chunks
+
+
+@in_order
+def take_another(team, phase, chunks):  # type: ignore[no-untyped-def]
+    """Say that a chunk is done, and take the next."""
+    _count(team.done.ctypes.data + phase * 8 * _APART)
+    return take(team, phase, chunks)

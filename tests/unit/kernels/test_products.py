@@ -14,7 +14,7 @@ f32 = np.float32
 
 @numba.njit
 def multiply(states, weight, scales, bias, out):
-    int8.multiply_rows(states, weight, scales, bias, out)
+    int8.multiply_rows(states, states.shape[1], weight, scales, bias, out)
 
 
 def draw(rows, outputs, inputs):

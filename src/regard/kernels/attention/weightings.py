@@ -49,88 +49,47 @@ def gradient(
 
 @inlined
 def weigh(weighting, row):  # type: ignore[no-untyped-def]
-    """Turn a row of scores to weights, in place."""
-    best = largest(row)
+    """Turn a row of scores to weights, in place: ``max(0, s − τ)``, or ``max(0, s / 2 − τ)²``."""
+    best, is_linear = largest(row), weighting == _SPARSEMAX
     if best == -np.inf:
         row[:] = f32(0)
-    elif weighting == _SPARSEMAX:
-        _to_sparsemax(row, best)
-    else:
-        _to_entmax15(row, best)
-
-
-@inlined
-def slope(weighting, weights, slopes):  # type: ignore[no-untyped-def]
-    """Turn the gradient of a row of weights to that of its scores, in place."""
-    if weighting == _SPARSEMAX:
-        _slope_of_sparsemax(weights, slopes)
-    else:
-        _slope_of_entmax15(weights, slopes)
-
-
-@inlined
-def _to_sparsemax(row, best):  # type: ignore[no-untyped-def]
-    """``max(0, score − τ)``."""
+        return
+    scale = f32(1) if is_linear else f32(0.5)
     for m in range(row.size):  # kept, or the threshold might be lost in a sum with the best
-        row[m] -= best
+        row[m] = (row[m] - best) * scale
     threshold = f32(-1)
     for _ in range(_MOST_STEPS):
-        total, support = f32(0), f32(0)
-        for m in range(row.size):
-            weight = row[m] - threshold
-            total += max(weight, f32(0))
-            support += f32(1) if weight > f32(0) else f32(0)
-        step = (total - f32(1)) / support
-        threshold += step
-        if not step > _SMALLEST_STEP:
-            break
-    for m in range(row.size):
-        weight = row[m] - threshold
-        row[m] = f32(0) if weight < f32(0) else weight
-
-
-@inlined
-def _to_entmax15(row, best):  # type: ignore[no-untyped-def]
-    """``max(0, score / 2 − τ)²``."""
-    for m in range(row.size):  # as in sparsemax
-        row[m] = (row[m] - best) * f32(0.5)
-    threshold = f32(-1)
-    for _ in range(_MOST_STEPS):
-        total, roots = f32(0), f32(0)
+        total, change = f32(0), f32(0)
         for m in range(row.size):
             root = max(row[m] - threshold, f32(0))
-            roots += root
-            total += root * root
-        step = (total - f32(1)) / (f32(2) * roots)
+            total += root if is_linear else root * root
+            change += f32(root > f32(0)) if is_linear else f32(2) * root
+        step = (total - f32(1)) / change
         threshold += step
         if not step > _SMALLEST_STEP:
             break
     for m in range(row.size):
         root = row[m] - threshold
-        row[m] = f32(0) if root < f32(0) else root * root
+        root = f32(0) if root < f32(0) else root
+        row[m] = root if is_linear else root * root
 
 
 @inlined
-def _slope_of_sparsemax(weights, slopes):  # type: ignore[no-untyped-def]
-    """The gradient of the weights less its mean, over the keys with weight."""
-    total, support = f32(0), f32(0)
-    for m in range(weights.size):
-        total += slopes[m] if weights[m] > f32(0) else f32(0)
-        support += f32(1) if weights[m] > f32(0) else f32(0)
-    mean = total / max(support, f32(1))
-    for m in range(weights.size):
-        slopes[m] = slopes[m] - mean if weights[m] > f32(0) else f32(0)
+def _share(weight, is_linear):  # type: ignore[no-untyped-def]
+    """What a weight counts in the mean of the gradients: by its support, or its root."""
+    return f32(weight > f32(0)) if is_linear else np.sqrt(weight)
 
 
 @inlined
-def _slope_of_entmax15(weights, slopes):  # type: ignore[no-untyped-def]
-    """``root · (grad − mean)``, a mean weighed by the roots."""
-    total, roots = f32(0), f32(0)
+def slope(weighting, weights, slopes):  # type: ignore[no-untyped-def]
+    """Turn the gradient of a row of weights to that of its scores: less its mean, by shares."""
+    is_linear = weighting == _SPARSEMAX
+    total, shares = f32(0), f32(0)
     for m in range(weights.size):
-        root = np.sqrt(weights[m])
-        total += root * slopes[m] if weights[m] != f32(0) else f32(0)
-        roots += root
-    mean = total / roots if roots > f32(0) else f32(0)
+        share = _share(weights[m], is_linear)
+        total += share * slopes[m] if weights[m] != f32(0) else f32(0)
+        shares += share
+    mean = total / shares if shares > f32(0) else f32(0)
     for m in range(weights.size):
-        root = np.sqrt(weights[m])
-        slopes[m] = root * (slopes[m] - mean) if weights[m] != f32(0) else f32(0)
+        share = _share(weights[m], is_linear)
+        slopes[m] = share * (slopes[m] - mean) if weights[m] != f32(0) else f32(0)

@@ -29,7 +29,7 @@ from regard.kernels.products.packed import (
     plain_rows,
     tiling,
 )
-from regard.kernels.team import end, finish, take
+from regard.kernels.team import take, take_another
 
 f32, i32 = np.float32, np.int32
 
@@ -92,12 +92,12 @@ def _round_rows(first, stop, states, inputs, out, begins, sizes):  # type: ignor
 
 
 @shared
-def multiply_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
+def multiply_rows(states, inputs, weight, scales, bias, out):  # type: ignore[no-untyped-def]
     """``states @ weightᵀ + bias``, both rounded; scales and bias are padded to ``OUTPUTS``."""
     rows, panels = states.shape[0], weight.shape[0]
     rounded = np.empty((rows, INPUTS * weight.shape[1]), ROUNDED)
     begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-    _round_rows(0, rows, states, states.shape[1], rounded, begins, sizes)
+    _round_rows(0, rows, states, inputs, rounded, begins, sizes)
     if out.shape[1] == panels * OUTPUTS:
         _by_tiles(i64(0), panels, rounded, weight, begins, sizes, scales, bias, out)
         return
@@ -145,11 +145,11 @@ class EmbeddingTable(NamedTuple):
 
 
 @shared
-def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
-    """A layer's map of the states."""
+def project(states, inputs, maps, layer, out):  # type: ignore[no-untyped-def]
+    """A layer's map of the first columns of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
-        multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+        multiply_rows(states, inputs, maps.rounded[layer], maps.scales[layer], bias, out)
     else:
         plain_rows(states, maps.weight[layer], bias, out)
 
@@ -162,14 +162,12 @@ class RoundedRows(NamedTuple):
     sizes: Float32[np.ndarray, " R"]
 
 
-def rows_to_round(rows: int, maps: Sequence[Projections]) -> RoundedRows:
-    """Room for the inputs of any of some maps; none, if all are in float32."""
-    width = INPUTS * max(each.rounded.shape[2] for each in maps)
+def width_of_rounded(maps: Sequence[Projections]) -> int:
+    """Float32 numbers in whose place a rounded input of any of some maps has room; 0 if of none."""
     if not any(each.rounded.size for each in maps):
-        rows = 0
-    return RoundedRows(
-        np.empty(rows * width, ROUNDED), np.empty(rows, np.int32), np.empty(rows, f32)
-    )
+        return 0
+    width: int = max(each.rounded.shape[2] for each in maps)
+    return INPUTS * width * np.dtype(ROUNDED).itemsize // 4
 
 
 @inlined
@@ -223,9 +221,7 @@ def project_in_team(team, phase, states, rounded, maps, layer, out):  # type: ig
             )
         else:
             plain_panels(first, stop, states, maps.weight[layer], bias, out)
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @inlined

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float32
 from llvmlite import ir
 
-from regard.kernels.compiling import cgutils, compiled, in_order, intrinsic, shared, types
+from regard.kernels.compiling import cgutils, compiled, intrinsic, shared, types
 from regard.kernels.elementary import copy
 
 f32 = np.float32
@@ -39,6 +39,7 @@ OUTPUTS = 16 if has("avx512f") else 8
 # Outputs side by side in int8, and weights of a pair of inputs.
 PAIRED_OUTPUTS = 8
 PAIRED_STEP = 2 * PAIRED_OUTPUTS
+_SIZE = ir.IntType(64)
 _WHOLE = ir.VectorType(ir.IntType(32), PAIRED_OUTPUTS)
 _PAIRS = ir.VectorType(ir.IntType(16), PAIRED_STEP)
 # Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
@@ -78,7 +79,7 @@ def pad(numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS) -> Float32[n
 
 def offset(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
     """The address ``count · size`` further on."""
-    return builder.add(begin, builder.mul(size, ir.Constant(ir.IntType(64), count)))
+    return builder.add(begin, builder.mul(size, ir.Constant(_SIZE, count)))
 
 
 def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
@@ -229,36 +230,44 @@ _LINE = 64
 
 
 class _Tile:
-    """Sums of ``rows`` states by ``panels`` panels, by addresses and distances in bytes."""
+    """Sums of some states by some panels, by addresses and distances in bytes."""
 
-    def __init__(self, builder: ir.IRBuilder, kind: Kind, totals: list[list[ir.Value]]) -> None:
-        self.builder, self.kind, self.totals = builder, kind, totals
-        self.panels = len(totals[0])
-
-    def add_step(
-        self,
-        index: ir.Value,
-        states: ir.Value,
-        width: ir.Value,
-        weights: ir.Value,
-        stride: ir.Value,
-        *,
-        fetches: bool,
+    def __init__(
+        self, builder: ir.IRBuilder, kind: Kind, totals: list[list[ir.Value]], *where: ir.Value
     ) -> None:
+        self.builder, self.kind, self.totals = builder, kind, totals
+        self.states, self.width, self.weights, self.stride = where
+
+    def add_step(self, index: ir.Value, *, fetches: bool) -> None:
         """Add the products of one step; fetch those weights of the tile that follows."""
         builder, kind, loaded = self.builder, self.kind, []
-        for panel in range(self.panels):
-            begin = offset(builder, weights, panel, stride)
+        panels = len(self.totals[0])
+        for panel in range(panels):
+            begin = offset(builder, self.weights, panel, self.stride)
             at = offset(builder, begin, kind.step, index)
             loaded.append(kind.weights(builder, at))
             if fetches:
-                _fetch(builder, offset(builder, at, self.panels, stride))
+                _fetch(builder, offset(builder, at, panels, self.stride))
         for row, totals in enumerate(self.totals):
-            begin = offset(builder, states, row, width)
+            begin = offset(builder, self.states, row, self.width)
             state = kind.state(builder, offset(builder, begin, 4, index))
             for weight, total in zip(loaded, totals, strict=True):
                 added = kind.accumulate(builder, builder.load(total), state, weight)
                 builder.store(added, total)
+
+    def add_all(self, steps: ir.Value) -> None:
+        """Add the products of all steps."""
+        # Where a tile is little work, the steps of a cache line together, which need one fetch.
+        count = max(1, _LINE // self.kind.step) if len(self.totals) < 4 else 1
+        builder, together = self.builder, ir.Constant(_SIZE, count)
+        lines = builder.udiv(steps, together)
+        with cgutils.for_range(builder, lines) as loop:
+            begin = builder.mul(loop.index, together)
+            for index in range(count):
+                self.add_step(builder.add(begin, ir.Constant(_SIZE, index)), fetches=index == 0)
+        begin = builder.mul(lines, together)
+        with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
+            self.add_step(builder.add(begin, loop.index), fetches=False)
 
 
 def _fetch(builder: ir.IRBuilder, address: ir.Value) -> None:
@@ -270,76 +279,67 @@ def _fetch(builder: ir.IRBuilder, address: ir.Value) -> None:
     builder.call(fetch, [builder.inttoptr(address, byte), *flags])
 
 
-def _tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
-    """Product of ``rows`` states with ``panels`` panels, by addresses and distances in bytes."""
+def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
+    """Multiply states ``first`` to ``stop`` with ``panels`` panels, in tiles as high as possible.
+
+    Takes addresses, and distances in bytes. All heights are one piece of code, which is compiled
+    once for each loop that it becomes a part of.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        states, width, begins, sizes, weights, stride, steps, scales, biases, out, out_width = (
-            arguments
-        )
-        wide = 4 * kind.sums.count
-
-        def beyond(begin: ir.Value, distance: int) -> ir.Value:
-            return builder.add(begin, ir.Constant(ir.IntType(64), distance))
-
-        initial = [kind.initial(builder, beyond(begins, row * 4)) for row in range(rows)]
-        totals = [
-            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)] for begin in initial
-        ]
-        tile, where = _Tile(builder, kind, totals), (states, width, weights, stride)
-        # Where a tile is little work, the steps of a cache line together, which need one fetch.
-        count = max(1, _LINE // kind.step) if rows < 4 else 1
-        together = ir.Constant(ir.IntType(64), count)
-        lines = builder.udiv(steps, together)
-        with cgutils.for_range(builder, lines) as loop:
-            begin = builder.mul(loop.index, together)
-            for index in range(count):
-                tile.add_step(beyond(begin, index), *where, fetches=index == 0)
-        begin = builder.mul(lines, together)
-        with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
-            tile.add_step(builder.add(begin, loop.index), *where, fetches=False)
-        for row in range(rows):
-            target = offset(builder, out, row, out_width)
-            for panel in range(panels):
-                size = beyond(sizes, row * 4)
-                scale, bias, to = (beyond(each, panel * wide) for each in (scales, biases, target))
-                total = builder.load(totals[row][panel])
-                scaled = kind.finish(builder, total, size, scale, bias)
-                builder.store(scaled, builder.inttoptr(to, scaled.type.as_pointer()), align=4)
+        first, stop, states, width, begins, sizes, *of_panels, out, out_width = arguments
+        weights, stride, steps, scales, biases = of_panels
+        row, wide = first, ir.Constant(_SIZE, 4 * kind.sums.count)
+        for height in heights:
+            count = builder.udiv(builder.sub(stop, row), ir.Constant(_SIZE, height))
+            with cgutils.for_range(builder, count) as loop:
+                at = offset(builder, row, height, loop.index)
+                rows = [builder.add(at, ir.Constant(_SIZE, each)) for each in range(height)]
+                initial = [kind.initial(builder, offset(builder, begins, 4, each)) for each in rows]
+                totals = [
+                    [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]
+                    for begin in initial
+                ]
+                some = builder.add(states, builder.mul(at, width))
+                _Tile(builder, kind, totals, some, width, weights, stride).add_all(steps)
+                for each, of_row in zip(rows, totals, strict=True):
+                    target = builder.add(out, builder.mul(each, out_width))
+                    size = offset(builder, sizes, 4, each)
+                    for panel, total in enumerate(of_row):
+                        begins_at = (scales, biases, target)
+                        scale, bias, to = (offset(builder, p, panel, wide) for p in begins_at)
+                        scaled = kind.finish(builder, builder.load(total), size, scale, bias)
+                        to = builder.inttoptr(to, scaled.type.as_pointer())
+                        builder.store(scaled, to, align=4)
+            row = offset(builder, row, height, count)
         return context.get_dummy_value()
 
     @intrinsic
-    def tile(  # type: ignore[no-untyped-def]
-        typing, states, width, begins, sizes, weights, stride, steps, scales, biases, out, out_width
+    def in_tiles(  # type: ignore[no-untyped-def]
+        typing,
+        first,
+        stop,
+        states,
+        width,
+        begins,
+        sizes,
+        weights,
+        stride,
+        steps,
+        scales,
+        biases,
+        out,
+        out_width,
     ):
-        return types.void(*[types.int64] * 11), generate
+        return types.void(*[types.int64] * 13), generate
 
-    return tile
-
-
-def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
-    """Loop over states, in tiles as high as possible, through ``panels`` panels."""
-    height = heights[0]
-    tile = _tile_of(kind, height, panels)
-    rest = _by_rows(kind, panels, heights[1:]) if len(heights) > 1 else None
-
-    @in_order
-    def through(first, stop, states, width, begins, sizes, of_panels, out, out_width):  # type: ignore[no-untyped-def]
-        r = first
-        while stop - r >= height:
-            at, to = states + r * width, out + r * out_width
-            tile(at, width, begins + r * 4, sizes + r * 4, *of_panels, to, out_width)
-            r += height
-        if rest is not None and r < stop:
-            rest(r, stop, states, width, begins, sizes, of_panels, out, out_width)
-
-    return through
+    return in_tiles
 
 
 def tiling(kind: Kind) -> Callable[..., None]:
     """Loop over panels ``first`` to ``stop``, a few at a time; ``out`` has whole panels."""
-    of_one = _tile_of(kind, 1, _PANELS_OF_ONE)
-    several, single = _by_rows(kind, kind.panels, kind.heights), _by_rows(kind, 1, (4, 1))
+    of_one = _in_tiles(kind, _PANELS_OF_ONE, (1,))
+    several, single = _in_tiles(kind, kind.panels, kind.heights), _in_tiles(kind, 1, (4, 1))
     wide, panels, most = 4 * kind.sums.count, kind.panels, kind.block
 
     @shared
@@ -347,24 +347,26 @@ def tiling(kind: Kind) -> Callable[..., None]:
         rows, steps = states.shape[0], weight.shape[1]
         width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
         stride = steps * weight.shape[2] * weight.itemsize
-        at, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
+        of_rows = (states.ctypes.data, width, begins.ctypes.data, sizes.ctypes.data)
         for block in range(0, rows, most):
             end, panel = min(rows, block + most), first
             while panel < stop:
-                weights, to = (
+                to = out.ctypes.data + panel * wide
+                of_panels = (
                     weight.ctypes.data + panel * stride,
-                    out.ctypes.data + panel * wide,
+                    stride,
+                    steps,
+                    scales.ctypes.data + panel * wide,
+                    bias.ctypes.data + panel * wide,
                 )
-                scaled, biased = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
-                of_panels = (weights, stride, steps, scaled, biased)
                 if rows == 1 and stop - panel >= _PANELS_OF_ONE:
-                    of_one(at, width, begin, size, *of_panels, to, out_width)
+                    of_one(block, end, *of_rows, *of_panels, to, out_width)
                     panel += _PANELS_OF_ONE
                 elif stop - panel >= panels:
-                    several(block, end, at, width, begin, size, of_panels, to, out_width)
+                    several(block, end, *of_rows, *of_panels, to, out_width)
                     panel += panels
                 else:
-                    single(block, end, at, width, begin, size, of_panels, to, out_width)
+                    single(block, end, *of_rows, *of_panels, to, out_width)
                     panel += 1
 
     return by_tiles

@@ -20,7 +20,7 @@ from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import copy, exp, largest, sigmoid
 from regard.kernels.products.int8 import EmbeddingTable, Projections
 
-f32, i64 = np.float32, np.int64
+f32 = np.float32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 GROUP = 32
@@ -70,8 +70,9 @@ class DecoderCache(NamedTuple):
     rotary: Float32[np.ndarray, "r 2 P"]  # sines and cosines, of each row or of all
 
 
-# In the order of ``Options.activation``.
-ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
+# In the order of ``Options.activation``; the last makes one half of a row the other's gate.
+ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu", "swiglu")
+_GATED = ACTIVATIONS.index("swiglu")
 
 
 @inlined
@@ -90,7 +91,10 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 
 @shared
 def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
-    """``attend_to_past`` of one row, key heads ``first`` to ``stop``; ``row`` is projected."""
+    """Store a row's key and value at position ``now``, and attend to its past and itself.
+
+    Key heads ``first`` to ``stop`` alone; ``row`` is projected.
+    """
     room, slots, width = store.shape
     H, G, D = options.heads, options.key_heads, options.head_dim
     rotary, per = past.rotary[min(r, len(past.rotary) - 1)], H // G
@@ -109,7 +113,7 @@ def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows
 
 @shared
 def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
-    """``attend_to_memory`` of one row, key heads ``first`` to ``stop``."""
+    """Attend to the memory of a row's sentence, (B, M, W), with key heads ``first`` to ``stop``."""
     M, width = memory.shape[1], memory.shape[2]
     sentence = past.sentences[r]
     count = past.lengths[sentence]
@@ -200,43 +204,15 @@ def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """Store each row's key and value at position ``now``, and attend to its past and itself."""
-    flat_rows, heads = np.empty(now + 1, np.int64), options.key_heads
-    for r in range(first, stop):
-        row = projected[r]
-        attend_row_to_past(
-            r, row, i64(0), heads, store, past, now, options, flat_rows, scores, out[r]
-        )
-
-
-@compiled
-def attend_to_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """Attend to the memory of each row's sentence, one layer's (B, M, W')."""
-    flat_rows, heads = np.empty(memory.shape[1], np.int64), options.key_heads
-    for r in range(first, stop):
-        row = query[r]
-        attend_row_to_memory(
-            r, row, i64(0), heads, memory, past, options, flat_rows, scores, out[r]
-        )
-
-
-@compiled
 def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states; their norm goes to ``normed``, or in place (post)."""
     add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
 @compiled
-def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
-    """The norm of each row."""
-    norm_rows(states[first:stop], weight, bias, options, normed[first:stop])
-
-
-@compiled
-def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
+def activate_rows(first, stop, inner, kind):  # type: ignore[no-untyped-def]
     """Apply the activation in place."""
-    activate(inner[first:stop], options.activation)
+    activate(inner[first:stop], activated_width(inner.shape[1], kind), kind)
 
 
 @compiled
@@ -247,23 +223,33 @@ def best_tokens(first, stop, logits, banned, values, tokens):  # type: ignore[no
         best_of(logits[r], banned, tops, values[r], tokens[r])
 
 
+@inlined
+def activated_width(width, kind):  # type: ignore[no-untyped-def]
+    """Columns that an activation leaves."""
+    return width // 2 if kind == _GATED else width
+
+
 @shared
-def activate(inner, kind):  # type: ignore[no-untyped-def]
-    """Apply an activation in place; ``kind`` indexes ``ACTIVATIONS``."""
+def activate(inner, width, kind):  # type: ignore[no-untyped-def]
+    """Apply an activation in place, to ``width`` columns; ``kind`` indexes ``ACTIVATIONS``."""
+    gates = width * (kind == _GATED)
     for r in range(inner.shape[0]):
+        row = inner[r]
         if kind == 0:
-            for c in range(inner.shape[1]):
-                inner[r, c] = max(inner[r, c], f32(0))
-        elif kind == 1:
-            for c in range(inner.shape[1]):
-                inner[r, c] = inner[r, c] * sigmoid(inner[r, c])
+            for c in range(width):
+                row[c] = max(row[c], f32(0))
         elif kind == 2:
-            for c in range(inner.shape[1]):
-                x = inner[r, c]
-                inner[r, c] = x * sigmoid(f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
+            for c in range(width):
+                x = row[c]
+                row[c] = x * sigmoid(f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
+        elif kind == 3:
+            for c in range(width):
+                row[c] = _gelu(row[c])
         else:
-            for c in range(inner.shape[1]):
-                inner[r, c] = _gelu(inner[r, c])
+            for c in range(width):
+                row[c] = row[c] * sigmoid(row[c])
+        for c in range(gates):
+            row[c] *= row[width + c]
 
 
 @inlined

@@ -15,7 +15,13 @@ from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import copy, to_weights
 from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS, plain_rows
-from regard.kernels.transformer.decoder import activate, add_norm_rows, norm_rows, rotate
+from regard.kernels.transformer.decoder import (
+    activate,
+    activated_width,
+    add_norm_rows,
+    norm_rows,
+    rotate,
+)
 
 f32 = np.float32
 # Tokens that go through all layers together, where they are many texts.
@@ -189,16 +195,13 @@ def _store(first, stop, sources, numbers, side, memory):  # type: ignore[no-unty
 @shared
 def _project(first, stop, states, embedded, sources, embeddings, memory):  # type: ignore[no-untyped-def]
     """Keys and values of the memory for every decoder layer."""
-    projected = np.empty((states.shape[0], embeddings.key.outputs), np.float32)
+    (rows, C), values = states.shape, embedded if sources.mixes_embeddings else states
+    projected = np.empty((rows, embeddings.key.outputs), np.float32)
     for layer in range(memory.shape[0]):
-        for side in range(2):
-            if side == 0:
-                project(states, embeddings.key, layer, projected)
-            elif sources.mixes_embeddings:
-                project(embedded, embeddings.value, layer, projected)
-            else:
-                project(states, embeddings.value, layer, projected)
-            _store(first, stop, sources, projected, side, memory[layer])
+        project(states, C, embeddings.key, layer, projected)
+        _store(first, stop, sources, projected, 0, memory[layer])
+        project(values, C, embeddings.value, layer, projected)
+        _store(first, stop, sources, projected, 1, memory[layer])
 
 
 @shared
@@ -210,22 +213,23 @@ def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: 
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
     change = np.empty((rows, C), np.float32)
     inner = np.empty((rows, layers.inner.outputs), np.float32)
+    width = activated_width(inner.shape[1], options.activation)
     norms, biases, norm = layers.norms, layers.norm_biases, 0
     if options.is_pre:
         norm_rows(x, norms[0], biases[0], options, normed)
         norm = 1
     for layer in range(norms.shape[0] // 2):
-        project(normed, layers.self_in, layer, projected)
+        project(normed, C, layers.self_in, layer, projected)
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
                 part, reach = projected[at:to], positions.reach
                 _attend_source(part, positions.rotary, reach, options, mixed[at:to])
-        project(mixed, layers.self_out, layer, change)
+        project(mixed, mixed.shape[1], layers.self_out, layer, change)
         add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
-        project(normed, layers.inner, layer, inner)
-        activate(inner, options.activation)
-        project(inner, layers.outer, layer, change)
+        project(normed, C, layers.inner, layer, inner)
+        activate(inner, width, options.activation)
+        project(inner, width, layers.outer, layer, change)
         norm += 1
         add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
         norm += 1

@@ -5,28 +5,26 @@ product, rows, or heads of a row, until there are none left. What is computed do
 who takes it.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Float32
 
 from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import copy
 from regard.kernels.products.int8 import (
-    Projections,
+    ROUNDED,
     RoundedRows,
     embed,
     project_in_team,
     round_for,
-    rows_to_round,
+    width_of_rounded,
 )
 from regard.kernels.products.packed import OUTPUTS
-from regard.kernels.team import Team, end, finish, take, team_of
+from regard.kernels.team import Team, take, take_another, team_of
 from regard.kernels.transformer.decoder import (
     GROUP,
     DecoderOptions,
     Weights,
     activate,
+    activated_width,
     add_norm_rows,
     attend_row_to_memory,
     attend_row_to_past,
@@ -37,36 +35,21 @@ from regard.kernels.transformer.decoder import (
 f32, i64 = np.float32, np.int64
 
 
-class StepBuffers(NamedTuple):
-    """Rows of a block between the parts of a step; what is projected fills whole panels."""
-
-    states: Float32[np.ndarray, "R C"]
-    normed: Float32[np.ndarray, "R C"]
-    projected: Float32[np.ndarray, "R w"]
-    mixed: Float32[np.ndarray, "R W"]
-    change: Float32[np.ndarray, "R c"]
-    inner: Float32[np.ndarray, "R f"]
-    logits: Float32[np.ndarray, "R v"]
-    rounded: RoundedRows
-
-
-def step_buffers(rows: int, weights: Weights, options: DecoderOptions) -> StepBuffers:
-    """Buffers of so many rows."""
-
-    def outputs_of(maps: Projections) -> np.ndarray:
-        return np.empty((rows, maps.bias.shape[1]), f32)
-
-    states = np.empty((rows, weights.norms.shape[1]), f32)
-    return StepBuffers(
-        states,
-        np.empty_like(states) if options.is_pre else states,
-        outputs_of(weights.self_in),
-        np.empty((rows, options.heads * options.head_dim), f32),
-        outputs_of(weights.self_out),
-        outputs_of(weights.inner),
-        outputs_of(weights.table),
-        rows_to_round(rows, (weights.self_in, weights.self_out, weights.outer, weights.table)),
+def step_width(weights: Weights, options: DecoderOptions) -> int:
+    """Numbers that a row has between the parts of a step; what is projected fills whole panels."""
+    projected: int = sum(
+        each.bias.shape[1] for each in (weights.self_in, weights.self_out, weights.inner)
     )
+    rounded = width_of_rounded((weights.self_in, weights.self_out, weights.outer, weights.table))
+    of_states: int = 2 * weights.norms.shape[1] + options.heads * options.head_dim
+    return of_states + projected + 2 + rounded
+
+
+@inlined
+def _cut(room, begin, rows, width):  # type: ignore[no-untyped-def]
+    """Rows of so many numbers from ``begin`` on, and where they end."""
+    end = begin + rows * width
+    return room[begin:end].reshape(rows, width), end
 
 
 def step_team(threads: int, weights: Weights) -> Team:
@@ -104,9 +87,7 @@ def _share_embedding(team, first, token, positions, weights, options, x, normed,
             norm, bias = weights.norms[0], weights.norm_biases[0]
             norm_rows(some, norm, bias, options, normed[begin:stop])
         round_for(begin, stop, normed, normed.shape[1], weights.self_in, rounded)
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @shared
@@ -120,9 +101,7 @@ def _share_norm(team, phase, x, change, weight, bias, options, normed, maps, rou
         some, more = x[first:stop], change[first:stop]
         add_norm_rows(some, more, weight, bias, options, normed[first:stop])
         round_for(first, stop, normed, normed.shape[1], maps, rounded)
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @shared
@@ -134,16 +113,14 @@ def _share_activation(team, phase, inner, inputs, kind, maps, rounded):  # type:
     while chunk < chunks:
         first, stop = chunk * rows // chunks, (chunk + 1) * rows // chunks
         if kind >= 0:
-            activate(inner[first:stop], kind)
+            activate(inner[first:stop], inputs, kind)
         round_for(first, stop, inner, inputs, maps, rounded)
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @shared
 def _share_past(team, phase, first, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """``attend_to_past`` of rows from ``first`` on."""
+    """Attend to the past of rows from ``first`` on."""
     parts, G = _parts_of_heads(team, out.shape[0], options), options.key_heads
     chunks, flat_rows = parts * out.shape[0], np.empty(now + 1, np.int64)
     chunk = take(team, phase, chunks)
@@ -153,14 +130,12 @@ def _share_past(team, phase, first, projected, store, past, now, options, scores
         attend_row_to_past(
             first + r, row, begin, stop, store, past, now, options, flat_rows, scores, out[r]
         )
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @shared
 def _share_memory(team, phase, first, query, memory, past, options, scores, queries, out):  # type: ignore[no-untyped-def]
-    """``attend_to_memory`` of rows from ``first`` on, whose queries are copied."""
+    """Attend to the memory of rows from ``first`` on, whose queries are copied."""
     parts, G = _parts_of_heads(team, out.shape[0], options), options.key_heads
     chunks, flat_rows = parts * out.shape[0], np.empty(memory.shape[1], np.int64)
     chunk = take(team, phase, chunks)
@@ -172,9 +147,7 @@ def _share_memory(team, phase, first, query, memory, past, options, scores, quer
         attend_row_to_memory(
             first + r, row, begin, stop, memory, past, options, flat_rows, scores, out[r]
         )
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @shared
@@ -185,36 +158,44 @@ def _share_ranking(team, phase, first, logits, outputs, banned, values, tokens):
     while chunk < chunks:
         row, r = logits[chunk, :outputs], first + chunk
         best_of(row, banned, tops, values[r], tokens[r])
-        finish(team, phase)
-        chunk = take(team, phase, chunks)
-    end(team, phase, chunks)
+        chunk = take_another(team, phase, chunks)
 
 
 @compiled
 def decode_step(  # type: ignore[no-untyped-def]
+    weights,
+    options,
     first,
     token,
     positions,
-    weights,
     past,
     now,
-    options,
     queries,
     banned,
     values,
     tokens,
     team,
-    buffers,
+    room,
+    logits,
 ):
     """A step of all layers, for a block of rows from ``first``: logits and the likeliest tokens.
 
-    Each thread of a team calls it with the same buffers; it does what the others leave.
+    Each thread of a team calls it with the same ``room``, which has ``step_width`` numbers for each
+    row; it does what the others leave.
     """
-    x, normed, change, rounded = buffers.states, buffers.normed, buffers.change, buffers.rounded
-    projected, mixed, inner = buffers.projected, buffers.mixed, buffers.inner
+    rows, C = logits.shape[0], weights.norms.shape[1]
+    x, at = _cut(room, i64(0), rows, C)
+    normed, at = _cut(room, at, rows, C)
+    projected, at = _cut(room, at, rows, weights.self_in.bias.shape[1])
+    mixed, at = _cut(room, at, rows, options.heads * options.head_dim)
+    change, at = _cut(room, at, rows, weights.self_out.bias.shape[1])
+    inner, at = _cut(room, at, rows, weights.inner.bias.shape[1])
+    begins, sizes = room[at : at + rows].view(np.int32), room[at + rows : at + 2 * rows]
+    rounded = RoundedRows(room[at + 2 * rows :].view(ROUNDED), begins, sizes)
+    normed = normed if options.is_pre else x
     norms, biases, layers = weights.norms, weights.norm_biases, past.store.shape[0]
-    room = max(now + 1, past.memory.shape[2]) + OUTPUTS
-    scores = np.empty((options.heads, room), np.float32)
+    keys = max(now + 1, past.memory.shape[2]) + OUTPUTS
+    scores = np.empty((options.heads, keys), np.float32)
     _share_embedding(team, first, token, positions, weights, options, x, normed, rounded)
     phase, met = i64(1), i64(options.is_pre)
     for layer in range(layers):
@@ -243,7 +224,8 @@ def decode_step(  # type: ignore[no-untyped-def]
         _share_norm(team, phase, x, change, norm, bias, options, normed, weights.inner, rounded)
         met += 1
         project_in_team(team, phase + 1, normed, rounded, weights.inner, layer, inner)
-        width, kind = weights.inner.outputs, options.activation
+        kind = options.activation
+        width = activated_width(weights.inner.outputs, kind)
         _share_activation(team, phase + 2, inner, width, kind, weights.outer, rounded)
         project_in_team(team, phase + 3, inner, rounded, weights.outer, layer, change)
         norm, bias = norms[met], biases[met]
@@ -252,7 +234,7 @@ def decode_step(  # type: ignore[no-untyped-def]
         )
         met += 1
         phase += 5
-    outputs, logits = weights.table.outputs, buffers.logits
+    outputs = weights.table.outputs
     project_in_team(team, phase, normed, rounded, weights.table, i64(0), logits)
     if values.size:
         _share_ranking(team, phase + 1, first, logits, outputs, banned, values, tokens)

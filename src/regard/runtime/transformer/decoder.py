@@ -2,13 +2,11 @@
 
 A step is one compiled loop, the matrix products and the choice of the best tokens in it. Where
 weights are small and rows many, threads have a block of rows each; else they share out each part of
-the step. Gated layers, and an output that is no table, run one by one, with compiled loops between
-their products.
+the step.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,10 +17,9 @@ from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.kernels.products.int8 import HAS_BYTES
-from regard.kernels.products.packed import OUTPUTS
-from regard.kernels.threads import FEWEST_ROWS, on_each, parallel_blocks, parallel_rows
+from regard.kernels.threads import FEWEST_ROWS, on_each, parallel_blocks
 from regard.kernels.transformer import decoder as kernels
-from regard.kernels.transformer.step import StepBuffers, decode_step, step_buffers, step_team
+from regard.kernels.transformer.step import decode_step, step_team, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
@@ -36,13 +33,11 @@ from regard.runtime.products import (
     embedding_table,
     pack_projections,
     part_of,
-    projection_of,
 )
 from regard.runtime.state import PreparedState, trim_memory
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
-    activation_of,
     attentions,
     norms_of,
     options_of,
@@ -92,41 +87,35 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self, token: Int[Tensor, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
         state = state.with_room()
-        if self._weights is None:
-            states, state = self._layer_by_layer(token, state)
-            return self._logits_of(states), state
         rows, options, weights = len(token), self._options, self._weights
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions, past, now = self._added_positions(state), self._past(state), state.length
         written = _NO_RANKING if ranking is None else ranking
-        inputs = (token.numpy(), positions, weights, past, now, options, queries, *written)
+        inputs = (token.numpy(), positions, past, now, queries, *written)
+        width, outputs = self._width, weights.table.bias.shape[1]
 
-        def step(first: int, stop: int, threads: int = 1) -> StepBuffers:
-            team, buffers = (
-                step_team(threads, weights),
-                step_buffers(stop - first, weights, options),
+        def step(first: int, stop: int, threads: int = 1) -> Float32[np.ndarray, "r v"]:
+            count, team = stop - first, step_team(threads, weights)
+            room, logits = (
+                np.empty(count * width, np.float32),
+                np.empty((count, outputs), np.float32),
             )
-            on_each(threads, lambda: decode_step(first, *inputs, team, buffers))
-            return buffers
+            on_each(threads, lambda: self._decode(first, *inputs, team, room, logits))
+            return logits
 
         logits = None
         if ranking is not None and self._fits_a_core and rows >= 2 * FEWEST_ROWS:
             parallel_blocks(rows, step)
         else:
             most = max(1, rows * self._bytes // _BYTES_A_THREAD)
-            buffers = step(0, rows, min(torch.get_num_threads(), most))
+            numbers = step(0, rows, min(torch.get_num_threads(), most))
             if ranking is None:
-                logits = torch.from_numpy(buffers.logits[:, : weights.table.outputs])
+                logits = torch.from_numpy(numbers[:, : weights.table.outputs])
         if current_observer() is not None:
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
                     self._announce(index, block.look, torch.from_numpy(query), state)
         return logits, state.after()
-
-    def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
-        states = self._embedding(token) + torch.from_numpy(self._added_positions(state))
-        normed: Tensor = self._embedding_norm(states)
-        return normed
 
     def _added_positions(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """Position embedding of each row's token, or of all."""
@@ -139,7 +128,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
         table: PositionTable | RotaryTable, state: PreparedState
     ) -> Float32[np.ndarray, "r ..."]:
         """The table's row for each row's token, or one for all where none is padded."""
-        positions = state.length - state.starts if state.starts.any() else np.array([state.length])
+        length = state.length
+        if not state.starts.any():
+            return table.until(length + 1)[length : length + 1]
+        positions = length - state.starts
         rows: np.ndarray = table.until(int(positions.max()) + 1)[positions]
         return rows
 
@@ -157,46 +149,6 @@ class DecoderStack(DecoderSteps[PreparedState]):
             self._at_positions(self._rotary, state),
         )
 
-    def _layer_by_layer(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
-        """Last states of a step, whose products are split among threads."""
-        options, now = self._options, state.length
-        states, past = self._embedded(token, state), self._past(state)
-        normed = torch.empty_like(states) if options.is_pre else states
-        rows, x, y = len(token), states.numpy(), normed.numpy()
-        room = max(now + 1, state.memory.shape[2]) + OUTPUTS
-        norms = iter(self._norms)
-        if options.is_pre:
-            kernels.norm(0, rows, x, *next(norms), options, y)
-
-        def add(change: Tensor) -> None:
-            kernels.add_norm(0, rows, x, change.numpy(), *next(norms), options, y)
-
-        def attend(
-            loop: Callable[..., None], query: Tensor, store: np.ndarray, keys: int
-        ) -> Tensor:
-            mixed = torch.empty(rows, options.heads * options.head_dim)
-            out = mixed.numpy()
-
-            def work(first: int, stop: int) -> None:
-                scores = np.empty((options.heads, room), np.float32)
-                loop(first, stop, query.numpy(), store, past, now, options, scores, out)
-
-            parallel_rows(rows, 4 * keys * mixed.shape[1], work)
-            return mixed
-
-        for index, layer in enumerate(self._layers):
-            cache = state.store.cache[index]
-            projected = layer.self_in(normed)
-            add(layer.self_out(attend(kernels.attend_to_past, projected, cache, now + 1)))
-            if layer.look is not None:
-                query, memory = layer.cross_in(normed), state.memory[index]
-                if current_observer() is not None:
-                    self._announce(index, layer.look, query, state)
-                mixed = attend(kernels.attend_to_memory, query, memory, memory.shape[1])
-                add(layer.cross_out(mixed))
-            add(layer.outer(layer.activation(layer.inner(normed))))
-        return normed, state.after()
-
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
     ) -> None:
@@ -209,11 +161,6 @@ class DecoderStack(DecoderSteps[PreparedState]):
         (queries,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
         with at("cross", layer):
             announce(queries, key, CallOptions(look.score, mask))
-
-    @cached_property
-    def _layers(self) -> "list[_Layer]":
-        """Projections outside the compiled loop; most searches of a small model need none."""
-        return [_layer_of(block, self._options) for block in self._blocks]
 
     @cached_property
     def _bytes(self) -> int:
@@ -230,11 +177,19 @@ class DecoderStack(DecoderSteps[PreparedState]):
         return self._bytes <= (_MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES)
 
     @cached_property
-    def _weights(self) -> kernels.Weights | None:
-        """All weights packed at the first step, if one loop can take them."""
+    def _width(self) -> int:
+        return step_width(self._weights, self._options)
+
+    @cached_property
+    def _decode(self) -> Callable[..., None]:
+        """The loop of a step over these weights."""
+        return decode_step.bind(self._weights, self._options)
+
+    @cached_property
+    def _weights(self) -> kernels.Weights:
+        """All weights packed at the first step."""
         output, embedding = self._output, self._embedding
-        if self._options.activation < 0 or not isinstance(output, TokenEmbedding | Int8Embedding):
-            return None
+        assert isinstance(output, TokenEmbedding | Int8Embedding)
         maps = [_projections_of(block) for block in self._blocks]
         self_in, self_out, cross_in, cross_out, inner, outer = (
             pack_projections([part_of(each) for each in several if each is not None])
@@ -259,19 +214,6 @@ class DecoderStack(DecoderSteps[PreparedState]):
         return weights
 
 
-class _Layer(NamedTuple):
-    """Projections of a layer; ``look`` is its cross-attention, if it has one."""
-
-    self_in: Callable[[Tensor], Tensor]
-    self_out: Callable[[Tensor], Tensor]
-    cross_in: Callable[[Tensor], Tensor]
-    cross_out: Callable[[Tensor], Tensor]
-    inner: Callable[[Tensor], Tensor]
-    outer: Callable[[Tensor], Tensor]
-    activation: Callable[[Tensor], Tensor]
-    look: MultiHeadAttention | None
-
-
 def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     """The linear maps of a layer, in the order of ``kernels.transformer.decoder.Weights``."""
     look = block.look
@@ -283,8 +225,3 @@ def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | No
         block.feed.inner,
         block.feed.outer,
     ]
-
-
-def _layer_of(block: TransformerBlock, options: kernels.DecoderOptions) -> _Layer:
-    maps = map(projection_of, _projections_of(block))
-    return _Layer._make([*maps, activation_of(block, options), block.look])

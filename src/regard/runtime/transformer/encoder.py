@@ -1,9 +1,8 @@
 """Encoders: of a Transformer, with what its decoder attends to, and of models with a head.
 
 Small layers run in one compiled loop, for each block of texts. Where weights are too large for the
-cache of a core, or gated, layers run one after the other, each product split among threads. Tokens
-of all texts stand row after row, without padding, and what a text gets does not depend on the
-others.
+cache of a core, layers run one after the other, each product split among threads. Tokens of all
+texts stand row after row, without padding, and what a text gets does not depend on the others.
 """
 
 from collections.abc import Sequence
@@ -65,7 +64,7 @@ class LayerwiseEncoder:
         self._maps = [
             list(map(projection_of, of)) for of in zip(*projections_of(blocks), strict=True)
         ]
-        self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
+        self._norms, self._activate = norms_of(blocks, last), activation_of(options)
         self.others = list(map(projection_of, others))
 
     def embed(
@@ -97,8 +96,7 @@ class LayerwiseEncoder:
             parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.add_norm(*part, *rest))
 
         if options.is_pre:
-            first = (states, *next(norms), options, normed)
-            parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.norm(*part, *first))
+            add(torch.zeros_like(inputs))
         for self_in, self_out, inner, outer in self._maps:
             add(self_out(self._mixed(self_in(inputs), begins, positions)))
             add(outer(self._activate(inner(inputs))))
@@ -237,9 +235,9 @@ def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
 
 
 def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module] = ()) -> bool:
-    """Whether one loop can take layers, and the maps behind them: none gated, all small enough."""
+    """Whether one loop can take layers, and the maps behind them: all are small enough."""
     maps = [each for several in projections_of(blocks) for each in several]
-    return options_of(blocks, None).activation >= 0 and bytes_of([*maps, *others]) <= MOST_BYTES
+    return bytes_of([*maps, *others]) <= MOST_BYTES
 
 
 class PreparedReader(TextReader):

@@ -14,12 +14,13 @@ from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer.decoder import DecoderOptions
 from regard.layers import MultiHeadAttention
-from regard.layers.block import ACTIVATIONS, TransformerBlock, swiglu
+from regard.layers.block import ACTIVATIONS, GATED, TransformerBlock
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.runtime.base import why_not_packed
 
 NORMS = (nn.LayerNorm, nn.RMSNorm)
+_KNOWN = [ACTIVATIONS[name] for name in kernels.ACTIVATIONS]
 
 
 def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
@@ -30,6 +31,7 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
         "its positions are relative": block.distances is not None,
         "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
         "its norm is that of a batch": not isinstance(residuals(block)[0].norm, NORMS),
+        "its activation is one of your own": block.feed.activation not in _KNOWN,
     }
     return why_not_packed(block.parameters(), reasons)
 
@@ -59,29 +61,21 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> D
         np.float32(torch.finfo(torch.float32).eps if norm.eps is None else norm.eps),
         isinstance(norm, nn.RMSNorm),
         residual.order == "pre",
-        _index_of(blocks[0].feed.activation, kernels.ACTIVATIONS),
+        _KNOWN.index(blocks[0].feed.activation),
         attend.head_dim // 2 if _is_in_halves(attend.rotary) else 1,
     )
 
 
-def activation_of(block: TransformerBlock, options: DecoderOptions) -> Callable[[Tensor], Tensor]:
+def activation_of(options: DecoderOptions) -> Callable[[Tensor], Tensor]:
     """Activation between two maps, maybe in place; torch's differs with a state's neighbours."""
-    is_gated = block.feed.activation is swiglu
-    if is_gated:
-        options = options._replace(activation=kernels.ACTIVATIONS.index("silu"))
-    if options.activation < 0:
-        return block.feed.activation
+    kind = options.activation
 
     def activate(inner: Tensor) -> Tensor:
         (rows, width), numbers = inner.shape, inner.numpy()
-        parallel_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
-        return inner
+        parallel_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, kind))
+        return inner[:, : width // 2].contiguous() if kernels.ACTIVATIONS[kind] in GATED else inner
 
-    def gate(inner: Tensor) -> Tensor:
-        gates, values = inner.chunk(2, dim=-1)
-        return activate(gates.contiguous()) * values
-
-    return gate if is_gated else activate
+    return activate
 
 
 def norms_of(
@@ -112,7 +106,8 @@ class _Table(ABC):
         """The rows of positions before ``stop``, and of some after."""
         rows = self._rows  # of this thread: another may compute more meanwhile
         while len(rows) < stop:
-            rows = self._rows = np.concatenate([rows, self._next(len(rows))])
+            more = np.concatenate([rows, self._next(len(rows))])
+            rows = self._rows = np.ascontiguousarray(more)  # loops are compiled for how it lies
         return rows
 
     @abstractmethod
@@ -160,9 +155,3 @@ class RotaryTable(_Table):
 
 def _is_in_halves(rotary: RotaryPositions | None) -> bool:
     return rotary is not None and rotary.pairs == "halves"
-
-
-def _index_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:
-    """Index of the activation's name; −1 for none."""
-    known = [ACTIVATIONS[name] for name in names]
-    return known.index(activation) if activation in known else -1
