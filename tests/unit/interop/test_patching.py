@@ -66,7 +66,8 @@ def test_every_head_of_every_layer_is_patched_as_by_hand(model):
     assert patched.before == pytest.approx(float(logits[3] - logits[8]))
     assert patched.layers == (0, 1)
     assert "head 2" in str(patched)
-    assert patched.page().document.examples
+    (example,) = patched.page().document.examples
+    assert example.head_names == ("towards the other run", "away from it")
 
 
 @torch.no_grad()

@@ -147,11 +147,16 @@ class PatchEffects:
         return (self.values - self.before) / (self.source - self.before)
 
     def page(self) -> "NotebookPage":
-        """Effects from 0 to 1 as a page: rows are layers, columns heads or positions."""
+        """Effects as a page, up to 1: those towards the other run, and those away from it.
+
+        Rows are layers, columns heads or positions.
+        """
         from regard.viewer import show
 
         return show(
-            self.effects.clamp(0, 1),
+            torch.stack([self.effects, -self.effects]).clamp(0, 1),
+            names=["towards the other run", "away from it"],
+            title=f"Effects of {self.what} from another run",
             keys=[f"{self.by} {n}" for n in range(self.values.shape[1])],
             queries=[f"layer {layer}" for layer in self.layers],
         )

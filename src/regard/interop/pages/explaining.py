@@ -238,15 +238,15 @@ class Reading:
         return Choice(number, name(read[1]), other, output, place)
 
     def _token(self, option: str, word: str | None, logits: Tensor) -> int | None:
-        """The first token of a word, after a space or not: as the model has it likelier."""
+        """The first token of a word, after a space or not: in fewer tokens, then likelier."""
         if word is None:
             return None
         forms = [self.encode(form) for form in {word, f" {word.lstrip()}"}]
         named = [[token for token in form if self.name(token).strip("▁Ġ ")] for form in forms]
-        first = [form[0] for form in named if form]
-        if not first:
+        known = [form for form in named if form]
+        if not known:
             raise DataError(f"{option} must have tokens that the model knows; got {word!r}.")
-        return max(first, key=lambda token: float(logits[token]))
+        return min(known, key=lambda form: (len(form), -float(logits[form[0]])))[0]
 
     def _importances(
         self, text: ExplainedText, choice: Choice, outputs: int, length: int, why: Why
