@@ -118,7 +118,7 @@ def look(
             try:
                 predictor = Predictor.load(name, device=device, setting="--device")
             except RunError as error:
-                if Path(name).exists():
+                if Path(name).exists() or len(Path(name).parts) > 2:  # owner/name, on the hub
                     raise
                 cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
                 raise RunError(f"{error} {cure}") from None
