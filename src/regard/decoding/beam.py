@@ -14,6 +14,7 @@ from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.rules import Rulebook
 from regard.decoding.step import RankingStep, StateT, Step
+from regard.devices import CPU
 from regard.errors import SettingError
 from regard.kernels import why_not
 
@@ -251,7 +252,7 @@ def _likeliest(
         exact = log_probs[tied].sort(dim=1, descending=True, stable=True)
         values[tied] = exact.values[:, : values.shape[1]]
         tokens[tied] = exact.indices[:, : tokens.shape[1]]
-    values = values.to("cpu", torch.promote_types(values.dtype, torch.float32))
+    values = values.to(CPU, torch.promote_types(values.dtype, torch.float32))
     return values[:, :count].contiguous(), tokens[:, :count].cpu().contiguous()
 
 
