@@ -154,6 +154,32 @@ def test_a_mask_is_filled_in_and_an_encoder_is_looked_at(page: Tab) -> None:
     assert page.ask(COLUMNS) == []
 
 
+def tabs(tab: Tab) -> list[str]:
+    return list(tab.ask("[...document.querySelectorAll('[role=tab]')].map(e => e.dataset.view)"))
+
+
+def test_an_answer_is_explained_once_when_it_is_first_asked_why(page: Tab) -> None:
+    look(page, "gpt2", "the cat sat")
+    assert {"trust", "lens", "neurons"} <= set(tabs(page))
+
+    def asked() -> int:
+        return sum(each.endswith("/attribution") for each in page.requests)
+
+    assert asked() == 0
+    page.page.click("[role=tab][data-view=trust]")
+    page.page.wait_for_selector("main.view .contribution")
+    for view, shown in (("lens", "table.lens button"), ("neurons", ".sums [data-of=score]")):
+        page.page.click(f"[role=tab][data-view={view}]")
+        page.page.wait_for_selector(shown)
+    page.click("[role=tab][data-view=text]")
+    page.click(".strip input[value=surprise]")
+    page.page.wait_for_selector("main.view .prose .shaded")
+    assert asked() == 1
+    page.page.click("#language")
+    page.page.wait_for_selector(":root:lang(zh) main.view .prose .shaded")
+    assert asked() == 1
+
+
 def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page: Tab) -> None:
     page.page.select_option("#run", "gpt2")
     page.page.fill("#text", "a" * 90)

@@ -68,6 +68,7 @@ function draw(data, question) {
   drawReplies();
   muting.offer(attentionsOf(data.examples[0]));
   const isFirst = !shown;
+  at("start")?.remove(); // the viewer has a heading of its own
   shown?.destroy();
   if (!isFirst && !isSame) history.replaceState(null, "", location.pathname + location.search); // a state of the last text
   shown = show(root, { ...data, examples: looked.map(({ example }) => example) }, { source: looked.some(hasRows) ? source : { ...source, rows: null } });
@@ -163,6 +164,7 @@ const invite = () => say(t(isTranslator() ? "serve.type.translation" : "serve.ty
 function name() {
   document.title = t("serve.title");
   for (const node of document.querySelectorAll("[data-says]")) node.textContent = t(node.dataset.says);
+  for (const node of document.querySelectorAll("[data-labelled]")) node.setAttribute("aria-label", t(node.dataset.labelled));
   target.placeholder = t("serve.own");
   if (told.textContent && runs.length && !shown) invite();
   muting.draw();
