@@ -1,45 +1,30 @@
 """Public metrics of translation, thinly wrapped: a figure comes with how it was computed."""
 
-from regard.metrics.alignment import AlignmentCounts, alignment_error_rate, count_links
-from regard.metrics.corpus import (
-    bleu,
-    bleu_tokenizer,
-    chrf,
-    exact_match,
-    is_unspaced,
-    sentence_chrf,
-)
-from regard.metrics.paired import compare, compare_rouge
-from regard.metrics.rouge import (
-    novelty,
-    repetition,
-    rouge_l,
-    rouge_n,
-    sentence_rouge_l,
-    sentence_rouge_n,
-)
-from regard.metrics.score import MetricScore, References, SystemComparison, answers
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AlignmentCounts",
-    "MetricScore",
-    "References",
-    "SystemComparison",
-    "alignment_error_rate",
-    "answers",
-    "bleu",
-    "bleu_tokenizer",
-    "chrf",
-    "compare",
-    "compare_rouge",
-    "count_links",
-    "exact_match",
-    "is_unspaced",
-    "novelty",
-    "repetition",
-    "rouge_l",
-    "rouge_n",
-    "sentence_chrf",
-    "sentence_rouge_l",
-    "sentence_rouge_n",
-]
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.metrics.alignment import AlignmentCounts as AlignmentCounts
+    from regard.metrics.alignment import alignment_error_rate as alignment_error_rate
+    from regard.metrics.alignment import count_links as count_links
+    from regard.metrics.corpus import bleu as bleu
+    from regard.metrics.corpus import bleu_tokenizer as bleu_tokenizer
+    from regard.metrics.corpus import chrf as chrf
+    from regard.metrics.corpus import exact_match as exact_match
+    from regard.metrics.corpus import is_unspaced as is_unspaced
+    from regard.metrics.corpus import sentence_chrf as sentence_chrf
+    from regard.metrics.paired import compare as compare
+    from regard.metrics.paired import compare_rouge as compare_rouge
+    from regard.metrics.rouge import novelty as novelty
+    from regard.metrics.rouge import repetition as repetition
+    from regard.metrics.rouge import rouge_l as rouge_l
+    from regard.metrics.rouge import rouge_n as rouge_n
+    from regard.metrics.rouge import sentence_rouge_l as sentence_rouge_l
+    from regard.metrics.rouge import sentence_rouge_n as sentence_rouge_n
+    from regard.metrics.score import MetricScore as MetricScore
+    from regard.metrics.score import References as References
+    from regard.metrics.score import SystemComparison as SystemComparison
+    from regard.metrics.score import answers as answers
+
+__getattr__ = _names(__name__, __file__)

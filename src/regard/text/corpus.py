@@ -97,7 +97,7 @@ def encode_corpus(
     on_long: OnLong = "error",
     too_long: BadLines | None = None,
 ) -> Corpus:
-    """All ``pairs`` as ids.
+    """All ``pairs`` as ids; none need remain of those that are too long.
 
     Args:
         pairs: What to encode, in the order the corpus will have.
@@ -107,7 +107,7 @@ def encode_corpus(
         too_long: Where pairs left out are counted.
 
     Raises:
-        DataError: A sentence is too long and ``on_long`` is ``"error"``; or no pair is left.
+        DataError: A sentence is too long and ``on_long`` is ``"error"``.
 
     Example:
         >>> from regard.text import TokenizerConfig, train_pair_tokenizer
@@ -119,35 +119,6 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
-    skipped = BadLines()
-    corpus = encode_pairs(
-        pairs,
-        tokenizer,
-        max_length=max_length,
-        on_long=on_long,
-        too_long=skipped,
-    )
-    if too_long is not None:
-        too_long.merge(skipped)
-    if not len(corpus):
-        raise DataError(
-            f"data.max_length must let in at least one pair; got {max_length}, and all of "
-            f"{skipped.total} pairs are longer."
-            if skipped.total
-            else "data must hold at least one pair; got none."
-        )
-    return corpus
-
-
-def encode_pairs(
-    pairs: Iterable[Pair],
-    tokenizer: PairTokenizer,
-    *,
-    max_length: int | None = None,
-    on_long: OnLong = "error",
-    too_long: BadLines | None = None,
-) -> Corpus:
-    """Encode pairs that are a part of a corpus; none need remain."""
     check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
     too_long = BadLines() if too_long is None else too_long

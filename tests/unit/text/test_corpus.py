@@ -48,14 +48,6 @@ def test_long_pairs_are_left_out_and_counted():
     assert len(encode_corpus(PAIRS, tokenizer(type="words"), max_length=5)) == 3
 
 
-def test_nothing_left_is_an_error():
-    with pytest.raises(
-        DataError,
-        match=r"data.max_length must let in at least one pair; got 1, and all of 3 pairs are lo",
-    ):
-        encode_corpus([PAIRS[1]] * 3, tokenizer(type="words"), max_length=1, on_long="skip")
-
-
 def test_resampling_depends_on_seed_and_epoch_only():
     pair = tokenizer(dropout=0.5)
     corpus = encode_corpus(PAIRS * 20, pair)

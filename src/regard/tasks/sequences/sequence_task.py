@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from regard.decoding import Hypothesis
 from regard.decoding.hypothesis import Alignment, check_numbers
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.progress import track
@@ -230,15 +230,23 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return encoded[0], encoded[1]
 
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
-        """Pairs to learn from, as ids in flat arrays."""
+        """Pairs to learn from, as ids in flat arrays; DataError if none is left."""
         data = self.data
-        return encode_corpus(
+        corpus = encode_corpus(
             [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,
             too_long=too_long,
         )
+        if not len(corpus):
+            raise DataError(
+                f"data.max_length must let in at least one pair; got {data.max_length}, and all "
+                f"of {len(pairs)} pairs are longer."
+                if pairs
+                else "data must hold at least one pair; got none."
+            )
+        return corpus
 
     def encoded_parts(self, source: str) -> list[EncodedSequences]:
         """The parts of a source, as ``parts`` cuts it."""

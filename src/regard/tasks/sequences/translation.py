@@ -26,10 +26,11 @@ from regard.text import (
     PairTokenizer,
     Sequences,
     check_pairs,
+    encode_corpus,
     normalize,
     read_pairs,
 )
-from regard.text.corpus import MappedArrays, encode_pairs
+from regard.text.corpus import MappedArrays
 from regard.text.reading.lines import readable
 from regard.text.reading.pairs import merged, pairs_of_lines
 from regard.text.reading.records import value_at
@@ -180,7 +181,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     def to_store(self, examples: Sequence[Pair], *, too_long: BadLines) -> Mapping[str, Sequences]:
         """The ids of both sides, of pairs that are not too long."""
-        corpus = encode_pairs(
+        corpus = encode_corpus(
             examples,
             self.tokenizer,
             max_length=self.data.max_length,
