@@ -276,8 +276,8 @@ class Predictor(Generic[AnswerT]):
         """Translations of each text, best first.
 
         An empty text gives one empty translation. A text longer than training allowed is cut at
-        sentence ends and translated in parts, best translation only; a prefix and required words
-        are for the first part.
+        sentence ends and translated in parts, best translation only; a prefix is for
+        the first part.
 
         Args:
             texts: What to translate, one sentence each.
