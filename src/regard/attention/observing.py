@@ -98,9 +98,10 @@ class AttentionCall:
         *,
         links: Iterable[tuple[int, int]] | None = None,
         tree: Sequence[int] | None = None,
+        summary: Summary | None = None,
     ) -> HeadScores:
         """How much heads look at known kinds of keys; see :func:`regard.attention.head_scores`."""
-        return scores_of(self._request(), tokens, links, tree)
+        return scores_of(self._request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
         """``weightsᵀ · states``: for each key, the queries' states by how much they look at it.

@@ -169,10 +169,10 @@ def attention_summaries(
     summaries = []
     for (kind, layer), call in calls.items():
         with_heads = _with_heads(call)
-        scores = None
+        every, scores = with_heads.summary(), None
         if len(call.query) == 1 and len(tokens.get(kind, ())) == call.key.shape[-2]:
-            scores = with_heads.head_scores(tokens[kind])
-        summary = with_heads.summary()[0].to(CPU)
+            scores = with_heads.head_scores(tokens[kind], summary=every)
+        summary = every[0].to(CPU)
         heads = tuple(range(summary.shape[0]))
         summaries.append(OneAttention(kind, layer, heads, summary, scores))
     return summaries

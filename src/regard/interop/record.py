@@ -101,7 +101,9 @@ class Record:
                 call = replace(call, query=call.query.detach(), key=call.key.detach())
             narrow = None if len(self.heads) == H else _narrowed(call, self.heads)
             summary = self._summarized(call if narrow is None else narrow, start, counted)
-            self.scores = None if self._parts else self._scored(call)
+            self.scores = (
+                None if self._parts else self._scored(call, summary if narrow is None else None)
+            )
             if narrow is None and len(self.heads) < H:
                 summary = summary.of_heads(self.heads)
         self._parts.append(summary)
@@ -137,13 +139,13 @@ class Record:
         """Return the call of a pass that was made at once, if it was kept."""
         return self._calls[0] if len(self._calls) == 1 else None
 
-    def _scored(self, call: AttentionCall) -> HeadScores | None:
+    def _scored(self, call: AttentionCall, summary: Summary | None) -> HeadScores | None:
         """Score the heads by the tokens of ``watch``; None where these are not its keys."""
         tokens = (self._options.tokens or {}).get(self.key[0])
         is_one = call.query.dim() < 4 or len(call.query) == 1
         if tokens is None or not is_one or len(tokens) != call.key.shape[-2]:
             return None
-        return call.head_scores(tokens).of_heads(self.heads)
+        return call.head_scores(tokens, summary=summary).of_heads(self.heads)
 
     def _summarized(
         self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None
@@ -187,7 +189,10 @@ class Record:
         calls = self.calls()
         if len(calls) > 1:
             raise SettingError("call must be a pass made at once; got one of several steps.")
-        return calls[0].head_scores(tokens, links=links, tree=tree).of_heads(self.heads)
+        H = calls[0].query.shape[-3] if calls[0].query.dim() > 2 else 1
+        summary = self.summary() if len(self.heads) == H else None
+        found = calls[0].head_scores(tokens, links=links, tree=tree, summary=summary)
+        return found.of_heads(self.heads)
 
     def output(self) -> Tensor:
         """Return the output of the attention; SettingError without gradients, or of steps."""

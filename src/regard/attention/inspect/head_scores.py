@@ -1,22 +1,26 @@
 """Roles of heads: how much of their weight goes to keys of a known kind, at any length."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.engine.blocks import BlockPass
-from regard.attention.engine.gradients import inputs_of
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
-from regard.attention.weighting import apply_sink
+from regard.attention.inspect.summarize import summary_of
+from regard.attention.inspect.summary import Summary
+from regard.attention.inspect.weights import rows_of
+from regard.attention.masks.bound import KeyRanges
+from regard.attention.scores import ScaledDot
+from regard.attention.weighting import Softmax
 from regard.errors import ShapeError
 
-_Kind = Callable[[Tensor, Tensor], Tensor]
+_QUERIES, _PAIRS = 128, 2**14  # whose weights are held at once
+_FEW = 12  # places of a token up to which its pairs are cheaper one by one than as a product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +76,7 @@ def head_scores(
     *,
     links: Iterable[tuple[int, int]] | None = None,
     tree: Sequence[int] | None = None,
+    summary: Summary | None = None,
     **options: Unpack[WeightsOptions],
 ) -> HeadScores:
     """How much each head looks at keys of a known kind, without the N×M matrix.
@@ -90,6 +95,7 @@ def head_scores(
         links: Pairs (query, key).
         tree: For each token the number of its head from 1, and 0 for the root, as the column HEAD
             of CoNLL-U has it.
+        summary: That of the same call, if it is at hand; it saves most of the time.
         **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Raises:
@@ -102,7 +108,7 @@ def head_scores(
         (tensor([1.]), 1)
     """
     request = make_weights_request(query, key, options_of(head_scores, options))
-    return scores_of(request, tokens, links, tree)
+    return scores_of(request, tokens, links, tree, summary)
 
 
 @torch.no_grad()
@@ -111,9 +117,10 @@ def scores_of(
     tokens: Sequence[str] | Sequence[int] | Tensor,
     links: Iterable[tuple[int, int]] | None,
     tree: Sequence[int] | None,
+    summary: Summary | None,
 ) -> HeadScores:
     """Scores of the heads of a request; see ``head_scores``."""
-    B, H, N, _ = request.query.shape
+    B, _, N, _ = request.query.shape
     M = request.key.shape[2]
     if B != 1:
         raise ShapeError(f"query must be of one text; got {B}.")
@@ -121,82 +128,215 @@ def scores_of(
         tokens = tokens.flatten().tolist()
     if len(tokens) != M:
         raise ShapeError(f"tokens must be one for each of {M} keys; got {len(tokens)}.")
-    kinds = _kinds(tokens, N, links, tree)
-    job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
-    # By kind and head, even weights last; and the queries that have keys of each kind.
-    sums = torch.zeros(len(kinds), H + 1, device=request.query.device)
-    counts = torch.zeros(len(kinds), N, dtype=torch.bool)
+    if summary is None:
+        summary = summary_of(request, 0, 1, None, (0, 0))
+    counts = summary.counts.reshape(-1, N).any(dim=0).cpu()
     with without_autocast(request.query.device.type):
-        for block in job.blocks() if M else ():
-            own = inputs.of_block(block)
-            scores = job.scores(block, own)
-            weights = job.weighting.rows(scores)
-            if own.sink is not None:
-                weights, _ = apply_sink(own.sink, weights, scores.logsumexp(dim=-1))
-            hidden = scores.new_zeros(1, dtype=torch.bool) if block.hidden is None else block.hidden
-            # Most masks are the same for all heads.
-            visible = ~hidden.view((1,) * (4 - hidden.dim()) + hidden.shape)[0]
-            visible = visible.expand(-1, *scores.shape[-2:])
-            even = visible / visible.sum(dim=-1, keepdim=True).clamp(min=1)
-            queries = torch.tensor(block.rows)[:, None]
-            keys = block.along_keys(torch.tensor)
-            is_key = torch.stack([kind(queries, keys) for kind in kinds.values()])
-            is_key &= visible.any(dim=-1, keepdim=True).any(dim=0).cpu()
-            counts[:, block.rows.start : block.rows.stop] |= is_key.any(dim=-1)
-            chosen = is_key.flatten(1).to(weights)
-            heads = slice(block.heads.start, block.heads.stop)
-            sums[:, heads] += chosen @ weights[0].flatten(1).mT
-            sums[:, -1] += (chosen @ even.to(weights).flatten(1).mT).mean(dim=-1) * (
-                len(block.heads) / H
-            )
-    queries_of = counts.sum(dim=-1)
-    means = dict(zip(kinds, sums.cpu() / queries_of[:, None].clamp(min=1), strict=True))
+        reader = _Products.of(request, summary) or _Rows(request)
+        sums = {
+            name: _sum(reader, target, counts)
+            for name, target in _targets(reader, _numbered(tokens), N, M, links, tree).items()
+        }
+        received = summary.received.reshape(-1, M).cpu()
+        lists = {"first": torch.arange(M) == 0}
+        if isinstance(tokens[0], str):
+            lists["punctuation"] = torch.tensor([_is_punctuation(str(each)) for each in tokens])
+        for name, chosen in lists.items():
+            even = reader.even(chosen)[counts].sum().reshape(1)
+            sums[name] = torch.cat([received[:, chosen].sum(dim=-1), even]), int(counts.sum())
+    means = {name: (total / max(1, count)).tolist() for name, (total, count) in sums.items()}
     return HeadScores(
-        {name: each[:-1] for name, each in means.items()},
-        {name: float(each[-1]) for name, each in means.items()},
-        dict(zip(kinds, queries_of.tolist(), strict=True)),
+        {name: torch.tensor(each[:-1]) for name, each in means.items()},
+        {name: each[-1] for name, each in means.items()},
+        {name: count for name, (_, count) in sums.items()},
     )
 
 
-def _kinds(
-    tokens: Sequence[str] | Sequence[int],
+# Queries and keys: pair by pair, or all of some with all of others that come early enough, and
+# which pairs of them count. A query is in one part only.
+_Pairs = tuple[Tensor, Tensor]
+_Block = tuple[Tensor, Tensor, Tensor]
+
+
+def _targets(
+    reader: "_Products | _Rows",
+    ids: Tensor,
     N: int,
+    M: int,
     links: Iterable[tuple[int, int]] | None,
     tree: Sequence[int] | None,
-) -> dict[str, _Kind]:
-    """By kind, which of some keys (m) of each of some queries (n, 1) are of it: (n, m)."""
-    numbers: dict[object, int] = {}
-    ids = torch.tensor([numbers.setdefault(token, len(numbers)) for token in tokens])
-    M = len(ids)
-    kinds: dict[str, _Kind] = {}
+) -> dict[str, list[_Pairs | _Block]]:
+    """Pairs of a query and a key of each kind."""
+    positions = torch.arange(N)
+    targets: dict[str, list[_Pairs | _Block]] = {}
     if N == M:
-        kinds["previous"] = lambda queries, keys: keys == queries - 1
-        kinds["same"] = lambda queries, keys: keys == queries
-        kinds["next"] = lambda queries, keys: keys == queries + 1
-        kinds["duplicate"] = lambda queries, keys: (keys < queries) & (ids[keys] == ids[queries])
-        kinds["induction"] = lambda queries, keys: (
-            (keys > 0) & (keys <= queries) & (ids[keys - 1] == ids[queries])
-        )
+        targets["previous"] = [(positions[1:], positions[:-1])]
+        targets["same"] = [(positions, positions)]
+        targets["next"] = [(positions[:-1], positions[1:])]
+        targets["duplicate"] = list(_equal(ids, 0, reader.few))
+        targets["induction"] = list(_equal(ids, 1, reader.few))
     else:
-        places = (torch.arange(N) * (M - 1) / max(1, N - 1)).round()
-        kinds["diagonal"] = lambda queries, keys: keys == places[queries]
+        targets["diagonal"] = [(positions, (positions * (M - 1) / max(1, N - 1)).round().long())]
     if tree is not None:
         heads = torch.tensor(list(tree))
         if len(heads) != N or N != M or not bool(((heads >= 0) & (heads <= N)).all()):
             raise ShapeError(f"tree must be {N} numbers from 0 to {N}; got {list(tree)[:8]}.")
-        kinds["tree"] = lambda queries, keys: keys == heads[queries] - 1
+        targets["tree"] = [(positions[heads > 0], heads[heads > 0] - 1)]
     if links is not None:
         pairs = torch.tensor(sorted(set(links)), dtype=torch.long).reshape(-1, 2)
         if len(pairs) and not bool(((pairs >= 0) & (pairs < torch.tensor([N, M]))).all()):
             raise ShapeError(f"links must be pairs (query, key) below {(N, M)}; got others.")
-        # Each pair is a number, since a matrix of them would be as large as that of the weights.
-        linked = pairs[:, 0] * M + pairs[:, 1]
-        kinds["links"] = lambda queries, keys: torch.isin(queries * M + keys, linked)
-    kinds["first"] = lambda queries, keys: (keys == 0) & (queries >= 0)
-    if isinstance(tokens[0], str):
-        marks = torch.tensor([_is_punctuation(str(each)) for each in tokens])
-        kinds["punctuation"] = lambda queries, keys: marks[keys] & (queries >= 0)
-    return kinds
+        targets["links"] = [(pairs[:, 0], pairs[:, 1])]
+    return targets
+
+
+def _equal(ids: Tensor, shift: int, few: int) -> Iterator[_Pairs | _Block]:
+    """Queries, and the keys ``shift`` after earlier places with the same token."""
+    order = ids.argsort(stable=True)
+    sizes = torch.unique(ids, return_counts=True)[1]
+    groups = torch.split(order, sizes.tolist())
+    for size in range(2, few + 1):
+        if alike := [some for some in groups if len(some) == size]:
+            later, earlier = torch.tril_indices(size, size, -1)
+            there = torch.stack(alike)
+            yield there[:, later].flatten(), there[:, earlier].flatten() + shift
+    for some in groups:
+        for start in range(0, len(some) if len(some) > max(1, few) else 0, _QUERIES):
+            part = some[start : start + _QUERIES]
+            earlier = some[: start + _QUERIES]
+            yield part, earlier + shift, earlier < part[:, None]
+
+
+def _sum(
+    reader: "_Products | _Rows", target: list[_Pairs | _Block], counts: Tensor
+) -> tuple[Tensor, int]:
+    """Sum the weights (H + 1,), even ones last, and count the queries."""
+    total, count = torch.zeros(reader.heads + 1), 0
+    for part in target:
+        if len(part) == 2:
+            queries, keys = (each[counts[part[0]]] for each in part)
+            for start in range(0, len(queries), _PAIRS):
+                some = slice(start, start + _PAIRS)
+                total += reader.pairs(queries[some], keys[some]).sum(dim=-1).cpu()
+            count += len(set(queries.tolist()))
+            continue
+        queries, keys, is_pair = part
+        there = counts[queries] & is_pair.any(dim=1)
+        if bool(there.any()):
+            is_target = is_pair[there]
+            width = int(is_target[-1].sum())  # the last query has most
+            total += reader.sums(queries[there], keys[:width], is_target[:, :width]).cpu()
+            count += len(is_target)
+    return total, count
+
+
+class _Products:
+    """Weights of chosen queries on chosen keys, of softmax over dot products."""
+
+    few = _FEW
+
+    def __init__(self, query: Tensor, key: Tensor, lse: Tensor, ranges: KeyRanges) -> None:
+        self._query, self._key, self._lse = query, key, lse
+        self._first = ranges.first[0].clamp(min=0).long()
+        self._stop = ranges.stop[0].clamp(max=key.shape[1]).long()
+        self.heads = len(query)
+
+    @classmethod
+    def of(cls, request: Request, summary: Summary) -> "_Products | None":
+        """None where scores are others, or a mask is more than a range for each query."""
+        form = None if request.mask is None else request.mask.form
+        is_range = request.mask is None or request.mask.is_range
+        is_plain = request.bias is None and request.position is None
+        is_plain = is_plain and isinstance(request.weighting, Softmax)
+        if not (is_range and is_plain and request.score.is_dot_product):
+            return None
+        dot = request.score.as_dot(request.query.float(), request.key.float())
+        if dot is None:
+            return None
+        (H, N), (G, M) = request.query.shape[1:3], request.key.shape[1:3]
+        ends = torch.zeros(1, N), torch.full((1, N), M)
+        device = request.query.device
+        ranges = KeyRanges(*ends) if form is None else KeyRanges.of(form, N, M, device)
+        key = dot.key[0].repeat_interleave(H // G, dim=0)
+        return cls(dot.query[0] * dot.scale, key, summary.lse.reshape(H, N), ranges)
+
+    def pairs(self, queries: Tensor, keys: Tensor) -> Float[Tensor, "h P"]:
+        scores = (self._query[:, queries] * self._key[:, keys]).sum(dim=-1)
+        weights = (scores - self._lse[:, queries]).exp()
+        even = self._even(queries, keys)
+        return torch.cat([weights * (even > 0), even[None]])
+
+    def sums(self, queries: Tensor, keys: Tensor, is_pair: Tensor) -> Float[Tensor, " h"]:
+        weights = self._query[:, queries] @ self._key[:, keys].mT
+        weights.sub_(self._lse[:, queries, None]).exp_()
+        even = self._even(queries[:, None], keys) * is_pair.to(weights.device)
+        counted = (even > 0).to(weights.dtype).flatten()
+        # The score of a pair that is hidden may be larger than any that counts.
+        weights = weights.clamp_(max=1).flatten(1)
+        return torch.cat([weights @ counted, even.sum()[None]])
+
+    def even(self, chosen: Bool[Tensor, " M"]) -> Float[Tensor, " N"]:
+        before = torch.nn.functional.pad(chosen.float().cumsum(0), (1, 0))
+        stop = torch.maximum(self._first, self._stop)
+        return (before[stop] - before[self._first]) / (stop - self._first).clamp(min=1)
+
+    def _even(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Even weights of visible keys."""
+        first, stop = self._first[queries], self._stop[queries]
+        is_visible = (keys >= first) & (keys < stop)
+        return is_visible / (stop - first).clamp(min=1)
+
+
+class _Rows:
+    """Weights of chosen queries on chosen keys, of any score, mask, bias and weighting."""
+
+    few = 1  # a pair costs a row
+
+    def __init__(self, request: Request) -> None:
+        self._request, self.heads = request, request.query.shape[1]
+        query, key = (
+            each.new_zeros(()).expand(each.shape) for each in (request.query, request.key)
+        )
+        self._even = replace(
+            request,
+            query=query,
+            key=key,
+            score=ScaledDot(),
+            weighting=Softmax(),
+            bias=None,
+            position=None,
+            sink=None,
+        )
+
+    def pairs(self, queries: Tensor, keys: Tensor) -> Float[Tensor, "h P"]:
+        parts = []
+        for start in range(0, len(queries), _QUERIES):
+            some = slice(start, start + _QUERIES)
+            parts.append(self._block(queries[some], keys[some]).diagonal(dim1=-2, dim2=-1))
+        return torch.cat(parts, dim=-1)
+
+    def sums(self, queries: Tensor, keys: Tensor, is_pair: Tensor) -> Float[Tensor, " h"]:
+        weights = self._block(queries, keys)
+        return (weights * is_pair.to(weights.device)).sum(dim=(-2, -1))
+
+    def _block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        rows = [rows_of(each, queries) for each in (self._request, self._even)]
+        weights, even = (each.reshape(-1, *each.shape[-2:])[..., keys] for each in rows)
+        return torch.cat([weights, even.mean(dim=0, keepdim=True)])
+
+    def even(self, chosen: Bool[Tensor, " M"]) -> Float[Tensor, " N"]:
+        N = self._request.query.shape[2]
+        parts = []
+        for start in range(0, N, _QUERIES):
+            rows = rows_of(self._even, slice(start, start + _QUERIES))
+            mean = rows.reshape(-1, *rows.shape[-2:]).mean(dim=0)
+            parts.append(mean[..., chosen].sum(dim=-1))
+        return torch.cat(parts).cpu()
+
+
+def _numbered(tokens: Sequence[str] | Sequence[int]) -> Tensor:
+    numbers: dict[object, int] = {}
+    return torch.tensor([numbers.setdefault(token, len(numbers)) for token in tokens])
 
 
 def _is_punctuation(token: str) -> bool:
