@@ -6,7 +6,7 @@ from tests.unit.inference.conftest import LETTERS, letters_predictor, untrained
 from regard.inference import Predictor
 from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
-from regard.runtime.transformer import decoder
+from regard.runtime.transformer.decoder import DecoderStack
 from regard.runtime.transformer.models import PreparedTransformer
 from regard.tasks.labels.classification import LabelledText
 
@@ -23,8 +23,8 @@ def predictor(**decoding):
 @pytest.fixture
 def ran(monkeypatch):
     calls = set()
-    decode_step, step = decoder.decode_step, Transformer.step
-    monkeypatch.setattr(decoder, "decode_step", lambda *all: calls.add("loop") or decode_step(*all))
+    advance, step = DecoderStack._advance, Transformer.step
+    monkeypatch.setattr(DecoderStack, "_advance", lambda *all: calls.add("loop") or advance(*all))
     monkeypatch.setattr(Transformer, "step", lambda *all: calls.add("model") or step(*all))
     return calls
 
