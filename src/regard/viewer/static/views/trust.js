@@ -99,7 +99,8 @@ function create(host, { reader, choose, languages }) {
     const { correlation, total, change } = chosen;
     if (chosen !== beside) {
       const isKnown = typeof correlation === "number";
-      lines.push([t("trust.correlation"), isKnown ? signed(correlation, 2) : "–", t(!isKnown ? "trust.correlation.none" : correlation < 0.5 ? "trust.correlation.low" : "trust.correlation.high")]);
+      const word = !isKnown ? "none" : correlation >= 0.5 ? "high" : correlation > -0.5 ? "low" : "reversed";
+      lines.push([t("trust.correlation"), isKnown ? signed(correlation, 2) : "–", t(`trust.correlation.${word}`)]);
     }
     if (typeof change === "number" && typeof total === "number") {
       lines.push([t("trust.completeness"), signed(total, 4), t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) })]);
