@@ -63,13 +63,11 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 def test_evaluation_begins_with_rouge_and_that_of_sentences(regard, trained: Trained) -> None:
     run, test = trained("generation-copy")
-    done = regard("evaluate", run, "--source", test, "--method", "greedy")
+    done = regard("evaluate", run, test, "--method", "greedy")
     assert done.code == 0, done
     assert done.out.index("ROUGE-L") < done.out.index("BLEU")
     assert "the first sentence" in done.out
     assert "the sentence that shares most words with the question" in done.out
-    refused = regard.refused("evaluate", run, "--source", test, "--target", test)
-    assert "--target must be left out for a run of generation" in refused
     held_out = regard("evaluate", run, "--split", "valid", "--json")
     assert json.loads(held_out.out)["scores"][0]["name"] == "ROUGE-L"
 
@@ -115,7 +113,7 @@ def test_sentences_are_extracted_unchanged(regard, trained: Trained) -> None:
         answer = json.loads(line)
         assert answer["summary"] in document(number)
         assert len(answer["sentences"]) == len(answer["probabilities"]) == 3
-    evaluated = regard("evaluate", run, "--source", test)
+    evaluated = regard("evaluate", run, test)
     assert evaluated.code == 0, evaluated
     assert "beside it, TextRank's first sentence" in evaluated.out
     assert "nearest to the summary, which is not known" in evaluated.out

@@ -1,12 +1,15 @@
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.conftest import RECIPE
 from tests.end_to_end.pages import ROOT, blocks, commands, save_gpt2
 from tests.unit.interop.tiny_folders import save_bert
 
+from regard.config import write_toml
 from regard.viewer import Document
 
 pytestmark = pytest.mark.slow
@@ -33,11 +36,25 @@ def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_its_commands_work(line: str, regard, home: Path) -> None:
+def test_its_commands_work(line: str, regard, home: Path, corpus: Path) -> None:
     words = shlex.split(line)
     assert words.pop(0) == "regard"
     if "regard-demo" in words and "--layers" in words:
         words[words.index("--layers") + 1] = "0"  # the small run has one layer
+    if "regard-demo" in words and "--neurons" in words:
+        model = {"type": "transformer", "model_dim": 16, "num_heads": 2, "ffn_dim": 24}
+        table = tomllib.loads(RECIPE.format(updates=2)) | {"model": model}
+        (corpus / "transformer.toml").write_text(write_toml(table), "utf-8")
+        done = regard("train", corpus / "transformer.toml", "--run", "runs/transformer")
+        assert done.code == 0, done
+        words[words.index("regard-demo")] = "runs/transformer"
+        words[words.index("--neurons") + 1] = "0.1"
+    if "runs/tagger" in words:
+        text = "John B-PER\nlives O\nin O\nParis B-LOC\n\n" * 20
+        (home / "tags.conll").write_text(text, "utf-8")
+        short = ("--set", "training.updates=2", "--set", "training.epochs=none")
+        done = regard("train", "tagging-words", "tags.conll", "--run", "runs/tagger", *short)
+        assert done.code == 0, done
     if "runs/digits" in words:
         pytest.importorskip("sklearn")
         short = ("--set", "training.updates=2", "--set", "training.epochs=none")

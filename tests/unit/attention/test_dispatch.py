@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 from tests.formulas.case import Case
@@ -9,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import regard as rg
 from regard.attention.plan import BACKENDS
+from regard.attention.small_calls import attend_small
 
 pytestmark = pytest.mark.slow
 
@@ -25,8 +28,14 @@ def served(monkeypatch):
 
         return spy
 
+    def small(*inputs):
+        mixed = attend_small(*inputs)
+        names.extend([] if mixed is None else ["sdpa"])
+        return mixed
+
     for name, module in BACKENDS.items():
         monkeypatch.setattr(module, "run", spied(name, module.run))
+    monkeypatch.setattr(sys.modules["regard.attention.attend"], "attend_small", small)
     return names
 
 

@@ -136,6 +136,7 @@ function createPage(root, data, source, asked) {
           current.instance = view.create(parts.host, context);
         }
         await current.instance.show(shown);
+        if (!current) return; // the page was let go of meanwhile
         current.instance.mark?.(held());
         saving.show(current.instance);
       } catch (error) {

@@ -31,7 +31,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   let lit = null; // the place whose links are brought out
   let ends = []; // what the overview ticks: [{side, at, share}]
   let told = "";
-  let frames = 0;
+  let [frames, isGone] = [0, false];
 
   frame.addEventListener("scroll", () => {
     frames ||= requestAnimationFrame(() => {
@@ -92,6 +92,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
 
   /** Sets both lines: `{tokens, language, name}` of the columns and of the rows. */
   function build(columns, rows) {
+    if (isGone) return;
     const most = Math.max(columns.tokens.length, rows.tokens.length);
     const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     host.firstChild.dataset.density = density;
@@ -222,8 +223,15 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     }
   }
 
+  // What was under way ends: a line outside the page has no widths.
+  function destroy() {
+    isGone = true;
+    cancelAnimationFrame(frames);
+  }
+
   /** Draws these links: `[{row, column, share}]`; shares are 0 to 1. */
   function draw(next) {
+    if (isGone) return;
     links = [...next].sort((a, b) => a.share - b.share);
     if (areFew) drawing.replaceChildren(...links.map(pathOf));
     paint();
@@ -368,7 +376,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     return { width: wide, height: foot + size * 3.2, shapes: [...drawn, ...words, ...labels] };
   }
 
-  return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy: () => cancelAnimationFrame(frames) };
+  return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy };
 }
 
 /** Whether a line of tokens reads from right to left: by its language, else by its letters. */
