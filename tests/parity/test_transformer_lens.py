@@ -53,7 +53,7 @@ def model(tokenizer: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def bridge(model: Any, tokenizer: Any) -> Any:
-    """The same weights in TransformerLens; the name is asked for, and nothing is downloaded."""
+    """Load the weights into TransformerLens; the name is asked for, and nothing is downloaded."""
     return TransformerBridge.boot_transformers(
         "gpt2", hf_model=copy.deepcopy(model), tokenizer=tokenizer, device="cpu"
     )

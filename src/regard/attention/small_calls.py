@@ -30,7 +30,7 @@ _FIRST, _SDPA = BACKENDS["short"], BACKENDS["sdpa"]
 
 
 class _Planned(NamedTuple):
-    """What serves calls of one kind."""
+    """Kernel of calls of one kind."""
 
     kernel: Kernel
     is_masked: bool

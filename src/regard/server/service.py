@@ -174,7 +174,7 @@ class Service:
     async def _looked(
         self, kind: Literal["look", "attribute"], request: AttentionRequest, gone: Gone
     ) -> list[Any]:
-        """What was made of each part of a text, and with edits once without and once with them."""
+        """Results of each part of a text, and with edits once without and once with them."""
         name, served = self._find(request.run)
         request = self._checked(request)
         requests = [request]

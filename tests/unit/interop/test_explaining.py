@@ -1,4 +1,4 @@
-"""What pages say besides attention: contributions, predictions by layer, and loss by token."""
+"""Explanations of pages besides attention: contributions, predictions by layer, loss by token."""
 
 import math
 from dataclasses import replace

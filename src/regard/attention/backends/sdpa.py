@@ -174,7 +174,7 @@ def _refuse_rule(request: Request) -> str | None:
 
 
 def _bias_of(request: Request) -> Tensor | None:
-    """What is added to the scores, as a tensor."""
+    """Tensor that is added to the scores."""
     query, position = request.query, request.position
     if position is None:
         return request.bias

@@ -145,7 +145,7 @@ _Side = tuple[str, TextPart | None, TextPart | None]
 
 
 def _sides(one: Watched, part: CrossAttention | None) -> list[_Side]:
-    """What a page has of the attention of a layer."""
+    """Attention of a layer as a page has it."""
     if part is None:
         return [(one.kind, None, None)]
     if one.kind != part.kind or (part.layers is not None and one.layer not in part.layers):
@@ -157,7 +157,7 @@ def _sides(one: Watched, part: CrossAttention | None) -> list[_Side]:
 
 
 def _of_tokens(tensor: Tensor, part: TextPart, axis: int) -> Tensor:
-    """What belongs to the tokens of a text, of what belongs to a model's row; zero of unread."""
+    """Select the values of a text's tokens from those of a model's row; zero of unread."""
     tensor = tensor.movedim(axis, 0)
     of_tokens = tensor.new_zeros(len(part.text.tokens), *tensor.shape[1:])
     of_tokens[part.tokens] = tensor[part.in_row]

@@ -76,7 +76,7 @@ def weigh(weighting, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def _share(weight, is_linear):  # type: ignore[no-untyped-def]
-    """What a weight counts in the mean of the gradients: by its support, or its root."""
+    """Share of a weight in the mean of the gradients: by its support, or its root."""
     return f32(weight > f32(0)) if is_linear else np.sqrt(weight)
 
 
