@@ -103,5 +103,5 @@ def test_what_cannot_be_read_is_named(folder_of, tmp_path):
         CheckpointTokenizer.load(folder).pieces("I love")
     (folder / "tokenizer.json").write_text("{")
     (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(DataError, match="must hold a tokenizer that transformers can load"):
+    with pytest.raises(DataError, match="tokenizer must be one that transformers can load"):
         CheckpointTokenizer.load(folder)

@@ -4,6 +4,7 @@ import pytest
 import torch
 import transformers as hf
 from tests.parity.hugging_face_models import SMALL, TWO_SIDED, B, C, F, H, N, T, V, padding
+from tests.unit.interop.tiny_models import watched
 from torch.testing import assert_close
 
 import regard as rg
@@ -126,7 +127,7 @@ def from_band(weights, others, is_global, reach):
 def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
     model, batch = make(name), inputs(name)
     plain = model(**batch)
-    with rg.watch(model, keep=True, top=3) as watched:
+    with rg.watch(model, keep=True, top=3) as seen:
         out = model(**batch)
     eager = model_that_gives(model, batch)
     assert list(out) == list(plain)
@@ -139,10 +140,10 @@ def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
             for key, weights in expected.items()
             if key[0] == "encoder"
         }
-    assert {(each.kind, each.layer) for each in watched} == set(expected)
-    for each in watched:
+    assert {(each.kind, each.layer) for each in seen} == set(expected)
+    for each in seen:
         weights = expected[each.kind, each.layer]
-        rows = watched.rows(each.layer, range(weights.shape[-2]), each.kind)
+        rows = seen.rows(each.layer, range(weights.shape[-2]), each.kind)
         assert torch.equal(rows, weights)
         assert_close(each.summary.top_weights, weights.topk(3).values, atol=0, rtol=0)
         entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1)
@@ -151,16 +152,13 @@ def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
             "read from output_attentions: the model makes all N×M weights, "
             f"{4 * weights.numel():,} bytes here",
         )
-    assert "the model makes all N×M weights" in repr(watched)
+    assert "the model makes all N×M weights" in repr(seen)
     assert not hasattr(model(**batch), "attentions") or model(**batch).attentions is None
 
 
 def test_every_attention_is_named_by_the_module_that_makes_it():
     def names(name):
-        model = make(name)
-        with torch.no_grad(), rg.watch(model) as watched:
-            model(**inputs(name))
-        return [each.name for each in watched]
+        return [each.name for each in watched(make(name), inputs(name))]
 
     assert names("deberta") == [f"deberta.encoder.layer.{n}.attention.self" for n in (0, 1)]
     assert names("gpt_neo") == [f"transformer.h.{n}.attn.attention" for n in (0, 1)]
@@ -180,15 +178,14 @@ def test_global_positions_are_put_at_their_rows_and_columns(name):
     is_global[0, [0, 3]] = is_global[1, [2, 7, 12]] = True
     batch["global_attention_mask"] = is_global.long()
     expected = model(**batch, output_attentions=True)
-    with rg.watch(model, keep=True, kinds="encoder") as watched:
-        model(**batch)
+    seen = watched(model, batch, keep=True, kinds="encoder")
     local, global_weights = (
         (expected.encoder_attentions, expected.encoder_global_attentions)
         if name == "led"
         else (expected.attentions, expected.global_attentions)
     )
     for layer in (0, 1):
-        rows = watched.rows(layer, range(N))
+        rows = seen.rows(layer, range(N))
         assert torch.equal(rows, from_band(local[layer], global_weights[layer], is_global, 2))
         real = batch["attention_mask"].bool()[:, None].expand(B, H, N)
         assert_close(rows.sum(-1)[real], torch.ones(int(real.sum())))
@@ -200,35 +197,32 @@ def test_the_steps_of_a_generation_are_joined(name):
     model, batch = make(name), {"input_ids": torch.randint(3, V, (1, 5))}
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     expected = model.generate(**batch, **options)
-    with rg.watch(model, keep=True) as watched:
+    with rg.watch(model, keep=True) as seen:
         out = model.generate(**batch, **options)
     assert out.tolist() == expected.tolist()
-    assert [(each.kind, each.layer, each.call) for each in watched] == [
+    assert [(each.kind, each.layer, each.call) for each in seen] == [
         ("decoder", 0, 0),
         ("decoder", 1, 0),
     ]
     expected_weights = model_that_gives(model, {"input_ids": out[:, :-1]}).attentions
     for layer in (0, 1):
-        assert_close(watched.rows(layer, range(8)), expected_weights[layer], atol=1e-5, rtol=1e-5)
+        assert_close(seen.rows(layer, range(8)), expected_weights[layer], atol=1e-5, rtol=1e-5)
 
 
 def test_what_gives_no_weights_is_refused_with_the_reason():
-    def watched(model, **batch):
-        with torch.no_grad(), rg.watch(model):
-            model(**batch)
-
+    ids = {"input_ids": torch.randint(3, V, (1, N))}
     scores = hf.SqueezeBertModel(
         hf.SqueezeBertConfig(**SMALL, embedding_size=C, q_groups=1, k_groups=1, v_groups=1)
     )
     with pytest.raises(SettingError, match=r"sums to one; got rows that sum .* SqueezeBertSelfAtt"):
-        watched(scores.eval(), input_ids=torch.randint(3, V, (1, N)))
+        watched(scores.eval(), ids)
     states = hf.RwkvModel(
         hf.RwkvConfig(vocab_size=V, hidden_size=C, num_hidden_layers=2, attention_hidden_size=C)
     )
     with pytest.raises(SettingError, match=r"weights of \(B, H, N, M\); got \(1, 13, 36\) from Rw"):
-        watched(states.eval(), input_ids=torch.randint(3, V, (1, N)))
+        watched(states.eval(), ids)
     with pytest.raises(SettingError, match=r"by name for its weights to be read; got a tuple from"):
-        watched(make("bloom"), **inputs("bloom"), return_dict=False)
+        watched(make("bloom"), inputs("bloom") | {"return_dict": False})
 
 
 def test_its_attention_is_neither_served_nor_edited():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from regard.models import VisionTransformer, VisionTransformerConfig
 
@@ -27,7 +28,7 @@ def theirs():
     )
     model = transformers.ViTForImageClassification(config).double().eval()
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.4)
+        nn.init.normal_(parameter, std=0.4)
     return model
 
 
@@ -36,37 +37,31 @@ def copied(peer) -> VisionTransformer:
         patch=PATCH, model_dim=C, num_heads=H, num_layers=LAYERS, ffn_dim=F, dropout=0.0
     )
     model = VisionTransformer(config, size=(SIDE, SIDE), channels=P, num_classes=K).double()
-    tensors = {name.removeprefix("vit."): weight for name, weight in peer.state_dict().items()}
+    tensors = peer.state_dict()
 
-    def fill(target, *names):
+    def found(kind):
+        return [each for each in peer.modules() if isinstance(each, kind)]
+
+    def fill(target, *sources):
         for part in ("weight", "bias"):
-            rows = [tensors[f"{name}.{part}"] for name in names]
+            rows = [getattr(each, part).data for each in sources]
             getattr(target, part).data = torch.cat(rows).clone()
 
-    fill(model.patches, "embeddings.patch_embeddings.projection")
-    model.first.data = tensors["embeddings.cls_token"].flatten().clone()
-    model.positions.table.data = tensors["embeddings.position_embeddings"][0].clone()
+    linear, norms = found(nn.Linear), found(nn.LayerNorm)
+    fill(model.patches, *found(nn.Conv2d))
+    model.first.data = tensors["vit.embeddings.cls_token"].flatten().clone()
+    model.positions.table.data = tensors["vit.embeddings.position_embeddings"][0].clone()
     for number, block in enumerate(model.layers):
-        prefix = next(
-            name for name in tensors if name.endswith(f".{number}.layernorm_before.weight")
-        )
-        prefix = prefix.removesuffix(".layernorm_before.weight")
-        inside = {
-            name.removeprefix(f"{prefix}.").removesuffix(".weight"): name.removesuffix(".weight")
-            for name in tensors
-            if name.startswith(f"{prefix}.") and name.endswith(".weight")
-        }
-        linear = [inside[name] for name in inside if "layernorm" not in name]
-        query, key, value, output, wide, narrow = linear
+        query, key, value, output, wide, narrow = linear[6 * number :][:6]
         fill(block.attend.query_key_value, query, key, value)
         fill(block.attend.output, output)
-        first, last = (m for m in block.feed.modules() if isinstance(m, torch.nn.Linear))
+        first, last = (m for m in block.feed.modules() if isinstance(m, nn.Linear))
         fill(first, wide)
         fill(last, narrow)
-        fill(block.attend_residual.norm, inside["layernorm_before"])
-        fill(block.feed_residual.norm, inside["layernorm_after"])
-    fill(model.norm, "layernorm")
-    fill(model.output, "classifier")
+        fill(block.attend_residual.norm, norms[2 * number])
+        fill(block.feed_residual.norm, norms[2 * number + 1])
+    fill(model.norm, norms[-1])
+    fill(model.output, linear[-1])
     return model.eval()
 
 

@@ -34,18 +34,17 @@ def start(kind, ids, lengths):
         return model(kind).start(ids, lengths)
 
 
-def at_once(kind, ids, tokens):
-    """The log-probabilities of a whole answer to one source or prompt, without any cache."""
+def everything(kind, ids, tokens):
+    """Log-probabilities of all tokens after each beginning of an answer, without any cache."""
     instance = model(kind)
     with torch.no_grad():
         if kind in TRANSLATORS:
-            target = torch.tensor([[BOS, *tokens[:-1]]])
+            target = torch.tensor([[BOS, *tokens]])
             states, _ = instance(ids[None], torch.tensor([len(ids)]), target)
         else:
-            text = torch.cat([ids, torch.tensor(tokens[:-1], dtype=torch.long)])
+            text = torch.cat([ids, torch.tensor(tokens, dtype=torch.long)])
             states = instance(text[None])[:, len(ids) - 1 :]
-        log_probs = instance.project(states).float().log_softmax(-1)[0]
-    return log_probs[torch.arange(len(tokens)), torch.tensor(tokens)]
+        return instance.project(states).float().log_softmax(-1)[0]
 
 
 def found_by(kind, ids, lengths, **changed):
@@ -70,7 +69,8 @@ def test_the_log_probability_of_any_search_is_that_of_the_whole_text(kind, seed)
         for row, length, hypotheses in zip(ids, lengths.tolist(), answers, strict=True):
             for hypothesis in hypotheses:
                 tokens = [*hypothesis.tokens, *[EOS] * hypothesis.is_finished]
-                log_probs = at_once(kind, row[:length], tokens)
+                log_probs = everything(kind, row[:length], tokens[:-1])
+                log_probs = log_probs[range(len(tokens)), tokens]
                 assert abs(float(log_probs.sum()) - hypothesis.log_prob) < SAME
 
 
@@ -83,19 +83,6 @@ def test_a_beam_of_one_is_greedy(kind):
     assert [hypothesis.tokens for (hypothesis,) in beams] == [
         hypothesis.tokens for hypothesis in best
     ]
-
-
-def everything(kind, ids, tokens):
-    """The log-probabilities of all tokens that may come next, without any cache."""
-    instance = model(kind)
-    with torch.no_grad():
-        if kind in TRANSLATORS:
-            states, _ = instance(
-                ids[None], torch.tensor([len(ids)]), torch.tensor([[BOS, *tokens]])
-            )
-        else:
-            states = instance(torch.cat([ids, torch.tensor(tokens, dtype=torch.long)])[None])
-        return instance.project(states[:, -1]).float().log_softmax(-1)
 
 
 @every_kind
@@ -122,5 +109,5 @@ def test_a_forced_prefix_continues_as_a_search_from_there(kind):
         assert list(hypothesis.tokens[: len(prefix)]) == prefix
         tokens = [*hypothesis.tokens, *[EOS] * hypothesis.is_finished]
         for position in range(len(prefix), len(tokens)):
-            log_probs = everything(kind, ids[row, : lengths[row]], tokens[:position])[0]
+            log_probs = everything(kind, ids[row, : lengths[row]], tokens[:position])[-1]
             assert float(log_probs.max() - log_probs[tokens[position]]) < TIE

@@ -77,7 +77,7 @@ class Softmax(Weighting):
 
     sink: float | Float[Tensor, "..."] | None = None
 
-    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+    def rows(self, scores: Tensor) -> Tensor:
         if not scores.shape[-1]:
             return scores
         empty = scores.amax(dim=-1, keepdim=True) == float("-inf")
@@ -85,9 +85,7 @@ class Softmax(Weighting):
             return torch.softmax(scores, dim=-1)
         return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
 
-    def gradient(
-        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
-    ) -> Float[Tensor, "*b n M"]:
+    def gradient(self, weights: Tensor, grad: Tensor) -> Tensor:
         return weights * (grad - (weights * grad).sum(dim=-1, keepdim=True))
 
 
@@ -109,7 +107,7 @@ class Sparsemax(Weighting):
     ranks_like_scores = True
     compiled_as = "sparsemax"
 
-    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+    def rows(self, scores: Tensor) -> Tensor:
         below, empty = _below_the_best(scores)
         ranked = below.sort(dim=-1, descending=True).values
         ranks = _counting_from_one(ranked)
@@ -118,9 +116,7 @@ class Sparsemax(Weighting):
         threshold = sums.gather(-1, size - 1) / size
         return (below - threshold).clamp_min(0).masked_fill(empty, 0.0)
 
-    def gradient(
-        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
-    ) -> Float[Tensor, "*b n M"]:
+    def gradient(self, weights: Tensor, grad: Tensor) -> Tensor:
         support = (weights > 0).to(grad.dtype)
         mean = (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp_min(1)
         return support * (grad - mean)
@@ -144,7 +140,7 @@ class Entmax15(Weighting):
     ranks_like_scores = True
     compiled_as = "entmax15"
 
-    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+    def rows(self, scores: Tensor) -> Tensor:
         below, empty = _below_the_best(scores / 2)
         ranked = below.sort(dim=-1, descending=True).values
         ranks = _counting_from_one(ranked)
@@ -159,9 +155,7 @@ class Entmax15(Weighting):
         threshold = threshold + excess / (2 * roots.sum(dim=-1, keepdim=True))
         return (below - threshold).clamp_min(0).square().masked_fill(empty, 0.0)
 
-    def gradient(
-        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
-    ) -> Float[Tensor, "*b n M"]:
+    def gradient(self, weights: Tensor, grad: Tensor) -> Tensor:
         slope = weights.sqrt()
         total = slope.sum(-1, keepdim=True)
         mean = (slope * grad).sum(-1, keepdim=True) / torch.where(total == 0, 1, total)
@@ -185,7 +179,7 @@ class Hard(Weighting):
 
     ranks_like_scores = True
 
-    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+    def rows(self, scores: Tensor) -> Tensor:
         top, _ = scores.max(dim=-1, keepdim=True)
         is_best = scores == top
         is_first = is_best & (is_best.cumsum(dim=-1) == 1)
@@ -193,9 +187,7 @@ class Hard(Weighting):
         weights = is_first.to(scores.dtype).masked_fill(top.isnan(), float("nan"))
         return weights.masked_fill(top == float("-inf"), 0.0)
 
-    def gradient(
-        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
-    ) -> Float[Tensor, "*b n M"]:
+    def gradient(self, weights: Tensor, grad: Tensor) -> Tensor:
         return torch.zeros_like(grad)
 
 

@@ -258,7 +258,5 @@ def kinds_of(given: Iterable[str] | str | None) -> tuple[str, ...] | None:
     """Check kinds of attention; None is all."""
     if given is None:
         return None
-    return tuple(
-        choose("kind", kind, {kind: kind for kind in KINDS})
-        for kind in ([given] if isinstance(given, str) else given)
-    )
+    kinds = [given] if isinstance(given, str) else given
+    return tuple(choose("kind", kind, {kind: kind for kind in KINDS}) for kind in kinds)

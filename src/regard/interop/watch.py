@@ -146,14 +146,7 @@ class Watch(Sequence[Watched]):
         name: str | None = None,
         call: int = -1,
     ) -> Float[Tensor, "*b R M"]:
-        """The exact weights of chosen queries, (B, heads, chosen, M).
-
-        Args:
-            layer: As in ``summary``, like the other arguments.
-            queries: Their positions.
-            kind: As in ``summary``.
-            name: As in ``summary``.
-            call: As in ``summary``.
+        """The exact weights of chosen queries, (B, heads, chosen, M), of what ``summary`` takes.
 
         Raises:
             SettingError: There is no such attention or query, or ``keep=True`` was not asked for.
@@ -219,15 +212,8 @@ class Watch(Sequence[Watched]):
         """Gradients of a number by the weights of chosen queries, (B, heads, chosen, M).
 
         ``∂output/∂context · valueᵀ``: exact, without the other rows of the matrix. Of hidden keys
-        too, whose weight is zero.
-
-        Args:
-            layer: As in ``summary``, like the other arguments.
-            queries: Their positions.
-            output: A number that was computed from the model's output inside or after the block.
-            kind: As in ``summary``.
-            name: As in ``summary``.
-            call: As in ``summary``.
+        too, whose weight is zero. ``output`` is a number of the model's output, computed inside or
+        after the block; the rest is as in ``rows``.
 
         Raises:
             SettingError: ``gradients=True`` was not asked for, or the model ran without gradients.

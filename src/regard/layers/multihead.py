@@ -120,7 +120,9 @@ class MultiHeadAttention(nn.Module):
         check_fraction("head_dropout", head_dropout)
         self.dropout = dropout
         self.head_dropout = head_dropout
-        self.score = _check_score(score)
+        if not isinstance(score, Score):
+            raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.")
+        self.score = score
         if of_score := [t for t in score.tensors() if isinstance(t, nn.Parameter)]:
             self.score_parameters = nn.ParameterList(of_score)
         self.rotary = rotary
@@ -377,12 +379,6 @@ class MultiHeadAttention(nn.Module):
 def _first(*widths: int | None) -> int:
     """The first width that is given."""
     return next(width for width in widths if width is not None)
-
-
-def _check_score(score: Score) -> Score:
-    if not isinstance(score, Score):
-        raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.")
-    return score
 
 
 def _heads(

@@ -71,10 +71,7 @@ class Decoder(LanguageModel[DecoderState]):
     ) -> Float[Tensor, "B N C"]:
         """The states from which :meth:`project` predicts the token after each.
 
-        Args:
-            ids: Token ids, padded on the right.
-            lengths: How many of them are real. No state sees padding either way; with lengths, it
-                costs nothing where there is much of it.
+        No state sees padding; with lengths, it costs nothing where there is much of it.
         """
         states = self._embed(ids, first=0)
         packing = Packing.if_worthwhile(lengths, ids.shape[1])
@@ -93,10 +90,6 @@ class Decoder(LanguageModel[DecoderState]):
         A search gives a first token for all rows to go on from; here each row goes on from the last
         token of its prompt instead, whatever token is given. Without a prompt (S = 0), the token
         counts.
-
-        Args:
-            prompt: Token ids, padded on the right; may have no columns.
-            prompt_lengths: How many of them are real, one at least unless there are no columns.
 
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.

@@ -303,36 +303,22 @@ _SCORES: dict[str, Callable[[RnnSeq2SeqConfig], ScoredAttention | None]] = {
     "none": lambda config: None,
 }
 
-# How the decoder looks at the source: the first whose setting is on, else softly.
-_VARIANTS: dict[str, Callable[[RnnSeq2SeqConfig], AttentionVariant]] = {
-    "mixture": lambda config: Mixture(config.hidden_dim, config.num_gaussians),
-    "hard": lambda config: Sampled(mean_share=config.mean_share),
-    "local": lambda config: Near(
-        config.hidden_dim, config.reach, is_predictive=config.local == "predictive"
-    ),
-    "coverage": lambda config: Covering(_key_dim(config)),
-    "none": lambda config: Soft(shows_weights=config.copy),
-}
-
-
-def _key_dim(config: RnnSeq2SeqConfig) -> int:
-    """How wide the keys of the score are."""
-    widths = {"additive": config.attention_dim, "general": 2 * config.hidden_dim}
-    return widths.get(config.attention, config.hidden_dim)
-
 
 def _variant(config: RnnSeq2SeqConfig) -> AttentionVariant | None:
     """How the decoder looks at the source; None if it does not."""
     if config.attention == "none":
         return None
-    is_chosen = {
-        "mixture": config.attention == "mixture",
-        "hard": config.hard,
-        "local": config.local != "none",
-        "coverage": config.coverage,
-        "none": True,
-    }
-    return _VARIANTS[next(name for name, is_on in is_chosen.items() if is_on)](config)
+    if config.attention == "mixture":
+        return Mixture(config.hidden_dim, config.num_gaussians)
+    if config.hard:
+        return Sampled(mean_share=config.mean_share)
+    if config.local != "none":
+        is_predictive = config.local == "predictive"
+        return Near(config.hidden_dim, config.reach, is_predictive=is_predictive)
+    if config.coverage:
+        widths = {"additive": config.attention_dim, "general": 2 * config.hidden_dim}
+        return Covering(widths.get(config.attention, config.hidden_dim))
+    return Soft(shows_weights=config.copy)
 
 
 def _stacked(steps: list[Tensor | None]) -> Tensor | None:

@@ -26,20 +26,6 @@ def test_the_observer_sees_enough_to_work_the_weights_out_again(make_inputs):
     assert (call.kind, call.layer) == ("cross", 3)
 
 
-def test_observing_does_not_change_a_bit(make_inputs):
-    inputs = make_inputs(dtype=torch.float32)
-    plain = attend(*inputs)
-    with observe(lambda call: None):
-        assert torch.equal(attend(*inputs), plain)
-
-
-def test_a_boolean_tensor_is_seen_as_a_mask(make_inputs):
-    calls = []
-    with observe(calls.append):
-        attend(*make_inputs(), mask=torch.ones(5, 7, dtype=torch.bool))
-    assert calls[0].mask.draw(1, 2)
-
-
 def test_without_a_layer_the_kind_is_empty(make_inputs):
     calls = []
     with observe(calls.append):

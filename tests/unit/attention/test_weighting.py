@@ -5,7 +5,6 @@ import torch
 from tests.formulas.weightings import WEIGHTINGS, weigh
 
 from regard.attention import Entmax15, Hard, Softmax, Sparsemax, attend
-from regard.errors import ShapeError
 
 
 @pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
@@ -51,12 +50,6 @@ def test_a_sink_of_a_class_made_from_softmax_counts(make_inputs):
     )
     torch.testing.assert_close(outputs, expected)
     assert not torch.allclose(outputs, attend(query, key, value))
-
-
-@pytest.mark.usefixtures("unchecked_shapes")
-def test_a_sink_has_a_number_for_each_head(make_inputs):
-    with pytest.raises(ShapeError, match=r"sink must have shape \(\) or \(H,\) = \(3,\); got \(4,"):
-        attend(*make_inputs(), weighting=Softmax(sink=torch.zeros(4)))
 
 
 @pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=repr)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.unit.interop.test_torch_functions import Own
 from tests.unit.interop.test_watch import make_model, pair
-from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
+from tests.unit.interop.tiny_models import V
 from torch import nn
 from torch.testing import assert_close
 
@@ -168,20 +168,13 @@ def test_relevance_is_chefers_and_rollout_that_of_the_layers(model):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_models_of_transformers_and_ours_are_explained(method):
-    ids = torch.randint(4, V, (1, N))
-    attribution = rg.attribute(llama(), {"input_ids": ids}, method=method)
-    assert attribution.values.shape == (N,)
-    bert = tiny("BertForMaskedLM", "BertConfig", **SIZES)
-    assert rg.attribute(bert, {"input_ids": ids}, method=method, position=1).values.abs().sum() > 0
+def test_a_model_that_reads_and_writes_is_explained_but_by_rollout(method):
+    inputs = {name: each[:1] for name, each in pair().items()}
     if method != "rollout":
-        inputs = {name: each[:1] for name, each in pair().items()}
         assert rg.attribute(make_model(), inputs, method=method, target=3).values.abs().sum() > 0
-    else:
-        with pytest.raises(SettingError, match="must not be 'rollout' for a model that reads"):
-            rg.attribute(
-                make_model(), {name: each[:1] for name, each in pair().items()}, method=method
-            )
+        return
+    with pytest.raises(SettingError, match="must not be 'rollout' for a model that reads"):
+        rg.attribute(make_model(), inputs, method=method)
 
 
 def test_what_cannot_be_explained_says_why(model):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.unit.interop.tiny_models import watched
 from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -83,16 +84,16 @@ def weights_of(attention, states, mask):
 def test_modules_of_ones_own_are_watched_and_compute_what_they_did(form):
     model, states = Own(**form), torch.randn(B, N, C)
     before = model(states)
-    with torch.no_grad(), rg.watch(model, keep=True) as watched:
+    with torch.no_grad(), rg.watch(model, keep=True) as seen:
         after = model(states)
     assert torch.equal(after, before)
-    assert [(each.kind, each.layer, each.name) for each in watched] == [
+    assert [(each.kind, each.layer, each.name) for each in seen] == [
         ("decoder", 0, "h.0.attn"),
         ("decoder", 1, "h.1.attn"),
     ]
     expected = weights_of(model.h[0].attn, states, torch.ones(N, N).tril().bool())
-    assert_close(watched.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
-    assert_close(watched.summary(0).received, expected.sum(-2).float(), atol=1e-5, rtol=1e-5)
+    assert_close(seen.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
+    assert_close(seen.summary(0).received, expected.sum(-2).float(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("is_boolean", [True, False])
@@ -101,18 +102,15 @@ def test_masks_are_read_as_torch_reads_them(is_boolean):
     visible = torch.rand(B, 1, N, N) > 0.4
     visible[..., 0] = True
     mask = visible if is_boolean else torch.zeros(visible.shape).masked_fill(~visible, -torch.inf)
-    with torch.no_grad(), rg.watch(model, keep=True) as watched:
-        model(states, mask)
+    seen = watched(model, states, mask, keep=True)
     expected = weights_of(model.h[0].attn, states, visible)
-    assert_close(watched.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
-    assert watched[0].kind == "encoder"
+    assert_close(seen.rows(0, range(N)), expected.float(), atol=1e-6, rtol=1e-5)
+    assert seen[0].kind == "encoder"
 
 
 def test_attention_to_another_sequence_is_cross():
-    model = Cross()
-    with rg.watch(model) as watched:
-        model(torch.randn(B, H, 3, 4), torch.randn(B, H, 7, 4))
-    assert (watched[0].kind, watched[0].summary.shape) == ("cross", (B, H, 3, 7))
+    (seen,) = watched(Cross(), torch.randn(B, H, 3, 4), torch.randn(B, H, 7, 4))
+    assert (seen.kind, seen.summary.shape) == ("cross", (B, H, 3, 7))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -124,10 +122,10 @@ def test_modules_of_ones_own_are_edited(form):
     assert_close(before, model(states), atol=1e-5, rtol=1e-5)
     bare = model.h[1](states + model.h[0].attn.out.bias)
     assert_close(after, bare, atol=1e-5, rtol=1e-5)
-    with torch.no_grad(), rg.edit(model) as edits, rg.watch(model, keep=True) as watched:
+    with torch.no_grad(), rg.edit(model) as edits, rg.watch(model, keep=True) as seen:
         edits.hide(query=range(2, N), key=1, head=2)
         model(states)
-    rows = watched.rows(0, [3])
+    rows = seen.rows(0, [3])
     assert_close(rows.sum(-1), torch.ones(B, H, 1))
     assert rows[:, 2, 0, 1].eq(0).all()
     assert rows[:, :2, 0, 1].gt(0).all()
@@ -156,23 +154,15 @@ def test_use_has_the_engine_compute_them_with_gradients_and_also_twice_and_after
     assert_close(after, before, atol=1e-5, rtol=1e-5)
     gradient = torch.autograd.grad(after.square().sum(), model.h[0].attn.project.weight)[0]
     assert_close(gradient, expected, atol=1e-4, rtol=1e-4)
-    with torch.no_grad(), rg.watch(model) as watched:
-        model(states)
-    assert [each.name for each in watched] == ["h.0.attn", "h.1.attn"]
+    assert [each.name for each in watched(model, states)] == ["h.0.attn", "h.1.attn"]
 
 
 @pytest.mark.usefixtures("as_users_have_it")
 def test_a_compiled_model_says_so():
-    model = Own()
-    compiled = torch.compile(model, backend="eager")
-    with (
-        pytest.raises(
-            SettingError, match=r"got OptimizedModule, which is compiled\. Watch model\._"
-        ),
-        torch.no_grad(),
-        rg.watch(compiled),
-    ):
-        compiled(torch.randn(B, N, C))
+    compiled = torch.compile(Own(), backend="eager")
+    message = r"got OptimizedModule, which is compiled\. Watch model\._"
+    with pytest.raises(SettingError, match=message):
+        watched(compiled, torch.randn(B, N, C))
 
 
 def test_what_cannot_be_seen_says_how_it_could_be():
@@ -180,9 +170,8 @@ def test_what_cannot_be_seen_says_how_it_could_be():
         def forward(self, states):
             return (states @ states.mT).softmax(-1) @ states
 
-    model = Manual()
-    with pytest.raises(SettingError, match=r"mark_weights\(scores"), rg.watch(model):
-        model(torch.zeros(1, 3, 4))
+    with pytest.raises(SettingError, match=r"mark_weights\(scores"):
+        watched(Manual(), torch.zeros(1, 3, 4))
     with pytest.raises(SettingError, match="or a module that calls F"):
         rg.use(nn.Linear(3, 3))
     with pytest.raises(ShapeError, match="weights must have the axes"), rg.observe(print):

@@ -1,8 +1,10 @@
 """Whole models are watched: layers, kinds, names, steps, padding, and what is refused."""
 
+from functools import partial
+
 import pytest
 import torch
-from tests.unit.interop.tiny_models import V, llama, tiny
+from tests.unit.interop.tiny_models import V, llama, tiny, watched
 from torch import nn
 from torch.testing import assert_close
 
@@ -36,45 +38,39 @@ def torchs():
 def test_our_model_says_what_its_layers_look_at():
     model, batch = make_model(), pair()
     calls = []
-    with torch.no_grad(), rg.observe(calls.append), rg.watch(model, top=2) as watched:
+    with torch.no_grad(), rg.observe(calls.append), rg.watch(model, top=2) as seen:
         model(**batch)
-    assert [(each.kind, each.layer, each.call) for each in watched] == [
+    assert [(each.kind, each.layer, each.call) for each in seen] == [
         (kind, layer, 0) for kind in ("encoder", "decoder", "cross") for layer in (0, 1)
     ]
-    assert [each.name for each in watched][::3] == ["encoder.0.attend", "decoder.1.attend"]
+    assert [each.name for each in seen][::3] == ["encoder.0.attend", "decoder.1.attend"]
     assert len(calls) == 6  # whoever observed before still does
     for call in calls:
         weights = rg.weights(call.query, call.key, mask=call.mask)
-        summary = watched.summary(call.layer, call.kind)
+        summary = seen.summary(call.layer, call.kind)
         assert_close(summary.top_weights, weights.topk(2).values)
 
 
 def test_padding_does_not_count_in_the_encoder_nor_a_targets_where_queries_say_so():
     model, batch = make_model(), pair()
-    with torch.no_grad(), rg.watch(model) as watched:
-        model(**batch)
-    assert_close(
-        watched.summary(0, "encoder").received.sum(-1), torch.tensor([[7.0], [5.0]]).expand(2, 3)
-    )
+    received = watched(model, batch).summary(0, "encoder").received.sum(-1)
+    assert_close(received, torch.tensor([[7.0], [5.0]]).expand(2, 3))
     real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    with torch.no_grad(), rg.watch(model, queries={"cross": real}) as watched:
-        model(**batch)
-    assert_close(
-        watched.summary(0, "cross").received.sum(-1), torch.tensor([[5.0], [3.0]]).expand(2, 3)
-    )
-    assert_close(watched.summary(0, "decoder").received.sum(-1), torch.full((2, 3), 5.0))
+    seen = watched(model, batch, queries={"cross": real})
+    received = seen.summary(0, "cross").received.sum(-1)
+    assert_close(received, torch.tensor([[5.0], [3.0]]).expand(2, 3))
+    assert_close(seen.summary(0, "decoder").received.sum(-1), torch.full((2, 3), 5.0))
 
 
 def test_steps_of_our_decoder_are_joined_and_are_those_of_one_pass():
     model, batch = make_model(), pair()
-    with torch.no_grad(), rg.watch(model) as watched:
+    with torch.no_grad(), rg.watch(model) as steps:
         state = model.start(batch["source"], batch["source_lengths"])
         for step in range(5):
             _, state = model.step(batch["target"][:, step], state)
-    with torch.no_grad(), rg.watch(model) as one_pass:
-        model(**batch)
-    assert len(watched) == len(one_pass) == 6
-    for one, expected in zip(watched, one_pass, strict=True):
+    one_pass = watched(model, batch)
+    assert len(steps) == len(one_pass) == 6
+    for one, expected in zip(steps, one_pass, strict=True):
         assert (one.kind, one.layer, one.name) == (expected.kind, expected.layer, expected.name)
         for name, tensor in expected.summary.tensors().items():
             # How far a word of another text is depends on how many queries there are.
@@ -84,31 +80,30 @@ def test_steps_of_our_decoder_are_joined_and_are_those_of_one_pass():
 
 def test_each_forward_is_a_pass_of_its_own():
     model, batch = make_model(), pair()
-    with torch.no_grad(), rg.watch(model, kinds="cross", layers=1) as watched:
+    with torch.no_grad(), rg.watch(model, kinds="cross", layers=1) as seen:
         model(**batch)
         model(**batch | {"target": batch["target"][:, :3]})
-    assert [each.call for each in watched] == [0, 1]
-    assert watched.summary(1).shape[-2:] == (3, 7)
-    assert watched.summary(1, call=0).shape[-2:] == (5, 7)
+    assert [each.call for each in seen] == [0, 1]
+    assert seen.summary(1).shape[-2:] == (3, 7)
+    assert seen.summary(1, call=0).shape[-2:] == (5, 7)
 
 
 def test_two_generations_are_two_passes():
     model, ids = llama(), torch.randint(4, V, (1, 5))
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
-    with rg.watch(model, layers=[2]) as watched:
+    with rg.watch(model, layers=[2]) as seen:
         model.generate(ids, **options)
         model.generate(ids, **options, use_cache=False)
-    assert [each.call for each in watched] == [0, 1, 2, 3, 4]
-    assert [each.summary.shape[-2] for each in watched] == [8, 5, 6, 7, 8]
+    assert [each.call for each in seen] == [0, 1, 2, 3, 4]
+    assert [each.summary.shape[-2] for each in seen] == [8, 5, 6, 7, 8]
 
 
 def test_torchs_layers_are_distinguished():
     decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(12, 3, 7, batch_first=True), 2)
     rg.use(decoder.eval())
     mask = nn.Transformer.generate_square_subsequent_mask(5)
-    with torch.no_grad(), rg.watch(decoder) as watched:
-        decoder(torch.randn(2, 5, 12), torch.randn(2, 7, 12), tgt_mask=mask)
-    assert [(each.kind, each.layer, each.name) for each in watched] == [
+    seen = watched(decoder, torch.randn(2, 5, 12), torch.randn(2, 7, 12), mask)
+    assert [(each.kind, each.layer, each.name) for each in seen] == [
         ("decoder", 0, "layers.0.self_attn"),
         ("decoder", 1, "layers.1.self_attn"),
         ("cross", 0, "layers.0.multihead_attn"),
@@ -132,10 +127,8 @@ class Own(nn.Module):
 
 
 def test_a_model_that_names_no_layers_is_described_by_its_modules():
-    model = Own().eval()
-    with torch.no_grad(), rg.watch(model) as watched:
-        model(torch.randn(2, 5, 12))
-    assert [(each.kind, each.layer, each.name) for each in watched] == [
+    seen = watched(Own().eval(), torch.randn(2, 5, 12))
+    assert [(each.kind, each.layer, each.name) for each in seen] == [
         ("encoder", 0, ""),
         ("decoder", 0, "blocks.0"),
         ("decoder", 1, "blocks.1"),
@@ -174,24 +167,22 @@ def test_heads_of_a_bias_and_of_sinks_are_chosen_with_them():
 def test_exact_rows_of_stored_queries_and_keys():
     model, ids = llama(), torch.randint(4, V, (2, 6))
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
-    with rg.watch(model, keep=True, heads=[3, 1]) as watched:
+    with rg.watch(model, keep=True, heads=[3, 1]) as seen:
         model.generate(ids, **options)
-    rows = watched.rows(1, range(9))
+    rows = seen.rows(1, range(9))
     assert rows.shape == (2, 2, 9, 9)
-    assert_close(rows, watched.summary(1).pooled)
-    assert_close(watched.rows(1, [7, 2]), rows[:, :, [7, 2]])
+    assert_close(rows, seen.summary(1).pooled)
+    assert_close(seen.rows(1, [7, 2]), rows[:, :, [7, 2]])
     with pytest.raises(SettingError, match="queries must be places that were seen; got 9"):
-        watched.rows(1, [9])
+        seen.rows(1, [9])
 
 
 def test_rollout_through_the_layers_of_a_model():
-    model = torchs()
-    with torch.no_grad(), rg.watch(model, keep=True) as watched:
-        model(torch.randn(1, 5, 12))
+    seen = watched(torchs(), torch.randn(1, 5, 12), keep=True)
     first, second = (
-        watched.rows(layer, range(5)).mean(1)[0] / 2 + torch.eye(5) / 2 for layer in (0, 1)
+        seen.rows(layer, range(5)).mean(1)[0] / 2 + torch.eye(5) / 2 for layer in (0, 1)
     )
-    assert_close(watched.rollout([4])[0], (second @ first)[[4]])
+    assert_close(seen.rollout([4])[0], (second @ first)[[4]])
 
 
 def test_watching_changes_neither_outputs_nor_gradients():
@@ -249,27 +240,21 @@ def test_parts_of_a_model_are_put_back_each_to_its_own():
         return [part.config._attn_implementation for part in parts]
 
     before = names()
-    with torch.no_grad(), rg.watch(model) as watched:
-        model(torch.randint(0, V, (1, 5)), torch.randn(1, 3, 4, 4))
-    assert {each.name.split(".")[0] for each in watched} == {"text_model", "vision_model"}
+    seen = watched(model, torch.randint(0, V, (1, 5)), torch.randn(1, 3, 4, 4))
+    assert {each.name.split(".")[0] for each in seen} == {"text_model", "vision_model"}
     assert names() == before
     assert {"eager", "sdpa"} <= set(before)
 
 
 def test_names_that_are_not_there_are_errors():
-    model, ids = llama(), torch.randint(4, V, (1, 6))
-
-    def watch(**options):
-        with torch.no_grad(), rg.watch(model, **options) as watched:
-            model(ids)
-        return watched
-
+    watch = partial(watched, llama(), torch.randint(4, V, (1, 6)))
     with pytest.raises(SettingError, match="layers must be of 0, 1, 2; got 7"):
         watch(layers=[1, 7])
     with pytest.raises(SettingError, match=r"heads must be below 4, .*layers\.0.*; got 4"):
         watch(heads=4)
-    with pytest.raises(SettingError, match="layers must be whole numbers from 0; got -1"):
-        watch(layers=-1)
+    for wrong in ({"layers": -1}, {"layers": "1"}, {"layers": [0, False]}, {"heads": 1.5}):
+        with pytest.raises(SettingError, match="s must be whole numbers from 0; got"):
+            watch(**wrong)
     with pytest.raises(SettingError, match="kind must be one of"):
         watch(kinds="crosses")
     with pytest.raises(ShapeError, match="queries must have a place for each of 6 queries"):
@@ -280,60 +265,48 @@ def test_names_that_are_not_there_are_errors():
         watch().summary(3)
     with pytest.raises(SettingError, match="keep must be True; got False"):
         watch().rows(0, [1])
-    with torch.no_grad(), rg.watch(ours_ := make_model()) as watched:
-        ours_(**pair())
+    seen = watched(make_model(), pair())
     with pytest.raises(SettingError, match=r"encoder 0 encoder\.0\.attend, .*layer=0, kind=None"):
-        watched.summary(0)
-    assert watched.summary(-1, "cross") is watched.summary(1, "cross")
+        seen.summary(0)
+    assert seen.summary(-1, "cross") is seen.summary(1, "cross")
 
 
 def test_models_whose_attention_cannot_be_seen_are_refused():
     mamba = tiny("MambaModel", "MambaConfig", vocab_size=V, hidden_size=12, num_hidden_layers=1)
-    with (
-        pytest.raises(SettingError, match="AttentionInterface; got MambaModel, none of whose"),
-        rg.watch(mamba),
-    ):
-        mamba(torch.randint(V, (1, 5)))
-    with (
-        pytest.raises(SettingError, match=r"Call regard\.use\(model\) first"),
-        rg.watch(nn.TransformerEncoderLayer(12, 3)),
-    ):
-        pass
-
-    def watch_once(model):
-        with rg.watch(model):
-            model(torch.zeros(1, 12))
-
+    with pytest.raises(SettingError, match="AttentionInterface; got MambaModel, none of whose"):
+        watched(mamba, torch.randint(V, (1, 5)))
+    with pytest.raises(SettingError, match=r"Call regard\.use\(model\) first"):
+        watched(nn.TransformerEncoderLayer(12, 3), torch.zeros(1, 12))
     with pytest.raises(SettingError, match="got Linear, none of whose attention could be seen"):
-        watch_once(nn.Linear(12, 12))
+        watched(nn.Linear(12, 12), torch.zeros(1, 12))
 
 
 def test_a_slice_of_queries_counts_through_the_steps():
     model, ids = llama(), torch.randint(4, V, (1, 6))
-    with rg.watch(model, queries=slice(5, 8)) as watched:
+    with rg.watch(model, queries=slice(5, 8)) as seen:
         model.generate(ids, max_new_tokens=5, do_sample=False, pad_token_id=0)
-    summary = watched.summary(0)
+    summary = seen.summary(0)
     assert summary.counts[0, 0].nonzero().flatten().tolist() == [5, 6, 7]
     assert_close(summary.received.sum(-1), torch.full((1, 4), 3.0))
 
 
 def test_a_long_generation_is_joined_as_it_goes():
     model, ids = llama(), torch.randint(4, V, (1, 3))
-    with rg.watch(model, layers=0, map=8, keep=True) as watched:
+    with rg.watch(model, layers=0, map=8, keep=True) as seen:
         out = model.generate(ids, max_new_tokens=70, do_sample=False, pad_token_id=0)
     with torch.no_grad(), rg.watch(model, layers=0, map=8) as one_pass:
         model(out[:, :-1])
     for name, tensor in one_pass.summary(0).tensors().items():
-        assert_close(getattr(watched.summary(0), name), tensor, msg=name)
+        assert_close(getattr(seen.summary(0), name), tensor, msg=name)
 
 
 def test_empty_positions_of_a_static_cache_are_no_keys():
     model, ids = llama(), torch.randint(4, V, (2, 5))
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
-    with rg.watch(model) as watched:
+    with rg.watch(model) as seen:
         model.generate(ids, **options, cache_implementation="static")
     with rg.watch(model) as growing:
         model.generate(ids, **options)
-    for static, expected in zip(watched, growing, strict=True):
+    for static, expected in zip(seen, growing, strict=True):
         for name, tensor in expected.summary.tensors().items():
             assert_close(getattr(static.summary, name), tensor, msg=name)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 import torch
-from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
+from tests.unit.interop.tiny_models import SIZES, V, llama, tiny, watched
 from torch import nn
 from torch.testing import assert_close
 
@@ -36,12 +36,12 @@ def test_one_module_that_is_all_layers_has_a_call_a_layer():
     token_ids = ids()
     model.set_attn_implementation("eager")
     expected = model(token_ids, output_attentions=True).attentions
-    with rg.watch(model) as watched:
+    with rg.watch(model) as seen:
         model(token_ids)
         model(token_ids)
-    assert locations(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert locations(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
     for layer, weights in enumerate(expected):
-        assert_close(watched.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
+        assert_close(seen.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
     with rg.edit(model) as edits:
         edits.mute(1)
         before, after = edits.compare(
@@ -71,23 +71,18 @@ def test_a_repeated_layer_of_ones_own_has_a_call_each_and_twins_are_two_passes()
         def forward(self, one, other):
             return self.bert(one)[0].mean(1) - self.bert(other)[0].mean(1)
 
-    repeated = rg.use(Repeated().eval())
-    with rg.watch(repeated) as watched:
-        repeated(torch.randn(2, 5, 12))
-    assert locations(watched) == [("encoder", layer, 0) for layer in range(3)]
-    with rg.watch(twins := Twins()) as watched:
-        twins(ids(), ids(5))
-    assert locations(watched) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
-    assert [each.summary.entropy.shape[-1] for each in watched] == [11] * 3 + [5] * 3
+    seen = watched(rg.use(Repeated().eval()), torch.randn(2, 5, 12))
+    assert locations(seen) == [("encoder", layer, 0) for layer in range(3)]
+    seen = watched(Twins(), ids(), ids(5))
+    assert locations(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert [each.summary.entropy.shape[-1] for each in seen] == [11] * 3 + [5] * 3
 
 
 @torch.no_grad()
 def test_the_same_weights_with_other_values_are_one_attention():
     sizes = {**SIZES, "num_attention_heads": 4, "hidden_size": 16, "num_key_value_heads": 2}
     model = tiny("DiffLlamaModel", "DiffLlamaConfig", **sizes)
-    with rg.watch(model) as watched:
-        model(ids())
-    assert locations(watched) == [("decoder", layer, 0) for layer in range(3)]
+    assert locations(watched(model, ids())) == [("decoder", layer, 0) for layer in range(3)]
 
 
 @torch.no_grad()
@@ -97,10 +92,8 @@ def test_the_same_queries_under_another_mask_are_another_attention():
             mixed = rg.attend(states, states, states)
             return mixed + rg.attend(states, states, states, mask=rg.causal())
 
-    model = Twice()
-    with rg.watch(model) as watched:
-        model(torch.randn(2, 3, 5, 7))
-    assert [each.kind for each in watched] == ["encoder", "decoder"]
+    seen = watched(Twice(), torch.randn(2, 3, 5, 7))
+    assert [each.kind for each in seen] == ["encoder", "decoder"]
 
 
 @torch.no_grad()
@@ -108,15 +101,10 @@ def test_attention_past_the_engine_is_refused_unless_other_kinds_are_named():
     sizes = {"d_model": 12, "d_kv": 4, "d_ff": 7, "num_layers": 2, "num_heads": 3}
     model = tiny("LongT5Model", "LongT5Config", vocab_size=V, local_radius=3, **sizes)
     batch = {"input_ids": ids(), "decoder_input_ids": ids(5)}
-
-    def watch(**chosen):
-        with rg.watch(model, **chosen) as watched:
-            model(**batch)
-        return watched
-
     with pytest.raises(SettingError, match=r"got LongT5LocalAttention at encoder\.block\.0\."):
-        watch()
-    assert {each.kind for each in watch(kinds=("decoder", "cross"))} == {"decoder", "cross"}
+        watched(model, batch)
+    kinds = ("decoder", "cross")
+    assert {each.kind for each in watched(model, batch, kinds=kinds)} == set(kinds)
 
     def change(**chosen):
         with rg.edit(model) as edits:
@@ -139,15 +127,10 @@ def test_torchs_own_attention_in_a_hugging_face_model_is_refused_until_it_is_ser
             states = self.bert(inputs)[0]
             return self.top(states, states, states, need_weights=False)[0]
 
-    def watch(model):
-        with rg.watch(model) as watched:
-            model(ids())
-        return watched
-
     model = Topped().eval()
     with pytest.raises(SettingError, match="got MultiheadAttention at top, which computes its own"):
-        watch(model)
-    assert len(watch(rg.use(model))) == 4
+        watched(model, ids())
+    assert len(watched(rg.use(model), ids())) == 4
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -165,10 +148,10 @@ def test_what_a_checkpoint_recomputes_is_recorded_once(use_reentrant):
         edits.mute(1, 0)
         muted = gradient()
     model.gradient_checkpointing_enable({"use_reentrant": use_reentrant})
-    with rg.watch(model) as watched:
+    with rg.watch(model) as seen:
         gradient_found = gradient()
     assert_close(gradient_found, expected)
-    assert locations(watched) == [("decoder", layer, 0) for layer in range(3)]
+    assert locations(seen) == [("decoder", layer, 0) for layer in range(3)]
     with rg.edit(model) as edits:
         edits.mute(1, 0)
         assert_close(gradient(), muted)
@@ -180,14 +163,14 @@ def test_only_the_model_itself_is_watched_and_edited():
     model, other_model, token_ids = bert(), rg.use(bert()), ids()
     expected = other_model(token_ids)[0]
     with (
-        rg.watch(model) as watched,
+        rg.watch(model) as seen,
         rg.watch(other_model) as other_watched,
         rg.edit(model) as edits,
     ):
         edits.mute(0)
         model(token_ids)
         output = other_model(token_ids)[0]
-    assert locations(watched) == locations(other_watched) == [("encoder", n, 0) for n in range(3)]
+    assert locations(seen) == locations(other_watched) == [("encoder", n, 0) for n in range(3)]
     assert_close(output, expected, atol=0, rtol=0)
 
 
@@ -206,10 +189,10 @@ def test_a_call_in_another_thread_is_an_error():
 
     with pytest.raises(SettingError, match="must be called in the thread of the block"):
         watch()
-    with rg.watch(model) as watched:
+    with rg.watch(model) as seen:
         model(token_ids)
         elsewhere()
-    assert locations(watched) == [("encoder", layer, 0) for layer in range(3)]
+    assert locations(seen) == [("encoder", layer, 0) for layer in range(3)]
 
 
 @pytest.mark.usefixtures("as_users_have_it")
@@ -223,19 +206,8 @@ def test_a_compiled_model_is_watched():
     with rg.watch(model) as plain:
         model(token_ids)
     for _ in range(2):
-        with rg.watch(compiled) as watched:
+        with rg.watch(compiled) as seen:
             assert_close(compiled(token_ids)[0], expected, atol=1e-5, rtol=0)
-        assert locations(watched) == locations(plain)
-        assert_close(watched.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
+        assert locations(seen) == locations(plain)
+        assert_close(seen.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
     torch.compiler.reset()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("heads", 1.5), ("heads", True), ("layers", "1"), ("layers", [0, False])]
-)
-def test_numbers_must_be_whole(name, value):
-    with (
-        pytest.raises(SettingError, match=rf"{name} must be whole numbers from 0; got"),
-        rg.watch(bert(), **{name: value}),
-    ):
-        pass

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import torch
+
+import regard as rg
+
 V = 23
 SIZES = {
     "vocab_size": V,
@@ -27,3 +31,12 @@ def gpt2(**options: object) -> Any:
 def llama(**options: object) -> Any:
     sizes = SIZES | {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
     return tiny("LlamaForCausalLM", "LlamaConfig", **sizes | options, eos_token_id=None)
+
+
+@torch.no_grad()
+def watched(model: Any, *inputs: Any, **options: Any) -> Any:
+    """What ``watch`` sees of a pass over inputs in their order, or over a table of them."""
+    named = inputs[0] if isinstance(inputs[0], dict) else {}
+    with rg.watch(model, **options) as seen:
+        model(*(() if named else inputs), **named)
+    return seen

@@ -119,5 +119,3 @@ def test_what_is_wrong_is_named(unchecked_shapes):
         Encoder(config, vocab_size=VOCAB)(torch.ones(B, N, dtype=torch.long))
     with pytest.raises(SettingError, match="model_dim must be divisible by num_heads"):
         EncoderConfig(model_dim=13, num_heads=2)
-    with pytest.raises(SettingError, match="num_segments must be at least 0; got -1"):
-        EncoderConfig(num_segments=-1)

@@ -83,7 +83,5 @@ def test_what_is_wrong_is_named():
         SettingError, match="activation must be tanh where cell is lstm; got 'relu'"
     ):
         RecurrentLmConfig(activation="relu")
-    with pytest.raises(SettingError, match="window must be at least 1; got 0"):
-        DecoderConfig(window=0)
     with pytest.raises(SettingError, match="num_heads must be divisible by num_key_heads"):
         DecoderConfig(num_key_heads=3)

@@ -109,7 +109,5 @@ def test_what_is_wrong_is_named():
         reader("recurrent", "none")(*batch("none")[:2], **batch("bag")[2])
     with pytest.raises(SettingError, match="parts_vocab must be above 0; got 0"):
         READERS["bag"].load()(READERS["bag"].config(parts="bag"), vocab_size=VOCAB)
-    with pytest.raises(SettingError, match="widths must hold at least one; got none"):
-        READERS["convolutional"].config(widths=())
     with pytest.raises(SettingError, match=r"widths\[1\] must be at least 1; got 0"):
         READERS["convolutional"].config(widths=(3, 0))

@@ -142,13 +142,10 @@ def test_a_tied_table_is_the_last_layer():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"embed_dim": 0}, "embed_dim must be at least 1; got 0"),
-        ({"dropout": -0.1}, "dropout must be at least 0 and below 1; got -0.1"),
         (
             {"attention": "none", "values": "embeddings"},
             "values must be states where attention is none; got 'embeddings'. Set attention",
         ),
-        ({"coverage_weight": -1.0}, r"coverage_weight must be at least 0; got -1\.0"),
         ({"mean_share": 1.0}, r"mean_share must be at least 0 and below 1; got 1\.0"),
         (
             {"hard": True, "copy": True},

@@ -161,9 +161,6 @@ def test_learned_positions_are_one_table_under_one_name():
     ("settings", "message"),
     [
         ({"num_heads": 5}, "model_dim must be divisible by num_heads; got model_dim=12, num_heads"),
-        ({"num_heads": 0}, "num_heads must be at least 1; got 0"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and below 1; got 1.0"),
-        ({"window": 0}, "window must be at least 1; got 0"),
         (
             {"embedding_norm": True, "norm_kind": "batch"},
             "embedding_norm must be off where norm_kind is batch",

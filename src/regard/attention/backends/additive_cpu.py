@@ -25,6 +25,7 @@ from regard.attention.engine.blocks import (
     keys_of,
 )
 from regard.attention.engine.gradients import add_to_bias, add_to_keys
+from regard.attention.engine.numerics import as_array
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
@@ -149,9 +150,9 @@ class _BlockArrays:
         hidden = None if block.hidden is None else block.hidden.to(torch.uint8)
         pairs = (self.rows, self.width)
         self.inputs = (
-            _array(factors.query),
-            *(None if t is None else _array(t) for t in of_keys),
-            _array(factors.w),
+            as_array(factors.query),
+            *(None if t is None else as_array(t) for t in of_keys),
+            as_array(factors.w),
             _of_pairs(hidden, pairs, torch.uint8),
             _of_pairs(bias_of(inputs.bias, block), pairs, torch.float32),
             _of_pairs(job.factor(block, factors.query), pairs, torch.float32),
@@ -179,10 +180,6 @@ class _BlockArrays:
         parallel_for(-(-self.lanes // lanes) * across, one)
 
 
-def _array(tensor: Tensor) -> NDArray[np.generic]:
-    return tensor.detach().contiguous().numpy()
-
-
 def _of_pairs(
     tensor: Tensor | None, pairs: tuple[int, int], dtype: torch.dtype
 ) -> NDArray[np.generic]:
@@ -190,7 +187,7 @@ def _of_pairs(
     if tensor is None:
         return torch.empty(0, 0, 0, 0, dtype=dtype).numpy()
     tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
-    return _array(tensor.expand(*tensor.shape[:2], *pairs))
+    return as_array(tensor.expand(*tensor.shape[:2], *pairs))
 
 
 class _AdditiveLoops:
@@ -222,7 +219,7 @@ class _AdditiveLoops:
     def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, needs_grad)
-        arrays = [_array(tensor) for tensor in known]
+        arrays = [as_array(tensor) for tensor in known]
         for block in self.job.blocks():
             self._add(block, sums, arrays)
         slope = self.factors.w[:, None]

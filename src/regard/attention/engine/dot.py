@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
-from regard.attention.engine.numerics import bits_of_keys, bits_of_queries, dropout_threshold
+from regard.attention.engine.numerics import (
+    as_array,
+    bits_of_keys,
+    bits_of_queries,
+    dropout_threshold,
+)
 from regard.attention.masks.bound import KeyRanges
 from regard.attention.weighting import Weighting
 from regard.kernels.threads import parallel_for
@@ -63,7 +68,7 @@ class DotLoops:
         name = job.weighting.compiled_as
         self.weighting = None if name is None else CODES[name]
         self.group = inputs.query.shape[1] // inputs.key.shape[1]
-        self._arrays = tuple(_array(tensor) for tensor in inputs[:3])
+        self._arrays = tuple(as_array(tensor) for tensor in inputs[:3])
         width = job.shape[3]
         if ranges is not None:
             width = min(width, max(1, int((ranges.stop - ranges.first).max())))
@@ -102,7 +107,7 @@ class DotLoops:
     def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, needs_grad, self.job.shape)
-        arrays = [_array(tensor) for tensor in known]
+        arrays = [as_array(tensor) for tensor in known]
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
@@ -281,13 +286,9 @@ def gradient_parts(units: int, query: Tensor, key: Tensor, value: Tensor) -> int
     return max(1, min(MOST_PARTS // units, max(_FEWER_PARTS // units, room)))
 
 
-def _array(tensor: Tensor) -> _Array:
-    return tensor.detach().contiguous().numpy()
-
-
 def _or_nothing(tensor: Tensor | None, axes: int, dtype: torch.dtype) -> _Array:
     """The numbers of a tensor, or an array without entries for None."""
-    return _array(torch.empty((0,) * axes, dtype=dtype) if tensor is None else tensor)
+    return as_array(torch.empty((0,) * axes, dtype=dtype) if tensor is None else tensor)
 
 
 def _laid_out(block: Block) -> Iterator[tuple[range, Tensor | None]]:

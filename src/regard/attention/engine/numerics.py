@@ -5,8 +5,10 @@ from functools import wraps
 from math import e, log2
 from typing import Concatenate, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int32
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.engine.request import without_autocast
@@ -85,6 +87,11 @@ def is_finite(tensor: Tensor) -> bool:
         return True
     # Of float16, sums go beyond its range where nothing is wrong.
     return tensor.dtype is torch.float16 and is_finite(tensor.detach().float())
+
+
+def as_array(tensor: Tensor) -> NDArray[np.generic]:
+    """The numbers of a tensor on a CPU, side by side, as compiled loops take them."""
+    return tensor.detach().contiguous().numpy()
 
 
 # Random numbers are a function of the place (seed, batch, head, query, key): the same however the

@@ -218,7 +218,8 @@ def attend_backward(
         else:
             mixed, lse = serve(request, backend)
             pairs = [(mixed, d_out)] if lse is None else [(mixed, d_out), (lse, d_lse)]
-        return _detached(tiled.chained(pairs, leaves))
+        # Without a graph of their own, in the layout that compiled graphs count on.
+        return [grad.detach().contiguous() for grad in tiled.chained(pairs, leaves)]
 
 
 @attend_backward.register_fake
@@ -237,9 +238,13 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
     out, sums, *inputs = ctx.saved_tensors
     needs_grad = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
-    grads = attend_backward(d_out, d_lse, out, sums, inputs, *ctx.rest, needs_grad)
-    each = _each_or_none(grads, needs_grad)
-    return (*each[:3], each[3:], *_of_rest(ctx.rest))
+    grads = iter(attend_backward(d_out, d_lse, out, sums, inputs, *ctx.rest, needs_grad))
+    each = [next(grads) if want else None for want in needs_grad]
+    # To torch, an empty list is one of tensors.
+    rest: list[object] = [
+        [] if isinstance(other, Sequence) and not other else None for other in ctx.rest
+    ]
+    return (*each[:3], each[3:], *rest)
 
 
 attend_operator.register_autograd(_backward, setup_context=_save)
@@ -300,18 +305,3 @@ def _leading(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:
 
 def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
-
-
-def _detached(grads: list[Tensor]) -> list[Tensor]:
-    """Without a graph of their own, in the layout that compiled graphs count on."""
-    return [grad.detach().contiguous() for grad in grads]
-
-
-def _each_or_none(grads: Sequence[Tensor], needs_grad: Sequence[bool]) -> list[Tensor | None]:
-    iterator = iter(grads)
-    return [next(iterator) if want else None for want in needs_grad]
-
-
-def _of_rest(rest: Sequence[object]) -> list[object]:
-    """The gradients of what is no tensor; to torch, an empty list is one of tensors."""
-    return [[] if isinstance(each, Sequence) and not each else None for each in rest]

@@ -27,6 +27,7 @@ from regard.attention.engine.blocks import (
     pieces,
     rows_of,
 )
+from regard.attention.engine.numerics import as_array
 from regard.attention.inspect.statistics import Statistics, SummaryOptions, rows_of_map
 from regard.attention.masks.bound import KeyRanges
 from regard.attention.weighting import Softmax
@@ -118,11 +119,11 @@ class _Loops:
         self._memory = list[Tensor]()
         self._loops = statistics
         # As the loop reads and writes them: what tasks do not share keeps the interpreter's lock.
-        self._visibility = statistics.Visibility(*map(_array, (*self._ranges, counted, sinks)))
+        self._visibility = statistics.Visibility(*map(as_array, (*self._ranges, counted, sinks)))
         parts = zip(self._received, self._pooled, strict=True)
         self._written = [
             statistics.StatisticsOutput(
-                *map(_array, self._sums._replace(received=received, pooled=pooled))
+                *map(as_array, self._sums._replace(received=received, pooled=pooled))
             )
             for received, pooled in parts
         ]
@@ -225,10 +226,6 @@ def _pieces_of(block: Block) -> NDArray[np.int64]:
 def _hidden_of(block: Block) -> NDArray[np.generic]:
     """Mask of a block, with an entry for every key; empty where all are visible."""
     if block.hidden is None:
-        return _array(torch.empty(0, 0, 0, 0, dtype=torch.bool))
+        return as_array(torch.empty(0, 0, 0, 0, dtype=torch.bool))
     shape = (1, 1, 1, *block.hidden.shape)[-4:-1]
-    return _array(block.hidden.expand(*shape, sum(map(len, block.keys))))
-
-
-def _array(tensor: Tensor) -> NDArray[np.generic]:
-    return tensor.detach().contiguous().numpy()
+    return as_array(block.hidden.expand(*shape, sum(map(len, block.keys))))

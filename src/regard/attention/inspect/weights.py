@@ -13,6 +13,7 @@ from regard.attention.engine.blocks import (
     BlockInputs,
     BlockPass,
     keys_of,
+    pieces,
     whole_scores,
 )
 from regard.attention.engine.gradients import (
@@ -97,7 +98,7 @@ def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
         parts = [
             _weights(job, inputs, some, (range(M),))
             for run in _runs(queries)
-            for some in _cut(run, most)
+            for some in pieces(run, most)
         ]
         empty = inputs.query.new_zeros(B, H, 0, M)
         return _shaped(request, torch.cat([empty, *parts], dim=-2))
@@ -134,8 +135,8 @@ def columns(
         job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
         B, H, N, M = job.shape
         keys = positions_of(places, M, "key")
-        pieces = tuple(_runs(keys))
-        known = lse if isinstance(request.weighting, Softmax) and pieces else None
+        runs = tuple(_runs(keys))
+        known = lse if isinstance(request.weighting, Softmax) and runs else None
         if known is not None:
             if known.shape != (*request.leading, N):
                 raise ShapeError(
@@ -146,11 +147,11 @@ def columns(
             known = known.masked_fill(known == float("-inf"), 0)
         each = B * H * (M if known is None else len(keys))
         parts = []
-        for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
+        for some in pieces(range(N), max(1, _MOST_PAIRS // max(1, each))):
             if known is None:
                 parts.append(_weights(job, inputs, some, (range(M),))[..., keys])
             else:
-                scores = _scores(job, inputs, some, pieces)[0]
+                scores = _scores(job, inputs, some, runs)[0]
                 parts.append((scores - known[:, :, some.start : some.stop]).exp())
         empty = inputs.query.new_zeros(B, H, 0, len(keys))
         return _shaped(request, torch.cat([empty, *parts], dim=-2))
@@ -210,10 +211,6 @@ def _runs(positions: list[int]) -> Iterator[range]:
         if end == len(positions) or positions[end] != positions[end - 1] + 1:
             yield range(positions[start], positions[end - 1] + 1)
             start = end
-
-
-def _cut(run: range, most: int) -> Iterator[range]:
-    return (run[start : start + most] for start in range(0, len(run), most))
 
 
 def _shaped(request: Request, weights: Tensor) -> Tensor:

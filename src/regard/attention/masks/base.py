@@ -98,12 +98,12 @@ class Mask(Rule):
     @final
     def __and__(self, other: "Mask") -> "Mask":
         """Visible where both are."""
-        return _Both(self, _as_mask_operand(other))
+        return _Both(self, as_mask(other))
 
     @final
     def __or__(self, other: "Mask") -> "Mask":
         """Visible where either is."""
-        return _opposite(_Both(_opposite(self), _opposite(_as_mask_operand(other))))
+        return _opposite(_Both(_opposite(self), _opposite(as_mask(other))))
 
     __rand__, __ror__ = __and__, __or__
 
@@ -319,7 +319,3 @@ def check_whole(name: str, numbers: Tensor) -> None:
     """Raise ShapeError unless numbers that a mask is given are whole."""
     if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
         raise ShapeError(f"{name} must be integers; got {numbers.dtype}.")
-
-
-def _as_mask_operand(other: object) -> Mask:
-    return as_mask(other)  # type: ignore[arg-type]

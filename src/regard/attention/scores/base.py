@@ -221,7 +221,5 @@ class Custom(Score):
                 "captures. Pass it: Custom(function, tensor)."
             )
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m K"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         return self.function(query, key, *tensors)

@@ -56,9 +56,7 @@ class ScaledDot(Score):
         if self.softcap is not None:
             check_positive("softcap", self.softcap)
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         scores = (query * self._scale(query)) @ key.transpose(-1, -2)
         return scores if self.softcap is None else self.softcap * (scores / self.softcap).tanh()
 
@@ -90,9 +88,7 @@ class Dot(Score):
     has_like_heads = True
     is_dot_product = True
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         return query @ key.transpose(-1, -2)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
@@ -133,9 +129,7 @@ class Bilinear(Score):
                 f"got {tuple(self.w.shape)}."
             )
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m K"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         (w,) = tensors
         return query @ w @ key.transpose(-1, -2)
 
@@ -178,9 +172,7 @@ class Cosine(Score):
         check_same_width(query, key)
         check_number_of_heads("temperature", self.temperature, query)
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         temperature = per_head(only_parameter(self.temperature, tensors))
         return (_direction(query) / temperature) @ _direction(key).transpose(-1, -2)
 
@@ -232,9 +224,7 @@ class Additive(Score):
         check_same_width(query, key)
         check_parameter("w", self.w, query)
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         (w,) = tensors
         hidden = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh()  # (..., n, m, D)
         w = w.expand(*w.shape[:-1], query.shape[-1]) if w.dim() else w.expand(query.shape[-1])

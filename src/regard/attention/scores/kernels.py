@@ -75,9 +75,7 @@ class Gaussian(Score):
                     f"got {tuple(self.precision.shape)}."
                 )
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         if self.precision is not None:
             (matrix,) = tensors
             difference = query.unsqueeze(-2) - key.unsqueeze(-3)
@@ -139,9 +137,7 @@ class _OfDifferences(Score, ABC):
         check_parameter("bandwidth", self.bandwidth, query)
 
     @final
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         return self.falls(_differences(query, key, only_parameter(self.bandwidth, tensors)))
 
 
@@ -192,9 +188,7 @@ class StudentT(Score):
         check_same_width(query, key)
         check_number_of_heads("df", self.df, query)
 
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
+    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
         df = per_head(only_parameter(self.df, tensors))
         return -(df + 1) / 2 * (_squared_distance(query, key, 1.0) / df).log1p()
 

@@ -1,6 +1,5 @@
 """How much each input token contributes to one output, by gradients, leaving out and paths."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +11,9 @@ from torch import Tensor, nn
 
 from regard.checks import check_at_least
 from regard.choices import choose
-from regard.errors import SettingError, ShapeError
+from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import attention_of, logits_of
-from regard.interop.attribution.input_vectors import InputVectors, Output, frozen
+from regard.interop.attribution.input_vectors import InputVectors, Output, frozen, named_inputs
 from regard.interop.watch import Watch, Watched, watch
 
 _QUERIES = 64  # whose weights are worked out at once
@@ -206,16 +205,6 @@ class ExplainedText:
         with torch.no_grad():
             ends = [float(vectors.outputs(number, point)) for point in (vectors.given, base)]
         return Attribution(method, total, ends[0], chosen, ends[1])
-
-
-def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
-    """Return inputs of one text by name; a tensor is the first argument."""
-    if isinstance(inputs, Tensor):
-        inputs = {next(iter(inspect.signature(model.forward).parameters)): inputs}
-    for name, tensor in inputs.items():
-        if isinstance(tensor, Tensor) and len(tensor) != 1:
-            raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
-    return inputs
 
 
 def output_of(

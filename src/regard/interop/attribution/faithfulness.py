@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from regard.attention import Mask, dense
 from regard.checks import check_at_least
-from regard.errors import SettingError, ShapeError
-from regard.interop.attribution.input_vectors import gradient_times_input, ids_of
+from regard.errors import SettingError
+from regard.interop.attribution.input_vectors import gradient_times_input, ids_of, named_inputs
 from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
 from regard.interop.watch import Watch, watch
 
@@ -107,9 +107,7 @@ def faithfulness(
     check_at_least("rows", rows, 1)
     if model.training:
         raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    for name, tensor in inputs.items():
-        if isinstance(tensor, Tensor) and len(tensor) != 1:
-            raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
+    inputs = named_inputs(model, inputs)
     with torch.no_grad(), watch(model, top=0, map=1, keep=True) as calls:
         logits = logits_of(model, model(**inputs))
     has_memory = any(each.kind == "cross" for each in calls)

@@ -6,16 +6,27 @@ have no table; so nothing is looked up by name.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.errors import SettingError
+from regard.errors import SettingError, ShapeError
 from regard.interop.modules.locations import Arguments, Options
 
 # (B,) numbers of what a model gives.
 Output = Callable[[object], Float[Tensor, " B"]]
+
+
+def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
+    """Return inputs of one text by name; a tensor is the first argument."""
+    if isinstance(inputs, Tensor):
+        inputs = {next(iter(signature(model.forward).parameters)): inputs}
+    for name, tensor in inputs.items():
+        if isinstance(tensor, Tensor) and len(tensor) != 1:
+            raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
+    return inputs
 
 
 def gradient_times_input(
@@ -115,11 +126,9 @@ def _take(vectors: Tensor, leaves: list[Tensor]) -> Tensor:
 def lookups_taken(
     model: nn.Module, ids: Sequence[Tensor], take: Callable[[Tensor], Tensor]
 ) -> Iterator[None]:
-    """Replace all vectors that the model looks up for these very ids, (B, N), in a table.
+    """Replace all vectors that the model looks up for these very ids, (B, N), in a table."""
 
-    Ids (B, N, L) are of parts of tokens, of which a module may make one vector for each token.
-    """
-
+    # Ids (B, N, L) are of parts of tokens, of which a module may make one vector for each token.
     def after(module: nn.Module, args: Arguments, options: Options, output: object) -> object:
         if not isinstance(output, Tensor) or not output.is_floating_point():
             return None
@@ -187,11 +196,7 @@ def _products(
     model: nn.Module, answer: Tensor, leaves: list[Tensor], inputs: list[Tensor]
 ) -> Float[Tensor, " M"]:
     """Gradient times vector, summed over all vectors of a position."""
-    if not answer.requires_grad:
-        raise SettingError(
-            "model must have a gradient from its logits to its input; got none of "
-            f"{type(model).__name__}."
-        )
+    _check_differentiable(model, answer)
     gradients = torch.autograd.grad(
         answer.sum(), [*leaves, *inputs], allow_unused=True, materialize_grads=True
     )
@@ -205,6 +210,14 @@ def _products(
         for gradient, leaf in zip(gradients, leaves, strict=False)
     ]
     return torch.stack(products).sum(dim=0)
+
+
+def _check_differentiable(model: nn.Module, answer: Tensor) -> None:
+    if not answer.requires_grad:
+        raise SettingError(
+            "model must have a gradient from its logits to its input; got none of "
+            f"{type(model).__name__}."
+        )
 
 
 class InputVectors:
@@ -265,11 +278,7 @@ class InputVectors:
         """Return gradients of the outputs at these vectors, and the outputs."""
         leaves = [each.detach().requires_grad_() for each in vectors]
         numbers = self.outputs(number, [leaf.clone() for leaf in leaves])
-        if not numbers.requires_grad:
-            raise SettingError(
-                "model must have a gradient from its logits to its input; got none of "
-                f"{type(self._model).__name__}."
-            )
+        _check_differentiable(self._model, numbers)
         found = torch.autograd.grad(
             numbers.sum(), leaves, allow_unused=True, materialize_grads=True
         )

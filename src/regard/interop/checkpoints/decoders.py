@@ -15,6 +15,7 @@ from regard.interop.checkpoints.layout import (
     Table,
     TensorMap,
     expect,
+    of_layers,
     require,
     size_of,
     weight_and_bias,
@@ -23,6 +24,7 @@ from regard.layers.positions import SinusoidalPositions, sinusoidal
 from regard.models import Decoder, DecoderConfig
 
 _BASE = 10_000.0  # of the angles of rotary positions, as ours have it
+_ROTARY: Table = {"rope_type": "default", "rope_theta": _BASE}
 _FIXED: Table = {"norm": "pre", "norm_kind": "layer", "window": None}
 _GPT2 = Settings(
     config=DecoderConfig,
@@ -116,14 +118,12 @@ def _check_rotary(table: Table, *, fraction: float) -> None:
     """Raise SettingError unless whole heads are rotated by our angles, in a config of any age."""
     named = table.get("rope_parameters") or table.get("rope_scaling")
     options: Table = {
-        "rope_theta": table.get("rotary_emb_base", _BASE),
+        "rope_theta": table.get("rope_theta", table.get("rotary_emb_base", _BASE)),
         "partial_rotary_factor": table.get("rotary_pct", fraction),
         "rope_type": "default",
-        **{name: table[name] for name in ("rope_theta",) if name in table},
         **(named if isinstance(named, dict) else {}),
     }
-    expected: Table = {"rope_theta": _BASE, "partial_rotary_factor": 1.0, "rope_type": "default"}
-    for name, value in expected.items():
+    for name, value in {**_ROTARY, "partial_rotary_factor": 1.0}.items():
         require(options, name, value)
 
 
@@ -134,6 +134,7 @@ def _describe(
 ) -> dict[str, JsonValue]:
     model = expect(model, Decoder)
     return {
+        **settings.required,
         **settings.write(model.config),
         "vocab_size": len(model.embedding.weight),
         "tie_word_embeddings": model.config.tie_embeddings,
@@ -145,26 +146,16 @@ def _more_gpt2(config: DecoderConfig) -> Mapping[str, JsonValue]:
     return {"embd_pdrop": config.dropout}
 
 
-def _more_neox(config: DecoderConfig) -> Mapping[str, JsonValue]:
-    rotary: JsonValue = {"rope_type": "default", "rope_theta": _BASE, "partial_rotary_factor": 1.0}
-    return {
-        "use_parallel_residual": False,
-        "attention_bias": True,
-        "rotary_pct": 1.0,
-        "rotary_emb_base": _BASE,
-        "rope_parameters": rotary,
-    }
+def _more_neox(_: DecoderConfig) -> Mapping[str, JsonValue]:
+    rotary: JsonValue = {**_ROTARY, "partial_rotary_factor": 1.0}
+    return {"rotary_pct": 1.0, "rotary_emb_base": _BASE, "rope_parameters": rotary}
 
 
 def _more_llama(config: DecoderConfig) -> Mapping[str, JsonValue]:
-    rotary: JsonValue = {"rope_type": "default", "rope_theta": _BASE}
     return {
         "num_key_value_heads": config.num_key_heads or config.num_heads,
         "head_dim": config.model_dim // config.num_heads,
-        "hidden_act": "silu",
-        "attention_bias": True,
-        "mlp_bias": True,
-        "rope_parameters": rotary,
+        "rope_parameters": dict(_ROTARY),
     }
 
 
@@ -181,13 +172,10 @@ def _gpt2_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed.inner": "mlp.c_fc",
         "feed.outer": "mlp.c_proj",
     }
-    for layer in range(expect(model, Decoder).config.num_layers):
-        for ours, theirs in parts.items():
-            for each in weight_and_bias(
-                f"layers.{layer}.{ours}", f"transformer.h.{layer}.{theirs}"
-            ):
-                is_matrix = each.ours.endswith("weight") and "norm" not in ours
-                yield replace(each, is_transposed=is_matrix)
+    count = expect(model, Decoder).config.num_layers
+    for each in of_layers(count, "layers", "transformer.h", parts):
+        is_matrix = each.ours.endswith("weight") and "norm" not in each.ours
+        yield replace(each, is_transposed=is_matrix)
     yield from weight_and_bias("norm", "transformer.ln_f")
 
 
@@ -207,12 +195,8 @@ def _neox_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed.inner": "mlp.dense_h_to_4h",
         "feed.outer": "mlp.dense_4h_to_h",
     }
-    for layer in range(config.num_layers):
-        for ours, theirs in parts.items():
-            for each in weight_and_bias(
-                f"layers.{layer}.{ours}", f"gpt_neox.layers.{layer}.{theirs}"
-            ):
-                yield replace(each, order=order) if "query_key_value" in ours else each
+    for each in of_layers(config.num_layers, "layers", "gpt_neox.layers", parts):
+        yield replace(each, order=order) if "query_key_value" in each.ours else each
     yield from weight_and_bias("norm", "gpt_neox.final_layer_norm")
 
 
@@ -225,18 +209,19 @@ def _llama_tensors(model: nn.Module) -> Iterator[TensorMap]:
     yield TensorMap("output.weight", ("lm_head.weight",))
     order = _order_by_halves(heads, key_heads, head_dim)
     sizes = tuple(count * head_dim for count in (heads, key_heads, key_heads))
-    for layer in range(config.num_layers):
-        ours, theirs = f"layers.{layer}.", f"model.layers.{layer}."
-        projections = [f"{theirs}self_attn.{name}_proj" for name in ("q", "k", "v")]
-        for each in weight_and_bias(f"{ours}attend.query_key_value", *projections):
+    parts = {
+        "attend.query_key_value": "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
+        "attend.output": "self_attn.o_proj",
+        "feed.inner": "mlp.gate_proj mlp.up_proj",
+        "feed.outer": "mlp.down_proj",
+        "attend_residual.norm": "input_layernorm",
+        "feed_residual.norm": "post_attention_layernorm",
+    }
+    for each in of_layers(config.num_layers, "layers", "model.layers", parts):
+        if "query_key_value" in each.ours:
             yield replace(each, order=order, sizes=sizes)
-        yield from weight_and_bias(f"{ours}attend.output", f"{theirs}self_attn.o_proj")
-        gates = [f"{theirs}mlp.{name}_proj" for name in ("gate", "up")]
-        yield from weight_and_bias(f"{ours}feed.inner", *gates)
-        yield from weight_and_bias(f"{ours}feed.outer", f"{theirs}mlp.down_proj")
-        for name, norm in (("attend", "input"), ("feed", "post_attention")):
-            weight = f"{theirs}{norm}_layernorm.weight"
-            yield TensorMap(f"{ours}{name}_residual.norm.weight", (weight,))
+        elif not each.ours.endswith("norm.bias"):
+            yield each
     yield TensorMap("norm.weight", ("model.norm.weight",))
 
 

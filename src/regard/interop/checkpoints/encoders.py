@@ -17,6 +17,7 @@ from regard.interop.checkpoints.layout import (
     Table,
     TensorMap,
     expect,
+    of_layers,
     size_of,
     weight_and_bias,
 )
@@ -53,6 +54,14 @@ _BERT = Settings(
         "parts": "none",
     },
 )
+_PARTS = {
+    "attend.query_key_value": "attention.self.query attention.self.key attention.self.value",
+    "attend.output": "attention.output.dense",
+    "attend_residual.norm": "attention.output.LayerNorm",
+    "feed.inner": "intermediate.dense",
+    "feed.outer": "output.dense",
+    "feed_residual.norm": "output.LayerNorm",
+}
 _CLASSIFIER, _TAGGER = "BertForSequenceClassification", "BertForTokenClassification"
 
 
@@ -154,10 +163,16 @@ def _tensors(model: nn.Module, *, is_roberta: bool) -> Iterator[TensorMap]:
     encoder = _checked_encoder(model, is_roberta=is_roberta)
     prefix = "roberta." if is_roberta else "bert."
     is_headed = isinstance(model, Tagger | Classifier)
-    ours, offset = "reader." if is_headed else "encoder.", _padding(encoder) + 1
-    yield from _encoder_tensors(
-        encoder.config.num_layers, ours=ours, theirs=prefix, offset=offset if is_roberta else 0
-    )
+    ours = "reader." if is_headed else "encoder."
+    table = f"{prefix}embeddings."
+    yield TensorMap(f"{ours}embedding.weight", (f"{table}word_embeddings.weight",))
+    positions = (f"{table}position_embeddings.weight",)
+    offset = _padding(encoder) + 1 if is_roberta else 0
+    yield TensorMap(f"{ours}positions.table", positions, offset=offset)
+    yield TensorMap(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
+    yield from weight_and_bias(f"{ours}embedding_norm", f"{table}LayerNorm")
+    count = encoder.config.num_layers
+    yield from of_layers(count, f"{ours}layers", f"{prefix}encoder.layer", _PARTS)
     if is_headed:
         yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
         yield from weight_and_bias("output", "classifier")
@@ -171,31 +186,6 @@ def _tensors(model: nn.Module, *, is_roberta: bool) -> Iterator[TensorMap]:
         yield TensorMap("bias", ("cls.predictions.bias",))
         yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
         yield from weight_and_bias("next_sentence", "cls.seq_relationship")
-
-
-def _encoder_tensors(
-    num_layers: int, *, ours: str, theirs: str, offset: int
-) -> Iterator[TensorMap]:
-    """BERT's and RoBERTa's names; ``offset`` rows stand before the first position."""
-    table = f"{theirs}embeddings."
-    yield TensorMap(f"{ours}embedding.weight", (f"{table}word_embeddings.weight",))
-    positions = (f"{table}position_embeddings.weight",)
-    yield TensorMap(f"{ours}positions.table", positions, offset=offset)
-    yield TensorMap(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
-    yield from weight_and_bias(f"{ours}embedding_norm", f"{table}LayerNorm")
-    parts = {
-        "attend.output": "attention.output.dense",
-        "attend_residual.norm": "attention.output.LayerNorm",
-        "feed.inner": "intermediate.dense",
-        "feed.outer": "output.dense",
-        "feed_residual.norm": "output.LayerNorm",
-    }
-    for layer in range(num_layers):
-        inner, outer = f"{ours}layers.{layer}.", f"{theirs}encoder.layer.{layer}."
-        projections = [f"{outer}attention.self.{name}" for name in ("query", "key", "value")]
-        yield from weight_and_bias(f"{inner}attend.query_key_value", *projections)
-        for our_part, their_part in parts.items():
-            yield from weight_and_bias(inner + our_part, outer + their_part)
 
 
 def _padding(encoder: Encoder) -> int:

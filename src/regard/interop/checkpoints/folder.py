@@ -117,17 +117,10 @@ class CheckpointTokenizer:
         _check_installed("read a checkpoint's tokenizer")
         if not Path(folder).is_dir():
             raise DataError(f"{folder} must be a folder with a tokenizer; got none.")
-        try:
-            from transformers import AutoTokenizer
+        from transformers import AutoTokenizer
 
-            options = {"local_files_only": True, "trust_remote_code": False}
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), **options)
-        except Exception as error:  # of all kinds: its tokenizers raise what they like
-            raise DataError(
-                f"{folder} must hold a tokenizer that transformers can load; "
-                f"got {type(error).__name__}: {_excerpt(error)}"
-            ) from error
-        return cls(tokenizer)
+        options = {"local_files_only": True, "trust_remote_code": False}
+        return cls(_load("tokenizer", folder, AutoTokenizer.from_pretrained, options))
 
     @property
     def vocab_size(self) -> int:
@@ -239,15 +232,12 @@ def _load(
     except DataError:
         raise
     except Exception as error:  # of all kinds: transformers and its tokenizers raise what they like
+        message = " ".join(str(error).split())
+        message = message if len(message) <= 200 else f"{message[:200]}…"
         raise DataError(
             f"{what} must be one that transformers can load without code of its own; got, in "
-            f"{name}: {type(error).__name__}: {_excerpt(error)}"
+            f"{name}: {type(error).__name__}: {message}"
         ) from error
-
-
-def _excerpt(error: Exception) -> str:
-    message = " ".join(str(error).split())
-    return message if len(message) <= 200 else f"{message[:200]}…"
 
 
 def _check_installed(purpose: str) -> None:

@@ -137,6 +137,14 @@ def weight_and_bias(ours: str, *theirs: str) -> Iterator[TensorMap]:
         yield TensorMap(f"{ours}.{part}", tuple(f"{name}.{part}" for name in theirs))
 
 
+def of_layers(count: int, ours: str, theirs: str, parts: Mapping[str, str]) -> Iterator[TensorMap]:
+    """Map the parts of every layer; a space is between names of theirs that make one of ours."""
+    for layer in range(count):
+        for our_part, their_parts in parts.items():
+            names = (f"{theirs}.{layer}.{part}" for part in their_parts.split())
+            yield from weight_and_bias(f"{ours}.{layer}.{our_part}", *names)
+
+
 def size_of(table: Table, name: str) -> int:
     """Return a whole number that a config must hold."""
     value = table.get(name)

@@ -16,6 +16,7 @@ from regard.interop.checkpoints.layout import (
     Table,
     TensorMap,
     expect,
+    of_layers,
     require,
     size_of,
     weight_and_bias,
@@ -27,6 +28,20 @@ ValueT = TypeVar("ValueT")
 
 # What these families add to a variance.
 NORM_EPS = 1e-5
+_PARTS = {
+    "attend.query_key_value": "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
+    "attend.output": "self_attn.out_proj",
+    "attend_residual.norm": "self_attn_layer_norm",
+    "feed.inner": "fc1",
+    "feed.outer": "fc2",
+    "feed_residual.norm": "final_layer_norm",
+}
+_CROSS_PARTS = {
+    "look.query": "encoder_attn.q_proj",
+    "look.key_value": "encoder_attn.k_proj encoder_attn.v_proj",
+    "look.output": "encoder_attn.out_proj",
+    "look_residual.norm": "encoder_attn_layer_norm",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,30 +269,10 @@ def _tensors(family: Family, model: nn.Module) -> Iterator[TensorMap]:
         if family.embedding_norm:
             norm = "source_norm" if side == "encoder" else "target_norm"
             yield from weight_and_bias(norm, f"model.{side}.layernorm_embedding")
-        for layer in range(num_layers):
-            yield from _layer_tensors(f"{side}.{layer}.", f"model.{side}.layers.{layer}.", side)
+        parts = _PARTS | (_CROSS_PARTS if side == "decoder" else {})
+        yield from of_layers(num_layers, side, f"model.{side}.layers", parts)
         if family.norm == "pre":
             yield from weight_and_bias(f"{side}_norm", f"model.{side}.layer_norm")
-
-
-def _layer_tensors(ours: str, theirs: str, side: str) -> Iterator[TensorMap]:
-    parts = {
-        "attend.query_key_value": [f"self_attn.{name}_proj" for name in ("q", "k", "v")],
-        "attend.output": ["self_attn.out_proj"],
-        "attend_residual.norm": ["self_attn_layer_norm"],
-        "feed.inner": ["fc1"],
-        "feed.outer": ["fc2"],
-        "feed_residual.norm": ["final_layer_norm"],
-    }
-    if side == "decoder":
-        parts |= {
-            "look.query": ["encoder_attn.q_proj"],
-            "look.key_value": ["encoder_attn.k_proj", "encoder_attn.v_proj"],
-            "look.output": ["encoder_attn.out_proj"],
-            "look_residual.norm": ["encoder_attn_layer_norm"],
-        }
-    for our_part, their_parts in parts.items():
-        yield from weight_and_bias(ours + our_part, *(theirs + part for part in their_parts))
 
 
 SEQ2SEQ: dict[str, Layout] = {

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.attribution.attribute import named_inputs, output_of
-from regard.interop.attribution.input_vectors import Output
+from regard.interop.attribution.attribute import output_of
+from regard.interop.attribution.input_vectors import Output, named_inputs
 from regard.interop.interventions.edit import (
     AttentionChange,
     EditedCall,

@@ -41,12 +41,10 @@ _REACH = "one_sided_attn_window_size"
 class AsGiven(Weighting):
     """Scores that are the weights already; −inf is a weight of zero."""
 
-    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+    def rows(self, scores: Tensor) -> Tensor:
         return scores.masked_fill(scores == float("-inf"), 0.0)
 
-    def gradient(
-        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
-    ) -> Float[Tensor, "*b n M"]:
+    def gradient(self, weights: Tensor, grad: Tensor) -> Tensor:
         return grad
 
 
@@ -192,11 +190,7 @@ def _padding(weights: Tensor, mask: object) -> LazyMask | None:
     if not isinstance(mask, Tensor) or mask.shape != (B, M):
         return None
     frame = Frame(N, M, M - N, 0, by_vmap=False, device=weights.device)
-    return LazyMask(_everything, mask.bool(), frame, B)
-
-
-def _everything(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    return torch.ones_like(key, dtype=torch.bool)
+    return LazyMask(lambda *at: torch.ones_like(at[3], dtype=torch.bool), mask.bool(), frame, B)
 
 
 def _checked(weights: object, module: nn.Module, *, is_training: bool) -> Tensor:

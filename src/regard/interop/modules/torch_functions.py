@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -49,25 +49,11 @@ class FunctionAttention(TorchFunctionMode):
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))
         if not caller or caller.partition(".")[0] in _KNOWN:  # a graph, or the engine itself
             return func(*args, **kwargs)
-        call = _read(*args, **kwargs)
+        tensors, options = _read(*args, **kwargs)
         if self._serves or current_editor() is not None:
-            options = call.options
-            return attend(
-                *call.tensors,
-                score=options.score,
-                mask=options.mask,
-                bias=options.bias,
-                dropout=options.dropout,
-            )
-        announce(*call.tensors[:2], call.options)
+            return attend(*tensors, **options._asdict())
+        announce(*tensors[:2], options)
         return func(*args, **kwargs)
-
-
-class _Call(NamedTuple):
-    """A call of torch's function as ``attend`` takes it."""
-
-    tensors: tuple[Tensor, Tensor, Tensor]
-    options: CallOptions
 
 
 def _read(
@@ -79,8 +65,8 @@ def _read(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> _Call:
-    """Read the arguments of ``F.scaled_dot_product_attention``."""
+) -> tuple[tuple[Tensor, Tensor, Tensor], CallOptions]:
+    """Read the arguments of ``F.scaled_dot_product_attention`` as ``attend`` takes them."""
     if query.is_nested:
         raise ShapeError(
             "query must be padded for its attention to be seen; got a nested tensor. "
@@ -93,7 +79,7 @@ def _read(
     elif attn_mask is not None:
         mask, bias = split(attn_mask, attn_mask == float("-inf"))
     options = CallOptions(ScaledDot(scale), mask, bias, dropout=float(dropout_p))
-    return _Call(as_autocast(query, key, value), options)
+    return as_autocast(query, key, value), options
 
 
 def functions_seen(model: nn.Module) -> AbstractContextManager[object]:

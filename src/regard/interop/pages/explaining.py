@@ -55,22 +55,12 @@ def methods_named(names: str | None) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Requested explanations.
+    """Requested explanations."""
 
-    Attributes:
-        target: A word, whose first token is explained, or a class; None is the likeliest.
-        against: What it is held against; of what was written, another output.
-        methods: Of ``attribute``. None takes attention, gradient × input and rollout of up to
-            1,024 tokens, and integrated gradients and leave-one-out where these take at most
-            2·10¹¹ multiplications.
-        neurons: Heads whose queries and keys are kept; None is all of up to 512 tokens, where they
-            are few enough.
-    """
-
-    target: str | None = None
-    against: str | None = None
-    methods: Sequence[str] | None = None
-    neurons: Sequence[HeadNumber] | None = None
+    target: str | None = None  # a word or a class; None is the likeliest
+    against: str | None = None  # what it is held against; of what was written, another output
+    methods: Sequence[str] | None = None  # of ``attribute``; None is what takes little time
+    neurons: Sequence[HeadNumber] | None = None  # whose queries and keys are kept; None is all
 
     @property
     def is_requested(self) -> bool:
@@ -79,69 +69,38 @@ class Why:
 
 
 class Choice(NamedTuple):
-    """An output that is explained.
+    """An output that is explained."""
 
-    Attributes:
-        number: Computes it of what the model returns.
-        target: The name of its token or class.
-        against: The name of what it is held against; empty for none.
-        output: The token of the example that it predicts.
-        place: The position of the input that it is predicted at; None of a whole text.
-    """
-
-    number: Output
-    target: str
-    against: str = ""
-    output: int | None = None
-    place: int | None = None
+    number: Output  # computes it of what the model returns
+    target: str  # the name of its token or class
+    against: str = ""  # the name of what it is held against
+    output: int | None = None  # the token of the example that it predicts
+    place: int | None = None  # position of the input that it is predicted at; None of a whole text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Inputs of a model for the text of an example, and the outputs that may be explained.
+    """Inputs of a model for the text of an example, and the outputs that may be explained."""
 
-    Attributes:
-        inputs: Of one text, by name.
-        name: The name of a token, or of a class.
-        encode: The ids of a word or an output.
-        text: The input at whose positions tokens are predicted; empty of others.
-        next_ids: The tokens that stand in the text, from the first that is predicted.
-        ahead: 1 where a position of the example predicts the token after it.
-        start: Positions of the input before the first token of the example.
-        places: Positions whose predictions are explained.
-        written: All tokens of an output, each of which is explained.
-        labels: The classes of a classifier.
-        explained: The input whose positions are the example's tokens; None is the main one.
-        part: The two texts of the example, where they are parts of what the model reads.
-        attends: Whether one position's attention leads to what is explained.
-        choices: Outputs of another kind that are explained.
-        blanks: Whether the example's output is what is predicted at ``places``.
-    """
-
-    inputs: Mapping[str, Tensor]
-    name: Callable[[int], str] = str
-    encode: Callable[[str], Sequence[int]] = lambda _: ()
-    text: str = ""
-    next_ids: Sequence[int] = ()
-    ahead: int = 0
-    start: int = 0
-    places: Sequence[int] = ()
-    written: Sequence[int] | None = None
-    labels: Sequence[str] = ()
-    explained: str | None = None
-    part: CrossAttention | None = None
-    attends: bool = True
-    choices: Callable[[ExplainedText, Why], Sequence[Choice]] | None = None
-    blanks: bool = False
+    inputs: Mapping[str, Tensor]  # of one text, by name
+    name: Callable[[int], str] = str  # of a token, or of a class
+    encode: Callable[[str], Sequence[int]] = lambda _: ()  # the ids of a word or an output
+    text: str = ""  # the input at whose positions tokens are predicted; empty of others
+    next_ids: Sequence[int] = ()  # tokens that stand in the text, from the first predicted
+    ahead: int = 0  # 1 where a position of the example predicts the token after it
+    start: int = 0  # positions of the input before the first token of the example
+    places: Sequence[int] = ()  # positions whose predictions are explained
+    written: Sequence[int] | None = None  # all tokens of an output, each of which is explained
+    labels: Sequence[str] = ()  # the classes of a classifier
+    explained: str | None = None  # the input of the example's tokens; None is the main one
+    part: CrossAttention | None = None  # the two texts, where they are parts of what is read
+    attends: bool = True  # whether one position's attention leads to what is explained
+    choices: Callable[[ExplainedText, Why], Sequence[Choice]] | None = None  # other outputs
+    blanks: bool = False  # whether the example's output is what is predicted at ``places``
 
     @torch.no_grad()
     def explain(self, model: nn.Module, example: Example, why: Why) -> Example:
-        """Add queries and keys, contributions, predictions by layer and losses to an example.
-
-        Raises:
-            SettingError: A method is asked for that cannot be computed of the model.
-            DataError: There is no such token or class.
-        """
+        """Add queries and keys, contributions, predictions by layer and losses to an example."""
         text = ExplainedText(
             model, self.inputs, name=self.explained, body=getattr(model, "base_model", None)
         )

@@ -22,11 +22,10 @@ _TOP = 5
 
 
 class Readout:
-    """Logits and losses that a model computes from any states after its last block.
+    """Logits and losses that a model computes from any states after its last block."""
 
-    The model itself is called, its blocks replaced: so norms, scales and caps of the head are its
-    own, whatever the architecture. Tokens are predicted at the positions of the input ``name``.
-    """
+    # The model itself is called, its blocks replaced: so norms, scales and caps of the head are its
+    # own, whatever the architecture. Tokens are predicted at the positions of the input ``name``.
 
     def __init__(self, text: ExplainedText, name: str) -> None:
         self._text, self._name = text, name
@@ -79,10 +78,7 @@ class Readout:
     def lens(
         self, name: Callable[[int], str], ahead: int, places: Sequence[int] | None = None
     ) -> Lens | None:
-        """Return the likeliest tokens of each layer at the last positions; None without layers.
-
-        As many positions as take 10¹¹ multiplications, at most 128; or those of ``places``.
-        """
+        """The likeliest tokens of each layer at the last positions, or at some; or None."""
         if self.states is None or (places is not None and min(places, default=-1) < self._first):
             return None
         size = self.logits(self.layers[-1][-1:]).shape[-1]

@@ -27,13 +27,7 @@ def vectors_of(
     wanted: Sequence[HeadNumber] | None,
     part: CrossAttention | None = None,
 ) -> tuple[HeadVectors, ...]:
-    """Queries and keys of an example's heads, or the wanted ones; none where all are too many.
-
-    ``part`` are the two texts of the example, where they are parts of what the model read.
-
-    Raises:
-        SettingError: A wanted head is not there, or its scores are no products.
-    """
+    """Queries and keys of an example's heads, or the wanted ones; none where all are too many."""
     heads = {(one.kind, one.layer, one.head) for one in example.maps}
     heads |= {(one.kind, one.layer, head) for one in example.summaries for head in one.heads}
     if wanted is None and sum(map(_least_bytes, seen)) > MOST_BYTES:
@@ -57,11 +51,7 @@ def vectors_of(
 def fitting(
     examples: Sequence[Example], wanted: Sequence[HeadNumber] | None
 ) -> tuple[Example, ...]:
-    """Examples whose vectors fit a page, in 32 bits or 16; without any where they do not.
-
-    Raises:
-        SettingError: The wanted heads do not fit.
-    """
+    """Examples whose vectors fit a page, in 32 bits or 16; without any where they do not."""
     for bits in (32, 16):
         examples = [
             replace(each, vectors=tuple(_in_bits(one, bits) for one in each.vectors))

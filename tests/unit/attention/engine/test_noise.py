@@ -40,11 +40,3 @@ def test_the_generator_decides_the_pattern(make_inputs):
     ]
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
-
-
-def test_torchs_own_seed_decides_where_there_is_no_generator(make_inputs):
-    inputs, draws = make_inputs(), []
-    for _ in range(2):
-        torch.manual_seed(4)
-        draws.append(attend(*inputs, dropout=0.5))
-    assert torch.equal(*draws)

@@ -16,11 +16,6 @@ from regard.errors import ShapeError
 B, H, T, S = 2, 3, 5, 7
 
 
-def test_each_target_position_links_to_its_heaviest_source_position():
-    weights = torch.tensor([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.4, 0.4, 0.2]])
-    assert links_from_weights(weights) == [(1, 0), (0, 2)]
-
-
 def test_a_source_without_positions_has_no_links():
     assert links_from_weights(torch.zeros(2, 0)) == []
     assert links_from_weights(torch.zeros(0, 2), mutual=True) == []

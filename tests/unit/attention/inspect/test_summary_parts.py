@@ -3,7 +3,7 @@ import re
 import pytest
 import torch
 
-from regard.attention import alibi, attend, causal, observe, summarize
+from regard.attention import alibi, causal, summarize
 from regard.errors import ShapeError
 
 H, D = 3, 11
@@ -89,14 +89,6 @@ def test_an_index_gives_a_batch_row_or_a_head():
         whole[0, 1, 2]
     with pytest.raises(ShapeError, match="index must be"):
         whole["a"]
-
-
-def test_a_call_that_was_seen_can_be_summarized():
-    query, key = random_inputs(5, 7)
-    calls = []
-    with observe(calls.append):
-        attend(query, key, mask=causal())
-    assert_same(calls[0].summary(top=2), summarize(query, key, mask=causal(), top=2))
 
 
 def test_the_text_says_what_it_is_of():

@@ -8,10 +8,6 @@ from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 
 
-def double(*shape):
-    return torch.randn(shape, dtype=torch.float64)
-
-
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize("backend", ["sdpa", "tiled"])
 def test_a_gaussian_far_from_the_origin_keeps_its_precision(shift, backend):
@@ -34,19 +30,6 @@ def test_a_narrow_gaussian_is_worked_out_in_float64():
     query.requires_grad_()
     rg.attend(query, key, score=score).sum().backward()
     assert query.grad.isfinite().all()
-
-
-def test_queries_and_keys_of_a_bilinear_score_may_differ_in_width():
-    query, key, value, w = (
-        double(2, 3, 5, 11),
-        double(2, 3, 7, 4),
-        double(2, 3, 7, 4),
-        double(11, 4),
-    )
-    answer = attend_by_loops(query, key, value, lambda _: lambda q, k: q @ w @ k)
-    for backend in ("sdpa", "tiled"):
-        out = rg.attend(query, key, value, score=rg.Bilinear(w), backend=backend)
-        torch.testing.assert_close(out, answer.context)
 
 
 def test_vectors_of_zeros_have_no_direction():
