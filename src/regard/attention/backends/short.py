@@ -140,7 +140,8 @@ class _Short(torch.autograd.Function):
         q, k, v, weights, left = ctx.saved_tensors
         B, H = grad.shape[:2]
         with torch.autocast("cpu", enabled=False):
-            g = grad.float().reshape(B * H, grad.shape[2], grad.shape[3])
+            # Contiguous: products of an expanded gradient would be taken one by one.
+            g = grad.float().contiguous().view(B * H, grad.shape[2], grad.shape[3])
             d_value = torch.bmm(left.transpose(1, 2), g)
             d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(left)
             d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(ctx.scale)

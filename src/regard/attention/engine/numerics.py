@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.attention.engine.request import without_autocast
 from regard.attention.masks.bound import BoundMask
+from regard.kernels import why_not
 
 LOG2_E = log2(e)
 # Batch rows, heads, queries and keys of a tile.
@@ -107,8 +108,17 @@ def dropout_factors(
     seed: int, rate: float, block: Block, *, like: Tensor
 ) -> Float[Tensor, "b h n m"]:
     """Dropout factors of a tile's weights: 0, or 1 / (1 − rate), in the dtype of ``like``."""
+    growth = 1 / (1 - rate)
+    is_plain = like.device.type == "cpu" and like.dtype is torch.float32 and type(like) is Tensor
+    if is_plain and why_not() is None:
+        from regard.kernels.attention.dropout import write_factors
+
+        out = torch.empty([len(run) for run in block])
+        base, firsts = seed * _GOLDEN % 2**32, tuple(run.start for run in block)
+        write_factors(base, firsts, dropout_threshold(rate) + 2**31, growth, out.numpy())
+        return out
     bits = _bits(seed, block, like.device)
-    return (bits >= dropout_threshold(rate)).to(like.dtype).mul_(1 / (1 - rate))
+    return (bits >= dropout_threshold(rate)).to(like.dtype).mul_(growth)
 
 
 def gumbel_noise(seed: int, block: Block, *, like: Tensor) -> Float[Tensor, "b h n m"]:

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 from llvmlite import ir
 
+from regard.kernels.attention.dropout import factor
 from regard.kernels.attention.weightings import slope, weigh
 from regard.kernels.compiling import cgutils, compiled, inlined, intrinsic, types
 from regard.kernels.elementary import exp, largest
@@ -29,9 +30,6 @@ f32, i32, u32 = np.float32, np.int32, np.uint32
 
 # Rows of a tile lie a little further apart than a power of two, or they would share cache lines.
 _GAP = 16
-# Of ``engine.noise``.
-_ONE, _TWO = u32(0x7FEB352D), u32(0x846CA68B)
-
 
 _SYMBOL = "regard_sgemm"
 _NO, _YES = np.uint8(ord("N")), np.uint8(ord("T"))
@@ -191,24 +189,12 @@ def _adjust(row, pairs, block, b, h, n, m0, N):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-def]
-    """Dropout factor of a weight, the one of ``engine.noise.kept``."""
-    bits = u32(row_bits) ^ u32(key_bits)
-    bits = u32(bits ^ (bits >> u32(16)))
-    bits = u32(bits * _ONE)
-    bits = u32(bits ^ (bits >> u32(15)))
-    bits = u32(bits * _TWO)
-    bits = u32(bits ^ (bits >> u32(16)))
-    return growth if u32(bits ^ u32(0x80000000)) >= threshold else f32(0)
-
-
-@inlined
 def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
     """Apply dropout to weights."""
     of_row, of_keys = pairs.row_bits[b, h, n], pairs.key_bits[m0:]
     threshold, growth = u32(pairs.threshold), f32(pairs.growth)
     for m in range(row.size):
-        row[m] *= _factor(of_row, of_keys[m], threshold, growth)
+        row[m] *= factor(u32(of_row), u32(of_keys[m]), threshold, growth)
 
 
 @inlined

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import Additive, ScaledDot, attend
-from regard.attention.engine import blocks
+from regard.attention.engine import blocks, numerics
 from regard.attention.engine.numerics import dropout_factors
 
 
@@ -15,6 +15,14 @@ def test_about_the_requested_fraction_is_dropped_everywhere():
         rest = [a for a in range(4) if a != axis]
         rates = (factors == 0).float().mean(dim=rest)
         assert (rates - 0.3).abs().max() < 0.06
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**40 + 3])
+def test_compiled_factors_are_those_of_the_formula(monkeypatch, seed):
+    block = (range(2, 5), range(1, 3), range(30, 39), range(5, 42))
+    compiled = dropout_factors(seed, 0.3, block, like=torch.ones(1))
+    monkeypatch.setattr(numerics, "why_not", lambda: "numba cannot be loaded (by a test)")
+    assert torch.equal(compiled, dropout_factors(seed, 0.3, block, like=torch.ones(1)))
 
 
 @pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11).double())])

@@ -1,0 +1,54 @@
+"""Dropout factors of a block's weights, from random bits of each (seed, batch, head, query, key).
+
+The same bits as those of ``engine.numerics``, which has the source of the mixer. Nothing of a
+pattern is stored: who knows the place works it out again.
+"""
+
+import numpy as np
+from jaxtyping import Float32
+
+from regard.kernels.compiling import compiled, inlined
+
+f32, u32 = np.float32, np.uint32
+
+_ONE, _TWO, _GOLDEN = u32(0x7FEB352D), u32(0x846CA68B), u32(0x9E3779B9)
+
+
+@compiled
+def write_factors(
+    seed: int,
+    firsts: tuple[int, int, int, int],
+    threshold: int,
+    growth: float,
+    out: Float32[np.ndarray, "b h n m"],
+) -> None:
+    """Dropout factors of weights, 0 or ``growth``; ``firsts`` are the block's first places."""
+    of_keys = np.empty(out.shape[3], u32)
+    for m in range(of_keys.size):
+        of_keys[m] = _mix(u32(firsts[3] + m) * _GOLDEN)
+    for b in range(out.shape[0]):
+        of_batch = _mix(u32(seed) + u32(firsts[0] + b) * _GOLDEN)
+        for h in range(out.shape[1]):
+            of_head = _mix(of_batch + u32(firsts[1] + h) * _GOLDEN)
+            for n in range(out.shape[2]):
+                of_row = _mix(of_head + u32(firsts[2] + n) * _GOLDEN)
+                row = out[b, h, n]
+                for m in range(row.size):
+                    row[m] = factor(of_row, of_keys[m], u32(threshold), f32(growth))
+
+
+@inlined
+def factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-def]
+    """Dropout factor of a weight."""
+    return growth if _mix(row_bits ^ key_bits) ^ u32(0x80000000) >= threshold else f32(0)
+
+
+@inlined
+def _mix(bits):  # type: ignore[no-untyped-def]
+    """Every bit of the result depends on every bit of a 32-bit number."""
+    bits = u32(bits)
+    bits = u32(bits ^ (bits >> u32(16)))
+    bits = u32(bits * _ONE)
+    bits = u32(bits ^ (bits >> u32(15)))
+    bits = u32(bits * _TWO)
+    return u32(bits ^ (bits >> u32(16)))
