@@ -45,7 +45,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "data.source_language": ("src_lang",),
     "data.target_language": ("tgt_lang",),
 }
-# And what is no setting; of ``train``, of ``look``, and of every command.
+# And what is no setting; of ``train``, ``look``, ``predict``, and of every command.
 _TRAIN: dict[tuple[str, ...], str] = {
     ("output", "out", "o", "output_dir", "save_dir", "save", "run_dir"): "as --run FOLDER",
     ("workers", "num_workers", "num_gpus", "gpus", "nproc", "nproc_per_node"): "as --processes N",
@@ -68,10 +68,21 @@ _LOOK: dict[tuple[str, ...], str] = {
     ("include_layers", "layer"): "as --layers NUMBERS, from 0",
     ("include_heads", "head"): "as --heads NUMBERS, from 0",
 }
+_PREDICT: dict[tuple[str, ...], str] = {
+    ("beam", "beams", "num_beams"): "as --beam-size N",
+    ("lenpen", "alpha"): "as --length-penalty NUMBER",
+    ("num_return_sequences", "num_hypotheses"): "as --n-best N",
+    ("max_length", "max_len", "max_len_b", "max_new_tokens", "max_decoding_length"): (
+        "as --max-tokens N, of language models; a translation ends by itself"
+    ),
+    ("do_sample", "sampling"): "as --method sample",
+    ("min_len", "min_new_tokens"): "as --min-length N",
+}
 _EVERYWHERE: dict[tuple[str, ...], str] = {
     ("gpu", "cuda", "use_gpu"): "as --device cuda",
     ("cpu", "no_cuda", "no_gpu"): "as --device cpu",
 }
+_OF_COMMAND = {"train": _TRAIN, "look": _LOOK, "predict": _PREDICT}
 _FILES = ("source", "target", "src", "data", "input", "file", "i")
 # Sections in which a setting of that name is looked for.
 _SECTIONS = ("training", "model", "tokenizer", "data", "decoding", "head")
@@ -117,9 +128,8 @@ def option_here(option: str, value: str | None, command: str) -> str | None:
     """How an option of another tool, such as ``--lr``, is given here; None if it is unknown."""
     name = option.lstrip("-").replace("-", "_").casefold()
     way = _way(name, _EVERYWHERE)
-    if command in ("train", "look"):
-        way = way or _way(name, _TRAIN if command == "train" else _LOOK)
-    elif name in _FILES:
+    way = way or _way(name, _OF_COMMAND.get(command, {}))
+    if command not in ("train", "look") and name in _FILES:
         way = way or f"as a file: regard {command} … FILE"
     if way is None and command in ("train", "data"):
         setting = _setting(name, _SECTIONS if command == "train" else ("data",))

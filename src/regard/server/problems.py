@@ -132,7 +132,8 @@ def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
         return Problem(422, f"{shown(name)} is no member of the request. {cure}")
     if error["type"] == "missing":
-        return Problem(422, f"{name} must be given; got {shown(list(error['input']))}.")
+        got = shown(list(error["input"]))
+        return Problem(422, f"{name} must be given; got {got}. GET /docs describes it.")
     rule = _RULES.get(error["type"])
     known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
     said = rule.format(**known) if rule else f"must be right ({error['msg']})"
