@@ -14,6 +14,7 @@ from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.rules import Rulebook
 from regard.decoding.step import RankingStep, StateT, Step
+from regard.decoding.threads import by_threads
 from regard.devices import CPU
 from regard.errors import SettingError
 from regard.kernels import why_not
@@ -78,6 +79,24 @@ def beam(
     bound = BoundOptions(**options)
     if not bound.batch_size:
         return []
+
+    def search(state: StateT, bound: BoundOptions) -> list[list[Hypothesis]]:
+        return _search(step, state, bound, beam_size, n_best, bonus)
+
+    if bonus is not None:
+        return search(state, bound)
+    return by_threads(search, step, state, bound, beam_size)
+
+
+def _search(
+    step: Step[StateT],
+    state: StateT,
+    bound: BoundOptions,
+    beam_size: int,
+    n_best: int,
+    bonus: Callable[[StateT], Float[Tensor, " R"]] | None,
+) -> list[list[Hypothesis]]:
+    """``beam`` of some sentences."""
     limits, device = bound.limits.contiguous().cpu().numpy(), bound.limits.device
     rulebook, count = bound.rulebook(), len(limits)
     answers = _Answers(limits, n_best, bound.penalties)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.step import RankingStep, StateT, Step
+from regard.decoding.threads import by_threads
 from regard.kernels import why_not
 
 # Rows of finished answers are dropped once they are this share of the batch: copying the state
@@ -64,7 +66,7 @@ def greedy(
     if not bound.batch_size:
         return []
     if isinstance(step, RankingStep) and not bound.rules and why_not() is None:
-        return _ranked(step, state, bound)
+        return by_threads(partial(_ranked, step), step, state, bound, 1)
     return write_all(step, state, bound, likeliest)
 
 

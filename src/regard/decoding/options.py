@@ -1,7 +1,7 @@
 """Options that every search takes, documented and checked in one place."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Required, TypedDict
 
@@ -93,6 +93,10 @@ class BoundOptions:
     def penalties(self) -> list[float]:
         """The divisor of each length."""
         return divisors(self.length_penalty, int(self.limits.max()))
+
+    def select(self, rows: Int[Tensor, " K"]) -> "BoundOptions":
+        """The options of these sentences."""
+        return replace(self, batch_size=len(rows), max_lengths=self.limits[rows])
 
     def rulebook(self, *, copies: int = 1) -> Rulebook:
         """All that the search keeps to, for so many answers of each sentence at once."""

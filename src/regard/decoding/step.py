@@ -64,6 +64,20 @@ class RankingStep(Protocol[StateT]):
         ...
 
 
+@runtime_checkable
+class DivisibleStep(Protocol[StateT]):
+    """A step that threads may drive side by side, each for sentences of its own."""
+
+    def divide(
+        self, state: StateT, parts: Sequence[Int[Tensor, " K"]], width: int
+    ) -> list[StateT] | None:
+        """The state of each part of the sentences; None where one search of all costs less.
+
+        A search has ``width`` rows for each sentence.
+        """
+        ...
+
+
 Limits = int | Int[Tensor, " B"]
 
 

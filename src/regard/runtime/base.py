@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
+from regard.attention.observing import current_observer
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import best_tokens
@@ -23,6 +24,9 @@ def why_not_packed(parameters: Iterable[Tensor], reasons: Mapping[str, bool]) ->
     is_float32 = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in parameters)
     reasons = {**reasons, "it is not in float32 on a CPU": not is_float32}
     return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
+
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -41,6 +45,10 @@ class PackedState(Protocol):
     @property
     def pending(self) -> Tensor | None:
         """The last tokens of prompts, which take the place of the next step's."""
+
+    def divided(self: T, rows: Int[Tensor, " K"]) -> T:
+        """The state of these rows, whose steps write nothing that those of others read."""
+        ...
 
 
 PackedStateT = TypeVar("PackedStateT", bound=PackedState)
@@ -75,12 +83,11 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         assert logits is not None
         return torch.log_softmax(logits, dim=-1), after
 
-    @torch.no_grad()
     def best(
         self, token: Int[Tensor, " R"], state: PackedStateT, count: int, hidden: Sequence[int]
     ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PackedStateT]:
         """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
-        shape = (len(token), count)
+        shape = (token.shape[0], count)
         values, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64)
         ranking = RankedTokens(np.array(hidden, np.int64), values, tokens)
         logits, after = self._advance(_read(token, state), state, ranking)
@@ -90,13 +97,26 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
             parallel_rows(len(token), operations, lambda *part: best_tokens(*part, *rest))
         return torch.from_numpy(values), torch.from_numpy(tokens), after
 
+    def divide(
+        self, state: PackedStateT, parts: Sequence[Int[Tensor, " K"]], width: int
+    ) -> list[PackedStateT] | None:
+        """The state of each part of the sentences, for threads; see ``DivisibleStep``."""
+        rows = width * min(map(len, parts))
+        if current_observer() is not None or not self._is_worth_dividing(rows):
+            return None
+        return [state.divided(part) for part in parts]
+
+    @abstractmethod
+    def _is_worth_dividing(self, rows: int) -> bool:
+        """Whether threads with at least so many rows each are fastest by themselves."""
+
     @cached_property
     def _logits_of(self) -> Callable[[Tensor], Tensor]:
         """The output layer, where no loop computes logits."""
         output, bias = self._output, self._output_bias
         if isinstance(output, TokenEmbedding):
             return Linear(output.weight, bias)
-        return lambda states: output.logits(states, bias)
+        return torch.no_grad()(lambda states: output.logits(states, bias))
 
 
 def _read(token: Int[Tensor, " R"], state: PackedState) -> Int[Tensor, " R"]:

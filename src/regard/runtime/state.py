@@ -44,7 +44,7 @@ class Store:
         while positions <= filled:
             positions *= 2
         self.cache: Float32[np.ndarray, "L T S W"] = empty((layers, positions, slots, width))
-        self.filled = filled
+        self.filled, self.slots = filled, np.arange(slots, dtype=np.int32)
 
     def has_room(self, length: int, rows: int) -> bool:
         """Whether position ``length`` can be written for so many rows."""
@@ -56,7 +56,8 @@ class Store:
         (layers, _, _, width), (rows, filled) = self.cache.shape, ancestors.shape
         store = Store(layers, rows, width, filled=filled)
         args = (self.cache, ancestors, store.cache)
-        parallel_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
+        if filled:
+            parallel_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
         return store
 
 
@@ -72,6 +73,7 @@ class PreparedState:
     memory: Float32[np.ndarray, "L B M W"]  # keys and values of the sources
     lengths: Int64[np.ndarray, " B"]  # of the sources
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
+    is_padded: bool = False  # whether any row starts later than at 0
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order; copies no keys and values."""
@@ -86,7 +88,14 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
+            is_padded=self.is_padded,
         )
+
+    def divided(self, rows: Int[Tensor, " K"]) -> "PreparedState":
+        """The state of these rows, in a store of their own."""
+        selected = self.select(rows)
+        store = self.store.of_rows(selected.ancestors[:, : self.length])
+        return replace(selected, store=store, ancestors=_own_slots(store))
 
     def with_room(self) -> "PreparedState":
         """Grow the state so that its next position can be written."""
@@ -97,7 +106,7 @@ class PreparedState:
 
     def after(self) -> "PreparedState":
         """The state once position ``length`` is written."""
-        self.ancestors[:, self.length] = np.arange(len(self.sentences))
+        self.ancestors[:, self.length] = self.store.slots[: self.sentences.size]
         self.store.filled = self.length + 1
         return PreparedState(
             store=self.store,
@@ -107,6 +116,7 @@ class PreparedState:
             sentences=self.sentences,
             memory=self.memory,
             lengths=self.lengths,
+            is_padded=self.is_padded,
         )
 
 
@@ -134,5 +144,5 @@ def begin(
 
 def _own_slots(store: Store) -> Int32[np.ndarray, "S T"]:
     """The ancestors of rows that have been in their slots from the beginning."""
-    positions, slots = store.cache.shape[1:3]
-    return np.repeat(np.arange(slots, dtype=np.int32)[:, None], positions, axis=1)
+    positions = store.cache.shape[1]
+    return np.repeat(store.slots[:, None], positions, axis=1)

@@ -6,8 +6,11 @@ import pytest
 import torch
 from tests import cases
 
+from regard.attention.observing import observe
 from regard.decoding import beam, greedy
+from regard.errors import RunError
 from regard.runtime import in_precision, prepared
+from regard.runtime.base import DecoderSteps
 from regard.runtime.transformer import decoder
 
 from .conftest import VOCAB, recurrent_translator, translator
@@ -15,6 +18,7 @@ from .conftest import VOCAB, recurrent_translator, translator
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 PAD, UNK, BOS, EOS = range(4)
+DIVIDE = DecoderSteps.divide
 MODELS = [(translator, "float32"), (translator, "int8"), (recurrent_translator, "float32")]
 
 
@@ -105,6 +109,49 @@ def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind, most
         torch.set_num_threads(threads)
         outputs.append(search(runtime.steps, state, **settings))
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+@pytest.fixture
+def divisions(monkeypatch):
+    """How many parts each search was divided into; 1 where it was not."""
+    counts = []
+
+    def divide(steps, state, parts, width):
+        states = DIVIDE(steps, state, parts, width)
+        counts.append(1 if states is None else len(states))
+        return states
+
+    monkeypatch.setattr(DecoderSteps, "divide", divide)
+    return counts
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("search", [greedy, beam])
+@pytest.mark.parametrize("model", [translator, recurrent_translator])
+def test_threads_have_sentences_of_their_own_where_there_are_enough(search, model, divisions):
+    torch.set_num_threads(3)
+    runtime = prepared(ending(model(output_bias=True)))
+    settings = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
+    for rows, parts in ((1, None), (3, 1), (26, 3)):
+        state = runtime.start(torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,)))
+        with torch.inference_mode():
+            search(runtime.steps, state, batch_size=rows, **settings)
+        assert divisions == ([] if parts is None else [parts])
+        divisions.clear()
+    with torch.inference_mode(), observe(lambda *call: None):
+        search(runtime.steps, state, batch_size=26, **settings)
+    assert divisions == [1]
+
+
+@pytest.mark.usefixtures("threads")
+def test_an_error_of_one_thread_is_raised(divisions):
+    torch.set_num_threads(2)
+    runtime = prepared(translator(output_bias=True))
+    state = runtime.start(torch.randint(4, VOCAB, (32, 6)), torch.full((32,), 6))
+    state.memory[:, 31] = float("nan")
+    with pytest.raises(RunError, match="NaN"):
+        greedy(runtime.steps, state, batch_size=32, bos_id=BOS, eos_id=EOS, max_lengths=12)
+    assert divisions == [2]
 
 
 @pytest.mark.parametrize("search", [greedy, beam])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed
-from regard.kernels.threads import parallel_blocks
+from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.runtime.base import DecoderSteps, RankedTokens
@@ -129,6 +129,10 @@ class RecurrentState:
             pending=None if self.pending is None else self.pending[rows],
         )
 
+    def divided(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
+        """The state of these rows: a step changes nothing of the state before it."""
+        return self.select(rows)
+
     def rows(self) -> Float[Tensor, "R W"]:
         """State of each row."""
         return torch.from_numpy(self.carried[self.indices])
@@ -190,6 +194,9 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         if not self._has_logits:
             return self._logits_of(torch.from_numpy(answers)), successor
         return None if ranking is not None else torch.from_numpy(logits), successor
+
+    def _is_worth_dividing(self, rows: int) -> bool:
+        return self._has_logits and rows >= FEWEST_ROWS
 
 
 class PreparedEncoder(nn.Module):

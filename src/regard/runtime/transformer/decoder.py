@@ -87,14 +87,15 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self, token: Int[Tensor, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
         state = state.with_room()
-        rows, options, weights = len(token), self._options, self._weights
+        rows, options, weights = token.shape[0], self._options, self._weights
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions, past, now = self._added_positions(state), self._past(state), state.length
         written = _NO_RANKING if ranking is None else ranking
         inputs = (token.numpy(), positions, past, now, queries, *written)
         width, outputs = self._width, weights.table.bias.shape[1]
 
-        def step(first: int, stop: int, threads: int = 1) -> Float32[np.ndarray, "r v"]:
+        def step(first: int, stop: int, threads: int = 1):  # type: ignore[no-untyped-def]
+            # Without annotations of shapes, which each step would make anew: they take 30 µs.
             count, team = stop - first, step_team(threads, weights)
             room, logits = (
                 np.empty(count * width, np.float32),
@@ -117,6 +118,9 @@ class DecoderStack(DecoderSteps[PreparedState]):
                     self._announce(index, block.look, torch.from_numpy(query), state)
         return logits, state.after()
 
+    def _is_worth_dividing(self, rows: int) -> bool:
+        return self._fits_a_core and rows >= FEWEST_ROWS
+
     def _added_positions(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """Position embedding of each row's token, or of all."""
         if self._positions.is_added:
@@ -129,7 +133,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
     ) -> Float32[np.ndarray, "r ..."]:
         """The table's row for each row's token, or one for all where none is padded."""
         length = state.length
-        if not state.starts.any():
+        if not state.is_padded:
             return table.until(length + 1)[length : length + 1]
         positions = length - state.starts
         rows: np.ndarray = table.until(int(positions.max()) + 1)[positions]

@@ -100,10 +100,12 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         state = begin(len(prompt), layers, width, memory=nothing, length=past_length)
         if not prompt.shape[1]:
             return state
+        starts = (prompt.shape[1] - prompt_lengths).numpy().astype(np.int32)
         state = replace(
             state,
             pending=prompt.gather(1, prompt_lengths[:, None] - 1)[:, 0],
-            starts=(prompt.shape[1] - prompt_lengths).numpy().astype(np.int32),
+            starts=starts,
+            is_padded=bool(starts.any()),
         )
         # Each by itself: what one gets does not depend on the others.
         for row, length in enumerate(prompt_lengths.tolist()):
