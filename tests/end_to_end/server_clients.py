@@ -13,11 +13,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 HOST = "127.0.0.1"
 _SENTENCES = (
@@ -38,7 +37,7 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> Any:
+    def json(self):
         """The body, read."""
         return json.loads(self.body)
 
@@ -46,26 +45,24 @@ class Reply:
 class Server:
     """A ``regard serve`` of its own process."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+    def __init__(self, process, port):
         self.process = process
         self.port = port
 
-    def stop(self, wait: float = 60.0) -> str:
+    def stop(self, wait=60.0):
         """Ask it to stop; what it wrote to stderr since it was ready."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.communicate(timeout=wait)[1]
 
-    def memory(self) -> int:
+    def memory(self):
         """Bytes it uses now."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
-def serving(
-    *runs: Path, options: Sequence[object] = (), threads: int = 1, script: Path | None = None
-) -> Iterator[Server]:
+def serving(*runs, options=(), threads=1, script=None):
     """A server of these runs at a free port, stopped at the end whatever happens."""
     command: list[object] = [sys.executable, script, *runs]
     if script is None:
@@ -93,14 +90,7 @@ def serving(
         process.kill()
 
 
-def request(
-    path: str,
-    members: object = None,
-    *,
-    body: bytes | None = None,
-    method: str | None = None,
-    **headers: str,
-) -> bytes:
+def request(path, members=None, *, body=None, method=None, **headers):
     """The bytes of a request; header names with _ for -."""
     if body is None and members is not None:
         body = json.dumps(members).encode()
@@ -116,11 +106,11 @@ def request(
 class Client:
     """One connection, made again when the server closed it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, raw: bytes) -> Reply:
+    async def ask(self, raw):
         """Send a request and read its answer."""
         if self._streams is None:
             self._streams = await asyncio.open_connection(HOST, self._port, limit=1 << 24)
@@ -137,17 +127,17 @@ class Client:
             self.close()
         return reply
 
-    def close(self) -> None:
+    def close(self):
         """Go away."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
-def ask(port: int, raw: bytes) -> Reply:
+def ask(port, raw):
     """One request on a connection of its own."""
 
-    async def run() -> Reply:
+    async def run():
         client = Client(port)
         try:
             return await client.ask(raw)
@@ -157,7 +147,7 @@ def ask(port: int, raw: bytes) -> Reply:
     return asyncio.run(asyncio.wait_for(run(), 60))
 
 
-async def _read(reader: asyncio.StreamReader) -> Reply:
+async def _read(reader):
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     pairs = (line.partition(": ") for line in head[1:] if line)
     headers = {name.lower(): value for name, _, value in pairs}
@@ -176,14 +166,12 @@ class Outcome:
 Asked = tuple[bytes, Callable[[Reply], str | None]]
 
 
-async def drive(
-    port: int, requests: Sequence[Asked], *, clients: int, seconds: float, seed: int = 0
-) -> Outcome:
+async def drive(port, requests, *, clients, seconds, seed=0):
     """Many clients, each asking again as soon as it has its answer."""
     outcome = Outcome()
     until = time.perf_counter() + seconds
 
-    async def one(number: int) -> None:
+    async def one(number):
         client, draw = Client(port), random.Random(f"{seed} {number}")
         while time.perf_counter() < until:
             raw, judge = draw.choice(requests)
@@ -201,10 +189,10 @@ async def drive(
     return outcome
 
 
-def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply], str | None]:
+def expects(*statuses, translation=None):
     """Judges an answer by its status, the form of refusals, and the translation if it is given."""
 
-    def judge(reply: Reply) -> str | None:
+    def judge(reply):
         if reply.status not in statuses:
             return f"{reply.status} instead of {statuses}: {reply.body[:200]!r}"
         if reply.status != 200:
@@ -222,7 +210,7 @@ def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply],
     return judge
 
 
-def good(port: int, sentences: Sequence[str]) -> list[Asked]:
+def good(port, sentences):
     """Requests for translations, each with its answer when sent alone."""
     requests = []
     for sentence in sentences:
@@ -232,7 +220,7 @@ def good(port: int, sentences: Sequence[str]) -> list[Asked]:
     return requests
 
 
-def bad() -> list[Asked]:
+def bad():
     """Requests that cannot be answered, each with the expected answer."""
     json_type = {"Content_Type": "application/json"}
     return [
@@ -257,7 +245,7 @@ def bad() -> list[Asked]:
     ]
 
 
-def batch_sizes(port: int) -> dict[str, float]:
+def batch_sizes(port):
     """The counts of the histogram of batch sizes, with its sum and count."""
     text = ask(port, request("/metrics")).body.decode()
     return {
@@ -268,13 +256,13 @@ def batch_sizes(port: int) -> dict[str, float]:
     }
 
 
-def mean_batch(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+def mean_batch(before, after):
     """The mean size of the batches between two looks at the histogram."""
     count = after["count"] - before.get("count", 0.0)
     return (after["sum"] - before.get("sum", 0.0)) / count
 
 
-async def rude(port: int, seconds: float) -> int:
+async def rude(port, seconds):
     """Clients that go away in the middle of what they ask for; how many there were."""
     until, count = time.perf_counter() + seconds, 0
     whole = request("/predict", {"text": "我爱中国"})
@@ -289,12 +277,12 @@ async def rude(port: int, seconds: float) -> int:
     return count
 
 
-async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcome, int, list[int]]:
+async def mixed(server, *, clients, seconds):
     """Good, bad and rude clients at once; the outcome, the rude ones, and the memory meanwhile."""
     requests = await asyncio.to_thread(good, server.port, _SENTENCES)
     memory: list[int] = []
 
-    async def sample_memory() -> None:
+    async def sample_memory():
         while True:
             memory.append(server.memory())
             await asyncio.sleep(0.5)

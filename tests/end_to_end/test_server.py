@@ -9,15 +9,11 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from tests.end_to_end.server_clients import (
     Client,
-    Reply,
-    Server,
     ask,
     batch_sizes,
     expects,
@@ -35,13 +31,13 @@ SENTENCES = ("我爱中国", "他昨天去北京了", "我们明天去学校", "
 
 
 @pytest.fixture(scope="module")
-def server(run: Path) -> Iterator[Server]:
+def server(run):
     with serving(run) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def impatient(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def impatient(run, tmp_path_factory):
     """A server whose patience with slow clients is short."""
     script = tmp_path_factory.mktemp("script") / "serve.py"
     script.write_text(
@@ -53,7 +49,7 @@ def impatient(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield server
 
 
-def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
+def test_alignments_documents_and_rows_are_those_of_the_run(server, run):
     look = Predictor.load(run).attention("我爱中国", "I love China.")
     question: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
     document = ask(server.port, request("/attention", question)).json()
@@ -77,7 +73,7 @@ def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run:
         assert "must be" in reply.json()["error"]["message"]
 
 
-def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server):
+def test_under_load_every_request_has_its_answer_and_memory_stays(server):
     asyncio.run(mixed(server, clients=100, seconds=1.0))  # what it keeps is there now
     first_batches = batch_sizes(server.port)
     outcome, num_rude, memory = asyncio.run(mixed(server, clients=100, seconds=4.0))
@@ -93,8 +89,8 @@ def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server
     assert b"regard_queue_sentences 0" in ask(server.port, request("/metrics")).body
 
 
-def test_answers_come_at_once_on_a_persistent_connection(server: Server):
-    async def latencies() -> list[float]:
+def test_answers_come_at_once_on_a_persistent_connection(server):
+    async def latencies():
         client, seconds = Client(server.port), []
         for _ in range(30):
             start = time.perf_counter()
@@ -107,7 +103,7 @@ def test_answers_come_at_once_on_a_persistent_connection(server: Server):
     assert min(asyncio.run(latencies())[1:]) < 0.02
 
 
-def raw_answer(port: int, sent: bytes, wait: float = 20.0) -> bytes:
+def raw_answer(port, sent, wait=20.0):
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
         line.sendall(sent)
         received = b""
@@ -116,7 +112,7 @@ def raw_answer(port: int, sent: bytes, wait: float = 20.0) -> bytes:
         return received
 
 
-def test_what_is_no_http_is_refused_in_the_same_form(impatient: Server):
+def test_what_is_no_http_is_refused_in_the_same_form(impatient):
     for sent in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET" * 40_000):
         received = raw_answer(impatient.port, sent)
         head, _, body = received.partition(b"\r\n\r\n")
@@ -124,7 +120,7 @@ def test_what_is_no_http_is_refused_in_the_same_form(impatient: Server):
         assert json.loads(body)["error"]["code"] == "bad_request"
 
 
-def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
+def test_clients_that_send_slowly_or_nothing_are_let_go(impatient):
     head = request("/predict", {"text": "ab"}, Content_Length="1000")
     received = raw_answer(impatient.port, head)
     assert received.startswith(b"HTTP/1.1 408 ")
@@ -144,8 +140,8 @@ def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
         ("/predict", "我爱中国。他昨天去北京了。" * 769, 0.5),
     ],
 )
-def test_a_long_text_leaves_room_for_others(server: Server, path: str, text: str, fraction: float):
-    async def scene() -> tuple[Reply, list[float]]:
+def test_a_long_text_leaves_room_for_others(server, path, text, fraction):
+    async def scene():
         other, client, waits = Client(server.port), Client(server.port), []
         long = asyncio.create_task(other.ask(request(path, {"text": text})))
         await asyncio.sleep(0.1)
@@ -167,7 +163,7 @@ def test_a_long_text_leaves_room_for_others(server: Server, path: str, text: str
     assert is_look or max(waits) < max(2.0, total * fraction)
 
 
-def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run: Path, tmp_path: Path):
+def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run, tmp_path):
     copied = tmp_path / "gone"
     shutil.copytree(run, copied)
     with serving(copied) as server:
@@ -177,7 +173,7 @@ def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run: Path, tmp_pa
             assert expects(200)(reply) is None
 
 
-def test_a_token_is_needed_and_the_address_is_loopback(regard, run: Path):
+def test_a_token_is_needed_and_the_address_is_loopback(regard, run):
     with serving(run, options=["--token", "s3cret"]) as server:
         raw = request("/predict", {"text": "我爱中国"})
         assert ask(server.port, raw).status == 401
@@ -187,7 +183,7 @@ def test_a_token_is_needed_and_the_address_is_loopback(regard, run: Path):
         assert re.search(r"--port must be an address to listen at; got 127\.0\.0\.1:\d+", taken)
 
 
-def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, monkeypatch):
+def test_commands_that_cannot_serve_say_why(regard, run, tmp_path, monkeypatch):
     assert "RUN must name a run folder, or --model" in regard.refused("serve")
     assert "must have different names; got 'run' twice" in regard.refused("serve", run, run)
     assert "must" in regard.refused("serve", tmp_path / "nothing")
@@ -199,12 +195,12 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     assert message.endswith("Install them: pip install 'regard[serve]'.")
 
 
-def test_no_connection_breaks_when_the_server_stops(run: Path):
+def test_no_connection_breaks_when_the_server_stops(run):
     """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
     raw = request("/predict", {"text": "我爱中国"}, Connection="close")
     outcomes: Counter[str] = Counter()
 
-    async def once(port: int) -> str:
+    async def once(port):
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
         except ConnectionRefusedError:
@@ -217,7 +213,7 @@ def test_no_connection_breaks_when_the_server_stops(run: Path):
         finally:
             writer.close()
 
-    async def client(port: int) -> None:
+    async def client(port):
         last = ""
         while last != "refused":
             last = await once(port)
@@ -225,7 +221,7 @@ def test_no_connection_breaks_when_the_server_stops(run: Path):
 
     with serving(run) as server:
 
-        async def scene() -> None:
+        async def scene():
             clients = [asyncio.create_task(client(server.port)) for _ in range(60)]
             await asyncio.sleep(1.0)
             server.process.send_signal(signal.SIGTERM)

@@ -30,16 +30,7 @@ _TASKS = {
 
 
 class CheckpointPredictor:
-    """A Hugging Face model in use, as ``Predictor`` is a run in use.
-
-    A causal language model continues a text, a classifier says its label, a masked language model
-    fills the first mask in, an encoder-decoder writes; any other model is looked at and says
-    nothing.
-
-    Args:
-        model: Of transformers, for text.
-        tokenizer: Its tokenizer.
-    """
+    """A Hugging Face model in use, as ``Predictor`` is a run in use."""
 
     def __init__(self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -62,8 +53,7 @@ class CheckpointPredictor:
     def look_at(self, text: str, target: str | None = None, *, explain: bool = False) -> Document:
         """Attention of the model over one text, with its labels if it is a classifier."""
         options: dict[str, Any] = {"target": target, "max_new_tokens": MOST_WRITTEN}
-        shown = look(self.model, self.tokenizer, text, explain=explain, **options)
-        document = shown.document
+        document = look(self.model, self.tokenizer, text, explain=explain, **options).document
         if self.task != "attention":
             document = replace(document, task=self.task.replace("_", " "))
         if self.task != "classification" or not (labels := self._labels(text)):

@@ -19,8 +19,8 @@ from regard.tasks.labels.classification import Classification
 from regard.tasks.labels.label_task import LabelPrediction
 from regard.tasks.task import Answer
 
-# How often answers are swapped, and examples to read.
-_TRIALS, _SHOWN = 1000, 4
+# How often answers are swapped; and the largest gains, and losses, to read: of texts, of answers.
+_TRIALS, _MOST_TEXTS, _MOST_ANSWERS = 1000, 5, 4
 
 
 def compare(
@@ -31,13 +31,11 @@ def compare(
     sources: Sequence[str] | None = None,
     target_language: str | None = None,
     trials: int = 10_000,
-    shown: int = 5,
     rouge: bool = False,
 ) -> Comparison:
     """Whether the second of two systems' texts are better, and of which sentences.
 
-    ``shown`` are the largest gains, and losses, to read; with ``rouge``, ROUGE comes before the
-    other figures.
+    With ``rouge``, ROUGE comes before the other figures.
 
     Example:
         >>> duel = compare(["I run.", "Me swim."], ["I run.", "I swim."], ["I run.", "I swim."],
@@ -45,7 +43,6 @@ def compare(
         >>> duel.better, duel.worse, duel.equal, duel.differences[0].second
         (1, 0, 1, 'I swim.')
     """
-    check_at_least("shown", shown, 0)
     check_sources(sources, first)
     comparisons = metrics.compare_rouge(first, second, references) if rouge else []
     comparisons += metrics.compare(
@@ -69,7 +66,7 @@ def compare(
                 references=right[index],
                 gain=gains[index],
             )
-            for index in (*up[:shown], *down[:shown])
+            for index in (*up[:_MOST_TEXTS], *down[:_MOST_TEXTS])
         ),
     )
 
@@ -103,7 +100,7 @@ def compare_answers(
         equal=len(gains) - len(up) - len(down),
         differences=tuple(
             (task.show(examples[index], first[index]), task.show(examples[index], second[index]))
-            for index in (*up[:_SHOWN], *down[:_SHOWN])
+            for index in (*up[:_MOST_ANSWERS], *down[:_MOST_ANSWERS])
         ),
     )
 
@@ -129,10 +126,7 @@ def _by_chance(
     trials: int,
     dice: random.Random,
 ) -> tuple[SystemComparison, ...]:
-    """Approximate randomisation, two-sided: the answers to each example are swapped at random.
-
-    Riezler & Maxwell (2005), https://aclanthology.org/W05-0908.
-    """
+    """Approximate randomisation, two-sided: Riezler & Maxwell (2005), W05-0908."""
     one, other = task.score(first, examples), task.score(second, examples)
     as_far = dict.fromkeys(one, 0)
     for _ in track("comparing", range(trials), trials):

@@ -66,7 +66,6 @@ def evaluate(
     target_language: str | None = None,
     training_targets: Iterable[str] = (),
     resamples: int = 1000,
-    edges: Sequence[int] = LENGTH_EDGES,
     seed: int = 0,
     trivial: Mapping[str, Sequence[str]] | None = None,
     rouge: bool = False,
@@ -97,7 +96,6 @@ def evaluate(
             sources,
             source_language=source_language,
             target_language=target_language,
-            edges=edges,
         )
     return TextReport(
         count=len(hypotheses),
@@ -230,13 +228,8 @@ def quality_by_length(
     source_language: str | None = None,
     target_language: str | None = None,
     edges: Sequence[int] = LENGTH_EDGES,
-    resamples: int = 0,
 ) -> tuple[Bucket, ...]:
-    """BLEU and chrF over the sources of each length; lengths without a sentence have no bucket.
-
-    Figure 2 of Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473. BLEU of few sentences says
-    little: look at ``count``.
-    """
+    """BLEU and chrF by the length of sources: figure 2 of Bahdanau et al. (2015)."""
     check_sources(sources, hypotheses)
     if not all(low < high for low, high in pairwise([0, *edges])):
         raise SettingError(f"edges must rise from 1; got {list(edges)}.")
@@ -244,7 +237,7 @@ def quality_by_length(
     words = [source.split() for source in sources]
     is_unspaced = metrics.is_unspaced(source_language)
     lengths = [len("".join(each)) if is_unspaced else len(each) for each in words]
-    bleu = partial(metrics.bleu, target_language=target_language, resamples=resamples)
+    bleu = partial(metrics.bleu, target_language=target_language)
     buckets = []
     for shortest, longest in zip([0, *edges], [*edges, None], strict=True):
         most = float("inf") if longest is None else longest
@@ -257,7 +250,7 @@ def quality_by_length(
                     longest=longest,
                     count=len(inside),
                     mean_length=sum(lengths[i] for i in inside) / len(inside),
-                    scores=(bleu(texts, known), metrics.chrf(texts, known, resamples=resamples)),
+                    scores=(bleu(texts, known), metrics.chrf(texts, known)),
                 )
             )
     return tuple(buckets)

@@ -339,8 +339,8 @@ def _names(tokens: Iterable[Token]) -> list[str]:
 
 
 def _tokens(pieces: Sequence[Piece], text: str) -> tuple[Token, ...]:
-    shown = [Token(text=piece.text, start=piece.start, end=piece.end) for piece in pieces]
-    return (*shown, Token(text=END, start=len(text), end=len(text)))
+    tokens = [Token(text=piece.text, start=piece.start, end=piece.end) for piece in pieces]
+    return (*tokens, Token(text=END, start=len(text), end=len(text)))
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -71,16 +71,7 @@ def explained_answer(
     drawn: tuple[Example, CrossAttention | None],
     why: Why,
 ) -> Example:
-    """A drawn example with contributions to the answer; as it is where its task has none.
-
-    Args:
-        model: The run's, in evaluation mode.
-        task: The run's.
-        batch: Of the one text, on the model's device.
-        answer: The model's.
-        drawn: The example, and the attention between two texts that it shows.
-        why: What is asked for.
-    """
+    """A drawn example with contributions to the answer; as it is where its task has none."""
     example, part = drawn
     reading: Reading | None = None
     if isinstance(task, LanguageModelling):

@@ -55,26 +55,7 @@ def look_into(
     title: str | None = None,
     why: Why | None = None,
 ) -> Document:
-    """Predictions of texts with their attention: a document for a page.
-
-    A text to translate that is longer than training allowed is cut where ``Predictor.translate``
-    cuts it, and every part is an example of its own; with a target it is looked at as a whole. Of
-    two texts beside each other there is an example for each that looks at the other.
-
-    Args:
-        predictor: The model in use.
-        texts: One text, or several, as ``regard predict`` takes them.
-        target: The output to explain, of one text; None explains the model's own.
-        layers: Which layers are shown, counted from 0; None is all.
-        heads: Which heads; None is all.
-        beam_size: Of the search for an output; None takes the recipe's.
-        title: Heading of the page; None is the first text and what the model makes of it.
-        why: How much each token contributed, and queries and keys; None leaves that out.
-
-    Raises:
-        DataError: There is no text, one is too long to be read at once, or a target is for several.
-        SettingError: The model has no such layer or head, or cannot be explained as it is wanted.
-    """
+    """Predictions of texts with their attention: a document; parts of a long text one by one."""
     sources = [texts] if isinstance(texts, str) else list(texts)
     if target is not None and len(sources) > 1:
         raise DataError(f"target must be of one text; got {len(sources)} texts.")
@@ -100,12 +81,10 @@ def look_at(
     *,
     phrase: Phrase | None = None,
     beam_size: int | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
     why: Why | None = None,
 ) -> Example:
     """Attention of the model over one text, ready for a page; with explanations, if wanted."""
-    chosen = ChosenHeads(layers, heads)
+    chosen = ChosenHeads()  # all
     if not isinstance(predictor.task, SequenceTask):
         example = _answered(predictor, text, "text", chosen, why)[0]
     else:
@@ -119,7 +98,6 @@ def document(
     examples: Sequence[Example],
     *,
     title: str | None = None,
-    model: str | None = None,
 ) -> Document:
     """Examples as one document, with what the page says of the model."""
     recipe = predictor.task.recipe
@@ -127,7 +105,7 @@ def document(
     return Document(
         title=_title(examples[0]) if title is None else title,
         task=recipe.task.replace("_", " "),
-        model=model or f"{recipe.model_type}, {parameters:,} parameters",
+        model=f"{recipe.model_type}, {parameters:,} parameters",
         examples=tuple(examples),
         source_language=getattr(recipe.data, "source_language", None),
         output_language=getattr(recipe.data, "target_language", None),

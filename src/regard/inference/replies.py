@@ -22,18 +22,11 @@ MOST_LIKELY = 5  # next tokens
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer of a model to a text.
+    """Answer of a model to a text; labels and tokens with their probabilities, likeliest first."""
 
-    Attributes:
-        text: The output, the continuation or the label; empty of a model that says nothing.
-        labels: What it may be, each with its probability, the likeliest first.
-        next_tokens: The likeliest next tokens (of a masked word, the likeliest in its place), each
-            with its probability.
-    """
-
-    text: str = ""
+    text: str = ""  # the output, the continuation or the label; empty of a model that says nothing
     labels: tuple[Share, ...] = ()
-    next_tokens: tuple[Share, ...] = ()
+    next_tokens: tuple[Share, ...] = ()  # of a masked word, those in its place
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""

@@ -93,21 +93,10 @@ def bleu_metric(
         ) from error
 
 
-def chrf(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    resamples: int = 0,
-) -> MetricScore:
+def chrf(hypotheses: Sequence[str], references: References, *, resamples: int = 0) -> MetricScore:
     """Corpus chrF (Popović, 2015): F-score of character n-grams, which needs no tokenizer.
 
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        resamples: Bootstrap resamples for the interval, as in `bleu`.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
+    Arguments and errors are those of `bleu`.
 
     Example:
         >>> print(chrf(["我爱中国。"], [["我爱中国。", "我热爱中国。"]]))
@@ -124,13 +113,7 @@ def exact_match(
 ) -> MetricScore:
     """The share of outputs that equal one of their right answers, but for space around them.
 
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        resamples: Bootstrap resamples for the interval; None are drawn for 0.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
+    Arguments and errors are those of `bleu`.
 
     Example:
         >>> exact_match(["Run! ", "Go."], [["Run!", "Run."], "Come."]).value
@@ -156,9 +139,6 @@ def exact_match(
 
 def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[float]:
     """How well each output does by itself, by chrF: which to read first.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
 
     Example:
         >>> sentence_chrf(["a b", "xyz"], ["a b", "abc"])

@@ -140,11 +140,7 @@ def is_bio(tags: Collection[str]) -> bool:
 def entity_scores(
     predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]]
 ) -> tuple[LabelScore, list[LabelScore]]:
-    """Precision, recall and F1 of whole entities, over all types and of each.
-
-    Tjong Kim Sang & De Meulder (2003), https://aclanthology.org/W03-0419: type and both ends must
-    be right.
-    """
+    """Precision, recall and F1 of whole entities, over all types and of each: CoNLL-2003."""
     hits: Counter[str] = Counter()
     predicted_counts: Counter[str] = Counter()
     true_counts: Counter[str] = Counter()

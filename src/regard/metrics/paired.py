@@ -65,16 +65,7 @@ def compare(
 def compare_rouge(
     first: Sequence[str], second: Sequence[str], references: References, *, trials: int = 10_000
 ) -> list[SystemComparison]:
-    """How two systems differ in ROUGE-L, -1 and -2, by swaps: see `compare`.
-
-    Args:
-        first: Outputs of the one, often the baseline.
-        second: Outputs of the other, in the same order.
-        references: One right answer of each, or several; their number may differ.
-        trials: How often chance is tried.
-
-    Raises:
-        DataError: The two do not have one output for each sentence.
+    """How two systems differ in ROUGE-L, -1 and -2, by swaps; arguments are those of `compare`.
 
     Example:
         >>> right = [f"the king had {n} sons" for n in range(20)]

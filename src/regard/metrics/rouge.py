@@ -39,13 +39,7 @@ def rouge_l(
     ``F = 2 P R / (P + R)`` of the longest common subsequence, where P is its share of the output
     and R that of the reference; the best over the references.
 
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        resamples: Bootstrap resamples for the interval; none are drawn for 0.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
+    Arguments and errors are those of `bleu`.
 
     Example:
         >>> round(rouge_l(["the king was sad"], [["because the king felt sad", "sad"]]).value, 1)
@@ -63,15 +57,7 @@ def rouge_n(
 
     ``F = 2 P R / (P + R)`` of the n-grams in common, each as often as in both.
 
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        n: Words of an n-gram.
-        resamples: Bootstrap resamples for the interval; none are drawn for 0.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
-        SettingError: n is below 1.
+    Arguments and errors are those of `bleu`; ``n``, the words of an n-gram, is at least 1.
 
     Example:
         >>> [round(rouge_n(["the sad king"], ["the king was sad"], n=n).value, 1) for n in (1, 2)]
@@ -84,9 +70,6 @@ def rouge_n(
 def sentence_rouge_l(hypotheses: Sequence[str], references: References) -> list[float]:
     """ROUGE-L of each output by itself.
 
-    Raises:
-        DataError: Outputs and references do not pair up.
-
     Example:
         >>> sentence_rouge_l(["the king was sad", "who?"], ["the king felt sad", "his son"])
         [75.0, 0.0]
@@ -96,10 +79,6 @@ def sentence_rouge_l(hypotheses: Sequence[str], references: References) -> list[
 
 def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: int) -> list[float]:
     """ROUGE-1, ROUGE-2 and so on of each output by itself.
-
-    Raises:
-        DataError: Outputs and references do not pair up.
-        SettingError: n is below 1.
 
     Example:
         >>> found = sentence_rouge_n(["the sad king", "who?"], ["the king was sad", "his son"], n=1)
@@ -184,11 +163,6 @@ def novelty(outputs: Sequence[str], sources: Sequence[str], *, n: int) -> float:
     Figure 6 of See et al. (2017), https://arxiv.org/abs/1704.04368. Words are those of ROUGE. 0 if
     there are no n-grams.
 
-    Args:
-        outputs: Summaries or answers.
-        sources: What each was made of.
-        n: Words of an n-gram.
-
     Example:
         >>> novelty(["the sad king ran off"], ["The king was sad. The sad king left."], n=2)
         50.0
@@ -202,10 +176,6 @@ def novelty(outputs: Sequence[str], sources: Sequence[str], *, n: int) -> float:
 
 def repetition(outputs: Sequence[str], *, n: int) -> float:
     """The share of the outputs' n-grams that the same output has said before, in percent.
-
-    Args:
-        outputs: Summaries or answers.
-        n: Words of an n-gram.
 
     Example:
         >>> repetition(["a king and a king"], n=2)

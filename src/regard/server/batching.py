@@ -168,7 +168,11 @@ class Batcher(Generic[K, T, R]):
         began = time.monotonic()
         try:
             results = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._work, key, items, lambda: _is_wanted(batch)
+                self._thread,
+                self._work,
+                key,
+                items,
+                lambda: any(not job.future.done() for job in batch),
             )
             if len(results) != len(items):
                 raise RuntimeError(f"work gave {len(results)} results for {len(items)} items")
@@ -200,10 +204,6 @@ class Batcher(Generic[K, T, R]):
         for job in batch:
             job.turn = self._turn * speed
         self._speed += (_RECENT if self._speed else 1.0) * (speed - self._speed)
-
-
-def _is_wanted(jobs: Iterable[_Job[K, T, R]]) -> bool:
-    return any(not job.future.done() for job in jobs)
 
 
 def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, R]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from regard.inference import Predictor
@@ -13,7 +13,7 @@ from regard.inference.replies import Reply, reply_of
 from regard.interop.interventions.edit import edit
 from regard.interop.pages.explaining import Why
 from regard.server.requests import AttentionRequest
-from regard.viewer import Document, Example
+from regard.viewer import Document
 
 T = TypeVar("T")
 
@@ -23,29 +23,17 @@ Served: TypeAlias = Predictor | CheckpointPredictor
 WHOLE, EDITED = "all heads", "heads changed"  # labels of examples
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """Document of one text, and its answer in words."""
+def look(served: Served, request: AttentionRequest) -> list[tuple[Document, Reply]]:
+    """The document and the answer of a text; with edits once without them, and once with them."""
 
-    document: Document
-    reply: Reply
-
-    @property
-    def example(self) -> Example:
-        """The only one."""
-        return self.document.examples[0]
-
-
-def look(served: Served, request: AttentionRequest) -> list[Looked]:
-    """Look at the text of a request; with edits once without them, and once with them."""
-
-    def looked(label: str | None) -> Looked:
-        shown = _document(served, request, label)
+    def answer(label: str | None) -> tuple[Document, Reply]:
+        document = _document(served, request, label)
+        text, (example, *_) = request.text, document.examples
         if isinstance(served, CheckpointPredictor):
-            return Looked(shown, served.reply_of(request.text, shown.examples[0]))
-        return Looked(shown, reply_of(served, request.text, shown.examples[0]))
+            return document, served.reply_of(text, example)
+        return document, reply_of(served, text, example)
 
-    return _with_and_without_edits(served, request, looked)
+    return _with_and_without_edits(served, request, answer)
 
 
 def explain(served: Served, request: AttentionRequest) -> list[Document]:
@@ -53,6 +41,11 @@ def explain(served: Served, request: AttentionRequest) -> list[Document]:
     return _with_and_without_edits(
         served, request, lambda label: _document(served, request, label, Why())
     )
+
+
+def task_of(served: Served) -> str:
+    """The task's name; "attention" of a model that says nothing."""
+    return served.task if isinstance(served, CheckpointPredictor) else served.recipe.task
 
 
 def explains(served: Served) -> bool:
@@ -86,10 +79,10 @@ def _document(
 ) -> Document:
     text, target = request.text, request.target
     if isinstance(served, CheckpointPredictor):
-        shown = served.look_at(text, target, explain=why is not None)
+        made = served.look_at(text, target, explain=why is not None)
     else:
         example = look_at(served, text, target, beam_size=request.beam_size, why=why)
-        shown = document(served, [example])
+        made = document(served, [example])
     if label is None:
-        return shown
-    return replace(shown, examples=(replace(shown.examples[0], label=label),))
+        return made
+    return replace(made, examples=(replace(made.examples[0], label=label),))

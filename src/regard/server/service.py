@@ -20,6 +20,7 @@ from regard.errors import RegardError
 from regard.inference import Predictor
 from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.looking import looked_parts
+from regard.inference.replies import Reply
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, shown
@@ -34,7 +35,7 @@ from regard.server.requests import (
     inputs_of,
     sentences,
 )
-from regard.server.served import Looked, Served, explains
+from regard.server.served import Served, explains, task_of
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
 from regard.tasks.sequences.sequence_task import EncodedSequences
@@ -156,9 +157,9 @@ class Service:
 
     async def look(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON."""
-        looked: list[Looked] = await self._looked("look", request, gone)
-        replies = [each.reply.to_dict() for each in looked]
-        every = _joined([each.document for each in looked])
+        looked: list[tuple[Document, Reply]] = await self._looked("look", request, gone)
+        replies = [reply.to_dict() for _, reply in looked]
+        every = _joined([document for document, _ in looked])
         return await asyncio.to_thread(lambda: every.to_json(replies=replies))
 
     async def attribute(self, request: AttentionRequest, gone: Gone) -> str:
@@ -166,7 +167,7 @@ class Service:
         _, served = self._find(request.run)
         if not explains(served):
             raise Problem(
-                422, f"run must be one whose answers are explained; got one of {_task(served)}."
+                422, f"run must be one whose answers are explained; got one of {task_of(served)}."
             )
         documents: list[Document] = await self._looked("attribute", request, gone)
         return await asyncio.to_thread(_joined(documents).to_json)
@@ -189,7 +190,7 @@ class Service:
             if (value := getattr(request, each)) is not None:
                 raise Problem(
                     422,
-                    f"{each} must be left out for a run of {_task(served)}; got {shown(value)}.",
+                    f"{each} must be left out for a run of {task_of(served)}; got {shown(value)}.",
                 )
         parts: list[list[Any]] = await self._answers(Job(kind, name), requests, gone)
         return [each for part in parts for each in part]
@@ -242,8 +243,11 @@ class Service:
     ) -> list[dict[str, JsonValue]]:
         """The translations of texts; parts of a long one stand in line by themselves."""
         is_much = sum(map(len, texts)) > _AT_ONCE
-        self._check_room(sum(map(sentences, texts)))
         task = predictor.sequence_task
+        try:  # before any work is done for it
+            self._batcher.check_room(sum(map(sentences, texts)))
+        except QueueFullError as error:
+            raise self._full(error) from None
 
         def cut() -> list[tuple[str, list[EncodedSequences]]]:
             sources = map(normalize, texts)
@@ -325,20 +329,20 @@ class Service:
             leaving.cancel()
             if not answers.done():
                 answers.cancel()
+        if answers.cancelled() and has_gone:
+            raise ClientGoneError
         if answers.cancelled():
-            raise ClientGoneError if has_gone else self._too_late()
+            raise Problem(
+                504,
+                f"request must be answered within {self.limits.timeout:g} s; it was given up. "
+                "Send less at once, or try again later.",
+                headers={"Retry-After": str(self._batcher.retry_after())},
+            )
         results = answers.result()
         for answer in results:
             if isinstance(answer, RegardError):
                 raise answer
         return results
-
-    def _check_room(self, weight: int) -> None:
-        """Refuse what there is no room for, before any work is done for it."""
-        try:
-            self._batcher.check_room(weight)
-        except QueueFullError as error:
-            raise self._full(error) from None
 
     def _full(self, error: QueueFullError) -> Problem:
         return Problem(
@@ -346,15 +350,6 @@ class Service:
             f"server must have room for a request; {self._batcher.waiting:,} sentences wait. "
             f"Try again in {error.retry_after} s.",
             headers={"Retry-After": str(error.retry_after)},
-        )
-
-    def _too_late(self) -> Problem:
-        again = str(self._batcher.retry_after())
-        return Problem(
-            504,
-            f"request must be answered within {self.limits.timeout:g} s; it was given up. "
-            "Send less at once, or try again later.",
-            headers={"Retry-After": again},
         )
 
 
@@ -374,15 +369,11 @@ def _joined(documents: Sequence[Document]) -> Document:
     return replace(documents[0], examples=examples)
 
 
-def _task(served: Served) -> str:
-    return served.task if isinstance(served, CheckpointPredictor) else served.recipe.task
-
-
 def _about(name: str, served: Served) -> dict[str, JsonValue]:
     """Entry of a run in the list of runs."""
     about: dict[str, JsonValue] = {
         "name": name,
-        "task": _task(served),
+        "task": task_of(served),
         "model": type(served.model).__name__,
         "parameters": sum(each.numel() for each in served.model.parameters()),
         "source_language": None,

@@ -1,7 +1,5 @@
 """Runs of random weights, and how transformers opens what is exported of them."""
 
-from pathlib import Path
-
 import torch
 
 from regard.inference import Predictor
@@ -51,7 +49,7 @@ PRE = {"norm": "pre"}
 LEARNED = {"positions": "learned"}
 
 
-def write_run(path: Path | None, table: dict, examples: list) -> Predictor:
+def write_run(path, table, examples):
     recipe = recipe_from_table(table)
     task = TASKS[recipe.task].task.learn(recipe, examples)
     torch.manual_seed(0)
@@ -69,14 +67,7 @@ def write_run(path: Path | None, table: dict, examples: list) -> Predictor:
     return predictor
 
 
-def translator(
-    path: Path | None,
-    *,
-    tokenizer: dict | None = None,
-    data: dict | None = None,
-    decoding: dict | None = None,
-    **model,
-):
+def translator(path, *, tokenizer=None, data=None, decoding=None, **model):
     table = {
         "task": "translation",
         "data": {
@@ -94,7 +85,7 @@ def translator(
     return write_run(path, table, pairs)
 
 
-def language_model(path: Path | None, *, decoding: dict | None = None, **model):
+def language_model(path, *, decoding=None, **model):
     table = {
         "task": "language_modelling",
         "data": {"train": "text.txt", "context": 20, "overlap": 4},
@@ -105,9 +96,7 @@ def language_model(path: Path | None, *, decoding: dict | None = None, **model):
     return write_run(path, table, [Passage(tuple(target for _, target in PAIRS), "text.txt:1")])
 
 
-def masked_model(
-    path: Path | None, *, data: dict | None = None, tokenizer: dict | None = None, **model
-):
+def masked_model(path, *, data=None, tokenizer=None, **model):
     table = {
         "task": "masked_language_modelling",
         "data": {"train": "text.txt", "context": 30, **(data or {})},
@@ -117,7 +106,7 @@ def masked_model(
     return write_run(path, table, [Passage(tuple(target for _, target in PAIRS), "text.txt:1")])
 
 
-def tagger(path: Path | None, *, tokenizer: dict | None = None, head: dict | None = None, **model):
+def tagger(path, *, tokenizer=None, head=None, **model):
     table = {
         "task": "tagging",
         "data": {"train": "tags.tsv", "max_length": 50},
@@ -131,9 +120,7 @@ def tagger(path: Path | None, *, tokenizer: dict | None = None, head: dict | Non
     return write_run(path, table, [TaggedWords(tuple(words), tag, "t:1") for words, tag in pairs])
 
 
-def classifier(
-    path: Path | None, *, tokenizer: dict | None = None, head: dict | None = None, **model
-):
+def classifier(path, *, tokenizer=None, head=None, **model):
     table = {
         "task": "classification",
         "data": {"train": "texts.tsv", "max_length": 50},

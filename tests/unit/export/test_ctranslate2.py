@@ -58,11 +58,11 @@ DECODERS = {
 }
 
 
-def names(size: int) -> list[str]:
+def names(size):
     return [*RESERVED, *(f"w{each}" for each in range(len(RESERVED), size))]
 
 
-def shaken(model: nn.Module) -> nn.Module:
+def shaken(model):
     """With no weight at zero or one, and predictions that are neither even nor sure."""
     with torch.no_grad():
         for each in model.parameters():
@@ -94,17 +94,17 @@ def made_translator(tmp_path, options):
     return model, ctranslate2.Translator(folder, compute_type="float32", intra_threads=1)
 
 
-def random_ids(counts: list[int], size: int) -> list[list[int]]:
+def random_ids(counts, size):
     return [torch.randint(len(RESERVED), size, (count,)).tolist() for count in counts]
 
 
-def padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(rows):
     tensors = [torch.tensor(row) for row in rows]
     ids = nn.utils.rnn.pad_sequence(tensors, batch_first=True)
     return ids, torch.tensor([len(row) for row in rows])
 
 
-def called(rows: list[list[int]]) -> list[list[str]]:
+def called(rows):
     return [[names(TARGET)[each] for each in row] for row in rows]
 
 

@@ -1,7 +1,6 @@
 """A small translator with random weights, which knows a handful of sentences by their words."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -54,7 +53,7 @@ MODELS = {
 }
 
 
-def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
+def make_predictor(model="rnn_seq2seq", **settings):
     """A translator with random weights."""
     torch.manual_seed(3)
     recipe = recipe_from_table(
@@ -72,7 +71,7 @@ def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
     return Predictor(task.build_model(), task)
 
 
-def untrained(table: dict[str, object], examples: list[Any], *, seed: int = 5) -> Predictor:
+def untrained(table, examples, *, seed=5):
     """A run of random weights, which knows what is in these examples."""
     recipe = recipe_from_table(table)
     task = TASKS[recipe.task].task.learn(recipe, examples)
@@ -87,9 +86,7 @@ WIDER = {
 }
 
 
-def letters_predictor(
-    kind: str = "transformer", *, decoding: object = None, data: object = None, **settings: object
-) -> Predictor:
+def letters_predictor(kind="transformer", *, decoding=None, data=None, **settings):
     """A translator of letters, its weights far enough apart to say different things."""
     model = kind.partition(" ")[0]
     recipe = recipe_from_table(
@@ -112,10 +109,10 @@ def letters_predictor(
 
 
 @pytest.fixture(params=sorted(MODELS))
-def predictor(request: pytest.FixtureRequest) -> Predictor:
+def predictor(request):
     return make_predictor(request.param)
 
 
 @pytest.fixture
-def phrases() -> list[Phrase]:
+def phrases():
     return [PHRASE, SHORT]

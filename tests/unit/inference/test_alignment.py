@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -14,16 +13,14 @@ from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 
 
-def maps_of(predictor: Predictor, sources: Any, targets: Any, **options: Any) -> Any:
+def maps_of(predictor, sources, targets, **options):
     return cross_maps(
         predictor.model, predictor.sequence_task, sources, targets, batch_tokens=99, **options
     )
 
 
 @pytest.mark.parametrize("source_end", [True, False])
-def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
-    predictor: Predictor, phrases: list[Phrase], source_end: bool
-) -> None:
+def test_maps_of_a_batch_are_those_of_looking_at_each_alone(predictor, phrases, source_end):
     data = replace(predictor.recipe.data, source_end=source_end)
     task = TranslationTask(replace(predictor.recipe, data=data), predictor.tokenizer)
     predictor = Predictor(predictor.model, task)
@@ -38,7 +35,7 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     assert len(word_links(predictor, phrases)) == 2
 
 
-def test_one_layer_can_be_selected(predictor: Predictor, phrases: list[Phrase]) -> None:
+def test_one_layer_can_be_selected(predictor, phrases):
     ids = [[predictor.tokenizer.source.encode(phrases[0].source)], [[5, 6]]]
     (_, first), *_ = maps_of(predictor, *ids, layers=[0])
     torch.testing.assert_close(first, predictor.attention(phrases[0].source, [5, 6]).cross(0))
@@ -46,17 +43,17 @@ def test_one_layer_can_be_selected(predictor: Predictor, phrases: list[Phrase]) 
         next(maps_of(predictor, *ids, layers=[7]))
 
 
-def attends(monkeypatch: pytest.MonkeyPatch, rows: dict[int, list[list[float]]]) -> None:
+def attends(monkeypatch, rows):
     """Make every model look as ``rows`` say, by the place of the pair."""
 
-    def maps(*_: Any, **__: Any) -> Any:
+    def maps(*_, **__):
         return ((index, torch.tensor(weights)) for index, weights in rows.items())
 
     monkeypatch.setattr(alignment, "cross_maps", maps)
 
 
 @pytest.fixture
-def words() -> Predictor:
+def words():
     """A translator of the words of the pair below, of which only the tokenizer is used."""
     settings = TokenizerConfig(type="words", shared=False)
     tokenizer = train_pair_tokenizer(["a b"], ["x the y"], settings)
@@ -64,7 +61,7 @@ def words() -> Predictor:
 
 
 @pytest.fixture
-def pair() -> Any:
+def pair():
     links = frozenset({(1, 0), (0, 2)})
     words = {"source_words": ((0, 1), (2, 3)), "target_words": ((0, 1), (2, 5), (6, 7))}
     return Phrase(
@@ -72,9 +69,7 @@ def pair() -> Any:
     )
 
 
-def test_errors_count_words_with_links_and_all_words(
-    monkeypatch: pytest.MonkeyPatch, words: Predictor, pair: Any
-) -> None:
+def test_errors_count_words_with_links_and_all_words(monkeypatch, words, pair):
     end = [0.0, 0.0, 1.0]
     rows = [[0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.9, 0.1, 0.0], end]
     attends(monkeypatch, {0: rows})
@@ -90,15 +85,13 @@ def test_errors_count_words_with_links_and_all_words(
     assert errors.to_dict()["pairs"] == 1
 
 
-def test_a_word_that_looks_at_the_end_has_no_link(
-    monkeypatch: pytest.MonkeyPatch, words: Predictor, pair: Any
-) -> None:
+def test_a_word_that_looks_at_the_end_has_no_link(monkeypatch, words, pair):
     end = [0.0, 0.0, 1.0]
     attends(monkeypatch, {0: [[0.1, 0.8, 0.1], end, [0.9, 0.1, 0.0], end]})
     assert word_links(words, [pair]) == [[(1, 0), (0, 2)]]
     assert alignment_errors(words, [pair]).overall == 0.0
 
 
-def test_there_must_be_pairs(predictor: Predictor) -> None:
+def test_there_must_be_pairs(predictor):
     with pytest.raises(DataError, match="pairs must hold sentences with gold links; got none"):
         alignment_errors(predictor, [])

@@ -1,7 +1,5 @@
 """Hugging Face models in use: their answers are those of transformers, and of edited models."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2, save_llama, save_t5
@@ -9,7 +7,6 @@ from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2, save_
 import regard
 from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.replies import MOST_LIKELY, MOST_WRITTEN
-from regard.viewer import Example
 
 transformers = pytest.importorskip("transformers")
 LABELS = {
@@ -19,18 +16,18 @@ LABELS = {
 CAUSAL = {"gpt2": save_gpt2, "llama": save_llama}
 
 
-def loaded(folder: Path) -> CheckpointPredictor:
+def loaded(folder):
     return CheckpointPredictor.load(folder, device="cpu")
 
 
-def seen(served: CheckpointPredictor, text: str) -> Example:
+def seen(served, text):
     """The only example of a look."""
     (example,) = served.look_at(text).examples
     return example
 
 
 @torch.no_grad()
-def by_hand(served: CheckpointPredictor, text: str) -> tuple[list[tuple[str, float]], str]:
+def by_hand(served, text):
     """The likeliest next tokens, and a greedy continuation without a cache."""
     ids = served.tokenizer(text, return_tensors="pt").input_ids
     shares = served.model(input_ids=ids).logits[0, -1].softmax(-1)
@@ -47,7 +44,7 @@ def by_hand(served: CheckpointPredictor, text: str) -> tuple[list[tuple[str, flo
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_a_causal_model_continues_and_edited_as_by_edit(name: str, tmp_path: Path) -> None:
+def test_a_causal_model_continues_and_edited_as_by_edit(name, tmp_path):
     CAUSAL[name](tmp_path)
     served = loaded(tmp_path)
     assert served.task == "language_modelling"
@@ -69,9 +66,7 @@ def test_a_causal_model_continues_and_edited_as_by_edit(name: str, tmp_path: Pat
     assert plain != changed
 
 
-def test_a_text_as_long_as_the_positions_has_next_tokens_and_no_continuation(
-    tmp_path: Path,
-) -> None:
+def test_a_text_as_long_as_the_positions_has_next_tokens_and_no_continuation(tmp_path):
     save_gpt2(tmp_path)
     served = loaded(tmp_path)
     text = "a" * 77
@@ -80,7 +75,7 @@ def test_a_text_as_long_as_the_positions_has_next_tokens_and_no_continuation(
     assert len(reply.next_tokens) == MOST_LIKELY
 
 
-def test_a_classifier_says_its_labels(tmp_path: Path) -> None:
+def test_a_classifier_says_its_labels(tmp_path):
     save_bert(tmp_path, "BertForSequenceClassification", **LABELS)
     served = loaded(tmp_path)
     example = seen(served, "the cat sat")
@@ -97,7 +92,7 @@ def test_a_classifier_says_its_labels(tmp_path: Path) -> None:
     assert served.look_at("the cat sat").title == f"the cat sat → {order[0][0]}"
 
 
-def test_several_labels_have_a_probability_each(tmp_path: Path) -> None:
+def test_several_labels_have_a_probability_each(tmp_path):
     options = {**LABELS, "problem_type": "multi_label_classification"}
     save_bert(tmp_path, "BertForSequenceClassification", **options)
     served = loaded(tmp_path)
@@ -109,7 +104,7 @@ def test_several_labels_have_a_probability_each(tmp_path: Path) -> None:
     assert [share for _, share in example.answer.labels] == pytest.approx(shares, rel=1e-3)
 
 
-def test_a_masked_model_fills_the_first_mask_in(tmp_path: Path) -> None:
+def test_a_masked_model_fills_the_first_mask_in(tmp_path):
     save_bert(tmp_path, "BertForMaskedLM")
     served = loaded(tmp_path)
     reply = served.reply_of("the [MASK] sat", seen(served, "the [MASK] sat"))
@@ -120,7 +115,7 @@ def test_a_masked_model_fills_the_first_mask_in(tmp_path: Path) -> None:
     assert served.reply_of("the cat", seen(served, "the cat")).next_tokens == ()
 
 
-def test_a_plain_encoder_is_looked_at_and_an_encoder_decoder_writes(tmp_path: Path) -> None:
+def test_a_plain_encoder_is_looked_at_and_an_encoder_decoder_writes(tmp_path):
     save_bert(tmp_path / "bert")
     save_t5(tmp_path / "t5")
     bert, t5 = loaded(tmp_path / "bert"), loaded(tmp_path / "t5")

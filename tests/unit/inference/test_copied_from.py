@@ -3,7 +3,6 @@ import torch
 from tests.unit.inference.conftest import untrained
 
 from regard.decoding.hypothesis import Alignment
-from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.text import Pair, TokenizerConfig, train_pair_tokenizer
 from regard.viewer.example import View
@@ -22,7 +21,7 @@ MODELS = {
 COPYING = {"rnn_seq2seq": 0, "transformer": 2}
 
 
-def make_predictor(model: str, *, copy: bool = True) -> Predictor:
+def make_predictor(model, *, copy=True):
     table = {
         "task": "generation",
         "data": {"max_length": 16},
@@ -34,7 +33,7 @@ def make_predictor(model: str, *, copy: bool = True) -> Predictor:
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-def test_alignments_of_a_model_that_copies_are_the_weights_it_copies_by(model: str) -> None:
+def test_alignments_of_a_model_that_copies_are_the_weights_it_copies_by(model):
     predictor = make_predictor(model)
     (output,) = predictor.translate([TEXTS[0]], attention=True)[0]
     assert output.alignment is not None
@@ -48,7 +47,7 @@ def test_alignments_of_a_model_that_copies_are_the_weights_it_copies_by(model: s
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-def test_a_page_opens_with_what_was_copied(model: str) -> None:
+def test_a_page_opens_with_what_was_copied(model):
     opening = look_into(make_predictor(model), [TEXTS[0]]).opening
     assert opening == View(kind="cross", layer=COPYING[model], head="mean")
     assert look_into(make_predictor(model, copy=False), [TEXTS[0]]).opening is None
@@ -56,7 +55,7 @@ def test_a_page_opens_with_what_was_copied(model: str) -> None:
     assert hidden is None
 
 
-def test_a_word_is_a_copy_of_the_same_word_that_was_looked_at_most() -> None:
+def test_a_word_is_a_copy_of_the_same_word_that_was_looked_at_most():
     tokenizer = train_pair_tokenizer(TEXTS, TEXTS, TokenizerConfig(type="words"))
     source, output = "the king had a king", "king ran a"
     weights = torch.tensor(
@@ -73,7 +72,7 @@ def test_a_word_is_a_copy_of_the_same_word_that_was_looked_at_most() -> None:
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-def test_json_says_what_was_copied_from_where(model: str) -> None:
+def test_json_says_what_was_copied_from_where(model):
     predictor = make_predictor(model)
     (answer,) = predictor.answers([predictor.task.request(TEXTS[0], "")], attention=True)
     record = answer.to_dict()

@@ -18,14 +18,13 @@ from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import DataError, SettingError
-from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.interop.attribution.faithfulness import logits_of
 from regard.interop.pages.explaining import Why
 from regard.tasks.running_text.running_text import Passage
 from regard.text import BOS_ID, EOS_ID
 from regard.text.reading.tagged import TaggedWords
-from regard.viewer import Document, Example, Importance
+from regard.viewer import Document
 
 SENTENCES = [
     TaggedWords(("江", "在", "京"), ("B-PER", "O", "B-LOC"), ""),
@@ -34,35 +33,33 @@ SENTENCES = [
 DECODER = {"type": "decoder", "num_layers": 2, "num_heads": 2, "model_dim": 8, "ffn_dim": 7}
 
 
-def explained(
-    predictor: Predictor, text: str, output: str | None = None, **options: Any
-) -> list[Example]:
+def explained(predictor, text, output=None, **options):
     document = look_into(predictor, [text], target=output, why=Why(**options))
     assert Document.from_json(document.to_json()) == document
     return list(document.examples)
 
 
-def batch_of(predictor: Predictor, text: str) -> dict[str, Any]:
+def batch_of(predictor, text):
     task = predictor.task
     return task.collate(task.encode([task.request(text, "")]))
 
 
-def by_method(example: Example) -> dict[str, Importance]:
+def by_method(example):
     return {one.method: one for one in example.importances}
 
 
-def assert_near(values: Any, expected: torch.Tensor) -> None:
+def assert_near(values, expected):
     assert list(values) == pytest.approx(expected.tolist(), rel=2e-3, abs=1e-6)
 
 
-def a_language_model(model: dict[str, Any], context: int = 8) -> Predictor:
+def a_language_model(model, context=8):
     passage = Passage(("abcab", "bca"), "")
     sections = {"tokenizer": {"type": "characters"}, "data": {"context": context}}
     return a_labeller("language_modelling", [passage], model, **sections)
 
 
 @pytest.mark.parametrize("model", [RECURRENT, DECODER])
-def test_a_language_model_s_next_token_is_explained(model: dict[str, Any]) -> None:
+def test_a_language_model_s_next_token_is_explained(model):
     predictor = a_language_model(model)
     (example,) = explained(predictor, "abcc", target="b", against="c")
     assert example.answer is not None
@@ -87,7 +84,7 @@ def test_a_language_model_s_next_token_is_explained(model: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("model", ["rnn_seq2seq", "transformer"])
-def test_each_token_of_a_translation_is_explained(model: str) -> None:
+def test_each_token_of_a_translation_is_explained(model):
     predictor = make_predictor(model)
     (example,) = explained(predictor, PHRASE.source, PHRASE.target)
     tokenizer = predictor.tokenizer
@@ -115,7 +112,7 @@ def test_each_token_of_a_translation_is_explained(model: str) -> None:
     assert {one.output for one in other.importances} == {2}
 
 
-def test_a_class_is_explained_and_must_be_one() -> None:
+def test_a_class_is_explained_and_must_be_one():
     predictor = a_classifier(TRANSFORMER)
     (example,) = explained(predictor, "菜很好吃", target="bad", against="good")
     batch, importances = batch_of(predictor, "菜很好吃"), by_method(example)
@@ -133,7 +130,7 @@ def test_a_class_is_explained_and_must_be_one() -> None:
 
 @pytest.mark.parametrize("parts", ["none", "characters"])
 @pytest.mark.parametrize("model", [RECURRENT, TRANSFORMER])
-def test_the_tag_of_each_word_is_explained(model: dict[str, Any], parts: str) -> None:
+def test_the_tag_of_each_word_is_explained(model, parts):
     is_read = parts != "none"
     sections: dict[str, Any] = {"data": {"parts": parts}} if is_read else {}
     read = {"parts": "convolution"} if is_read else {}
@@ -163,7 +160,7 @@ def test_the_tag_of_each_word_is_explained(model: dict[str, Any], parts: str) ->
         explained(predictor, text, against="X")
 
 
-def test_the_vectors_of_words_hold_what_their_parts_bring() -> None:
+def test_the_vectors_of_words_hold_what_their_parts_bring():
     predictor = a_labeller(
         *("tagging", SENTENCES, {**RECURRENT, "parts": "convolution"}),
         data={"parts": "characters"},
@@ -187,7 +184,7 @@ def test_the_vectors_of_words_hold_what_their_parts_bring() -> None:
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, MATCH, RECURRENT])
-def test_start_and_end_of_an_answer_are_explained_in_both_texts(model: dict[str, Any]) -> None:
+def test_start_and_end_of_an_answer_are_explained_in_both_texts(model):
     predictor = a_reader("question_answering", model)
     request = ASKED["question_answering"]
     examples = explained(predictor, request)
@@ -197,7 +194,7 @@ def test_start_and_end_of_an_answer_are_explained_in_both_texts(model: dict[str,
     context = 1 if model is MATCH else 5 + 2
     first, last = context + answer.start, context + answer.end - 1
 
-    def logits(out: Any) -> torch.Tensor:
+    def logits(out):
         return out[0][:, first] + out[1][:, last]
 
     name = "other" if model is MATCH else "ids"
@@ -217,7 +214,7 @@ def test_start_and_end_of_an_answer_are_explained_in_both_texts(model: dict[str,
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, ESIM, MATCH])
-def test_the_label_of_a_pair_is_explained_in_both_texts(model: dict[str, Any]) -> None:
+def test_the_label_of_a_pair_is_explained_in_both_texts(model):
     predictor = a_reader("pair_matching", model)
     request = ASKED["pair_matching"]
     batch = batch_of(predictor, request)
@@ -249,7 +246,7 @@ def test_the_label_of_a_pair_is_explained_in_both_texts(model: dict[str, Any]) -
     assert len(examples) == {"transformer": 3, "esim": 2, "match": 1}[model["type"]]
 
 
-def test_masked_words_are_explained_in_their_places() -> None:
+def test_masked_words_are_explained_in_their_places():
     passage = Passage(("abcab", "bca"), "")
     predictor = a_labeller(
         "masked_language_modelling", [passage], TRANSFORMER, tokenizer={"type": "characters"}
@@ -277,7 +274,7 @@ def test_masked_words_are_explained_in_their_places() -> None:
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "cross", "pair"])
-def test_products_of_queries_and_keys_on_a_run_s_page_are_its_scores(kind: str) -> None:
+def test_products_of_queries_and_keys_on_a_run_s_page_are_its_scores(kind):
     if kind == "decoder":
         (example, *_) = explained(a_language_model(DECODER), "abcc")
     elif kind == "encoder":
@@ -299,7 +296,7 @@ def test_products_of_queries_and_keys_on_a_run_s_page_are_its_scores(kind: str) 
         assert_close(expected, weights, atol=2e-3, rtol=1e-2)
 
 
-def test_heads_of_long_texts_are_scored_by_their_tokens() -> None:
+def test_heads_of_long_texts_are_scored_by_their_tokens():
     predictor = a_classifier(TRANSFORMER, max_length=100)
     (example,) = explained(predictor, "菜很好吃，" * 15, methods=[])
     measures = example.summaries[0].measures
@@ -320,7 +317,7 @@ def test_heads_of_long_texts_are_scored_by_their_tokens() -> None:
     assert text.summaries[0].measures["previous"] == pytest.approx(expected, rel=1e-2)
 
 
-def test_a_page_in_python_says_why_and_refuses_what_is_not_explained() -> None:
+def test_a_page_in_python_says_why_and_refuses_what_is_not_explained():
     predictor = a_classifier(TRANSFORMER)
     (example,) = predictor.look("菜很好吃", target="bad", attribute=["rollout"]).document.examples
     assert {one.method for one in example.importances} == {"attention", "rollout"}

@@ -1,27 +1,20 @@
 import gzip
 import io
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from regard.errors import DataError
-from regard.inference import Predictor, filtering
-from regard.inference.filtering import AnsweredLine, answers, predicting
+from regard.inference import filtering
+from regard.inference.filtering import answers, predicting
 from regard.tasks import recipe_from_table
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text.reading.line_groups import arriving, grouped, groups_of
 from regard.text.reading.lines import Line, decode_lines, read_lines
 from regard.text.reading.tables import Field
 
-T = TypeVar("T")
 
-
-def answered(
-    predictor: Predictor, text: bytes, *, beam_size: int, n_best: int = 1, **options: bool
-) -> list[AnsweredLine[object]]:
+def answered(predictor, text, *, beam_size, n_best=1, **options):
     lines = list(decode_lines(text.splitlines(keepends=True), "in"))
     decoding = predictor.recipe.decoding.changed(beam_size=beam_size, n_best=n_best)
     skips = options.pop("skip_bad_lines", False)
@@ -30,14 +23,14 @@ def answered(
     return [answer for group in groups for answer in group]
 
 
-def test_lines_are_handed_on_as_they_arrive() -> None:
+def test_lines_are_handed_on_as_they_arrive():
     written = iter([b"one\ntw", b"o\n", b"three\nfour", b""])
     groups = arriving(lambda size: next(written))
     assert list(groups) == [[b"one\n"], [b"two\n"], [b"three\n"], [b"four"]]
     assert list(arriving(io.BytesIO(b"").read1)) == []
 
 
-def test_many_lines_come_in_groups(tmp_path: Path) -> None:
+def test_many_lines_come_in_groups(tmp_path):
     lines = [b"%d\n" % number for number in range(600)]
     assert [len(group) for group in arriving(io.BytesIO(b"".join(lines)).read1)] == [256, 256, 88]
     file = tmp_path / "lines.txt.gz"
@@ -47,7 +40,7 @@ def test_many_lines_come_in_groups(tmp_path: Path) -> None:
     assert len(groups[0]) == 256
 
 
-def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
+def test_a_line_in_is_a_line_out(predictor):
     text = "我爱中国。\n\n  \r\n😀\n".encode()
     outputs = answered(predictor, text, beam_size=2)
     assert [answer.where for answer in outputs] == ["in:1", "in:2", "in:3", "in:4"]
@@ -56,14 +49,14 @@ def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
     assert all("\n" not in answer.text() for answer in outputs)
 
 
-def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
+def test_ten_thousand_characters_are_translated_in_parts(predictor):
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
     assert answer.answer.parts == 1250  # of the longest that the model was trained on
     assert answer.answer.alignment is None
     assert answer.to_dict()["parts"] == 1250
 
 
-def test_attention_adds_tokens_weights_and_links(predictor: Predictor) -> None:
+def test_attention_adds_tokens_weights_and_links(predictor):
     (answer,) = answered(predictor, "我爱你\n".encode(), beam_size=3, n_best=2, attention=True)
     members = json.loads(json.dumps(answer.to_dict()))
     assert members["source_tokens"] == ["我", "爱", "你"]
@@ -78,7 +71,7 @@ def test_attention_adds_tokens_weights_and_links(predictor: Predictor) -> None:
         assert rows[output][source] == max(rows[output])
 
 
-def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor: Predictor) -> None:
+def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor):
     text = "我\n".encode() + b"caf\xe9\n"
     with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4\\)"):
         answered(predictor, text, beam_size=1)
@@ -89,8 +82,8 @@ def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor: Predi
     assert "problem" in outputs[1].to_dict()
 
 
-def test_the_source_is_read_from_its_column_or_key() -> None:
-    def source_of(text: str, columns: tuple[int | str, ...] = (), ending: str = ".tsv") -> str:
+def test_the_source_is_read_from_its_column_or_key():
+    def source_of(text, columns=(), ending=".tsv"):
         data = {"columns": list(columns)}
         task = TranslationTask(recipe_from_table({"data": data}), None)
         return task.parse_line(Line(text, "in:3"), ending).source
@@ -108,28 +101,28 @@ def test_the_source_is_read_from_its_column_or_key() -> None:
             source_of(line, (2, 1), ".jsonl")
 
 
-def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
+def until_refused(groups, message):
     """All that comes before an error."""
-    outputs: list[T] = []
+    outputs = []
     with pytest.raises(DataError, match=message):
         outputs.extend(each for group in groups for each in group)
     return outputs
 
 
-def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
+def test_what_came_before_a_bad_line_is_answered_first(predictor):
     lines = list(decode_lines(["我\n".encode()] * 599 + [b"\xff\n"], "in"))
     groups = answers([lines[:512], lines[512:]], predicting(predictor))
     outputs = until_refused(groups, "in:600: not UTF-8")
     assert [answer.where for answer in outputs] == [f"in:{number}" for number in range(1, 600)]
 
 
-def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: Path) -> None:
+def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path):
     file = tmp_path / "lines.txt.gz"
     file.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(600)))[:-8])
     assert len(until_refused(grouped(read_lines(file)), "must be a whole compressed file")) == 600
 
 
-def test_a_table_without_its_column_is_refused_before_any_group(tmp_path: Path) -> None:
+def test_a_table_without_its_column_is_refused_before_any_group(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n", "utf-8")
     groups, ending = groups_of(tmp_path / "a.csv", [Field("text", "z")])
     assert ending == ".jsonl"
@@ -137,12 +130,12 @@ def test_a_table_without_its_column_is_refused_before_any_group(tmp_path: Path) 
         next(groups)
 
 
-def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def counting(predictor, monkeypatch):
     """The number of examples in each call of the predictor."""
     counts: list[int] = []
     plain = predictor.answers
 
-    def noted(examples: Sequence[object], **options: object) -> list[object]:
+    def noted(examples, **options):
         counts.append(len(examples))
         return plain(examples, **options)
 
@@ -150,9 +143,7 @@ def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]
     return counts
 
 
-def test_what_repeats_is_answered_once(
-    predictor: Predictor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_repeats_is_answered_once(predictor, monkeypatch):
     texts = enumerate(("我", "爱", "我", "爱", ""), 1)
     inputs = [Line(text, f"in:{number}") for number, text in texts]
     expected = [

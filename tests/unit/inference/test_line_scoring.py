@@ -17,7 +17,7 @@ def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
     return [score for group in groups for score in group]
 
 
-def test_scores_are_those_of_the_search(predictor) -> None:
+def test_scores_are_those_of_the_search(predictor):
     texts = ["我爱中国。", "他爱你", "我"]
     options = DecodingConfig(method="sample", n_best=30)
     translations = predictor.translate(texts, decoding=options)
@@ -35,7 +35,7 @@ def test_scores_are_those_of_the_search(predictor) -> None:
     assert score_pairs(predictor, []) == []
 
 
-def test_a_line_in_is_a_line_out(predictor) -> None:
+def test_a_line_in_is_a_line_out(predictor):
     first, empty, last = scored(predictor)
     assert (empty.text(), empty.to_dict()) == ("", {"source": "", "target": ""})
     score, log_prob, target = first.text().split("\t")
@@ -60,7 +60,7 @@ def test_a_line_in_is_a_line_out(predictor) -> None:
         ("{", ".jsonl", "in:1: expected a JSON object with texts"),
     ],
 )
-def test_lines_that_cannot_be_scored(predictor, line, ending, message) -> None:
+def test_lines_that_cannot_be_scored(predictor, line, ending, message):
     with pytest.raises(DataError, match=message):
         scored(predictor, line.encode(), ending=ending)
     (skipped,) = scored(predictor, line.encode(), ending=ending, skip_bad_lines=True)
@@ -70,7 +70,7 @@ def test_lines_that_cannot_be_scored(predictor, line, ending, message) -> None:
         scored(predictor, b"caf\xe9\ta")
 
 
-def test_positions_that_a_model_has_not() -> None:
+def test_positions_that_a_model_has_not():
     predictor = make_predictor("transformer", positions="learned", max_length=9)
     assert len(scored(predictor, ("我" * 8 + "\tI").encode())) == 1
     with pytest.raises(DataError, match="in:1: source must be at most 8 tokens long; got 9"):

@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from jaxtyping import Float
 
 from regard.errors import SettingError
 from regard.inference import Predictor, live
@@ -27,14 +26,14 @@ TRANSFORMER |= {"num_encoder_layers": 1, "num_decoder_layers": 1, "tie_embedding
 RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 6, "attention_dim": 5}
 
 
-def predictor(model: dict[str, object], **sections: dict[str, object]) -> Predictor:
+def predictor(model, **sections):
     table = {"model": {"type": "transformer", **model}, "tokenizer": {"type": "words"}, **sections}
     task = TranslationTask.learn(recipe_from_table(table), PAIRS)
     torch.manual_seed(0)
     return Predictor(task.build_model().eval(), task)
 
 
-def unpacked(packed: dict) -> dict[str, Float[np.ndarray, "..."]]:
+def unpacked(packed):
     """The tensors as the page reads them."""
     data = base64.b64decode(packed["weights"])
     tensors = {}
@@ -51,7 +50,7 @@ def unpacked(packed: dict) -> dict[str, Float[np.ndarray, "..."]]:
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, RECURRENT])
-def test_the_page_holds_the_rounded_model(model: dict[str, object]) -> None:
+def test_the_page_holds_the_rounded_model(model):
     translator = predictor(model)
     packed = pack_model(translator)
     tensors, expected = unpacked(packed), rounded(translator.model).state_dict()
@@ -69,7 +68,7 @@ def test_the_page_holds_the_rounded_model(model: dict[str, object]) -> None:
     assert not any(name.endswith("bias") or ".norm." in name for name in names)
 
 
-def test_its_weights_are_those_of_int8() -> None:
+def test_its_weights_are_those_of_int8():
     if why_not() is not None:
         pytest.skip("no compiled loops")
     translator = predictor(TRANSFORMER)
@@ -86,7 +85,7 @@ def test_its_weights_are_those_of_int8() -> None:
     assert count == 3 + 2 * 4 + 2
 
 
-def test_a_model_that_is_rounded_keeps_its_own_weights() -> None:
+def test_a_model_that_is_rounded_keeps_its_own_weights():
     ours = predictor(TRANSFORMER)
     before = {name: tensor.clone() for name, tensor in ours.model.state_dict().items()}
     rounded(ours.model)
@@ -94,7 +93,7 @@ def test_a_model_that_is_rounded_keeps_its_own_weights() -> None:
         assert torch.equal(tensor, before[name])
 
 
-def test_it_offers_every_head() -> None:
+def test_it_offers_every_head():
     kinds = [
         (one["kind"], one["layer"], one["heads"])
         for one in pack_model(predictor(TRANSFORMER))["attentions"]
@@ -104,7 +103,7 @@ def test_it_offers_every_head() -> None:
 
 
 @pytest.mark.parametrize(("method", "width"), [("beam", 3), ("greedy", 1)])
-def test_the_search_is_that_of_the_recipe(method: str, width: int) -> None:
+def test_the_search_is_that_of_the_recipe(method, width):
     decoding = {"method": method, "length_penalty": 0.3, "min_length": 2}
     if method == "beam":
         decoding["beam_size"] = 3
@@ -116,7 +115,7 @@ def test_the_search_is_that_of_the_recipe(method: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_subwords_have_scores_and_what_is_no_text_has_none(kind: str) -> None:
+def test_subwords_have_scores_and_what_is_no_text_has_none(kind):
     ours = predictor(TRANSFORMER, tokenizer={"type": kind, "may_shrink": True})
     packed = pack_model(ours)["source"]
     assert pack_model(ours)["target"] is None
@@ -132,7 +131,7 @@ def test_subwords_have_scores_and_what_is_no_text_has_none(kind: str) -> None:
     assert packed["pieces"][packed["first_byte"]] == "<0x00>"
 
 
-def test_the_page_holds_the_model_and_requests_nothing() -> None:
+def test_the_page_holds_the_model_and_requests_nothing():
     page = live_page(predictor(TRANSFORMER), ["我爱中国", "</script><!--"])
     script = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', page)
     assert script is not None
@@ -162,9 +161,7 @@ def test_the_page_holds_the_model_and_requests_nothing() -> None:
         (RECURRENT, {"decoding": {"no_repeat_ngram": 3}}, "decoding.no_repeat_ngram must be"),
     ],
 )
-def test_what_the_page_cannot_do_is_refused(
-    model: dict[str, object], sections: dict[str, dict[str, object]], message: str
-) -> None:
+def test_what_the_page_cannot_do_is_refused(model, sections, message):
     with pytest.raises(SettingError, match=message):
         pack_model(predictor(model, **sections))
 
@@ -176,7 +173,7 @@ def test_what_the_page_cannot_do_is_refused(
         ({"model": {"type": "convolutional"}}, "got classification by convolutional"),
     ],
 )
-def test_a_classifier_of_another_kind_is_refused(table: dict[str, object], message: str) -> None:
+def test_a_classifier_of_another_kind_is_refused(table, message):
     whole = {"task": "classification", "tokenizer": {"type": "words"}}
     whole |= {"model": {"type": "bag", "parts": "bag"}, "data": {"parts": "ngrams"}, **table}
     if "head" not in table:
@@ -187,7 +184,7 @@ def test_a_classifier_of_another_kind_is_refused(table: dict[str, object], messa
         pack_model(Predictor(task.build_model(), task))
 
 
-def test_a_large_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_is_refused(monkeypatch):
     ours = predictor(RECURRENT)
     count = sum(parameter.numel() for parameter in ours.model.parameters())
     monkeypatch.setattr(live, "MOST_WEIGHTS", count)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
-from regard.inference import AttentionMap, Look, Predictor
+from regard.inference import AttentionMap, Look
 from regard.inference.examples import example, gold_links
 from regard.inference.looking import document, look_at, rows_of
 from regard.text import Piece
@@ -23,7 +23,7 @@ WEIGHTS = [
 
 
 @pytest.fixture
-def look() -> Look:
+def look():
     return Look(
         source="我爱中国",
         output="I love China",
@@ -33,7 +33,7 @@ def look() -> Look:
     )
 
 
-def test_an_example_has_tokens_offsets_and_every_head(look: Look) -> None:
+def test_an_example_has_tokens_offsets_and_every_head(look):
     document = example(look, score=-0.5)
     assert [token.text for token in document.source_tokens] == ["我", "爱", "中", "国", END]
     assert document.source_tokens[-1] == Token(text=END, start=4, end=4)
@@ -44,7 +44,7 @@ def test_an_example_has_tokens_offsets_and_every_head(look: Look) -> None:
     assert document.gold is None
 
 
-def test_gold_links_go_to_every_token_of_a_word() -> None:
+def test_gold_links_go_to_every_token_of_a_word():
     phrase = Phrase(
         source="我爱中国",
         target="I love China",
@@ -65,7 +65,7 @@ def test_gold_links_go_to_every_token_of_a_word() -> None:
     assert gold.possible == ((1, 1),)
 
 
-def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
+def test_the_drawing_leaves_the_end_out_and_says_its_mass(look):
     drawing = draw_attention(example(look))
     assert drawing.left_on_end == (0.01, 0.05, 0.0)
     lines = drawing.text.splitlines()
@@ -76,7 +76,7 @@ def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
         draw_attention(example(replace(look, maps=[])))
 
 
-def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
+def test_a_source_read_without_its_end_has_no_token_for_it(look):
     bare = AttentionMap("cross", 0, look.maps[0].weights[:, :, :4])
     document = example(replace(look, maps=[bare]))
     assert [token.text for token in document.source_tokens] == ["我", "爱", "中", "国"]
@@ -86,16 +86,14 @@ def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
     assert drawing.text.splitlines()[0].split() == ["我", "爱", "中", "国"]
 
 
-def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:
+def test_looking_shows_the_model_s_own_translation(predictor):
     document = look_at(predictor, " 我爱 中国。")
     translation = predictor.translate(["我爱 中国。"])[0][0]
     assert (document.source, document.output) == ("我爱 中国。", translation.text)
     assert document.score == pytest.approx(translation.score, abs=1e-5)
 
 
-def test_looking_at_a_given_target_adds_its_gold(
-    predictor: Predictor, phrases: list[Phrase]
-) -> None:
+def test_looking_at_a_given_target_adds_its_gold(predictor, phrases):
     phrase = phrases[0]
     document = look_at(predictor, phrase.source, phrase.target, phrase=phrase)
     assert document.output == phrase.target
@@ -106,14 +104,14 @@ def test_looking_at_a_given_target_adds_its_gold(
     assert other.gold is None
 
 
-def test_there_must_be_something_to_look_at(predictor: Predictor) -> None:
+def test_there_must_be_something_to_look_at(predictor):
     with pytest.raises(DataError, match="target must hold text to look at; got an empty line"):
         look_at(predictor, "我", "  ")
     with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
         look_at(predictor, "  ")
 
 
-def test_a_document_goes_through_json(predictor: Predictor, phrases: list[Phrase]) -> None:
+def test_a_document_goes_through_json(predictor, phrases):
     examples: list[Example] = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
     written = document(predictor, examples, title="Two")
     assert (written.task, written.source_language, written.output_language) == (
@@ -125,7 +123,7 @@ def test_a_document_goes_through_json(predictor: Predictor, phrases: list[Phrase
     assert Document.from_json(written.to_json()) == written
 
 
-def test_rows_are_those_of_the_look(predictor: Predictor) -> None:
+def test_rows_are_those_of_the_look(predictor):
     written = document(predictor, [look_at(predictor, "我爱中国。", "I love China.")])
     rows = rows_of(predictor, written)
     for map_ in written.examples[0].maps:

@@ -11,12 +11,12 @@ from regard.metrics.rouge import common_length, first_words, words
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
 
 
-def texts(seed: int, count: int) -> list[str]:
+def texts(seed, count):
     rng = random.Random(seed)
     return [" ".join(rng.choices(VOCABULARY, k=rng.randint(0, 12))) for _ in range(count)]
 
 
-def by_table(first: str, second: str) -> int:
+def by_table(first, second):
     """The textbook's table."""
     table = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i, one in enumerate(first):
@@ -27,18 +27,18 @@ def by_table(first: str, second: str) -> int:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_length_is_that_of_the_table(seed: int) -> None:
+def test_the_length_is_that_of_the_table(seed):
     rng = random.Random(seed)
     first, second = ("".join(rng.choices("abc", k=rng.randint(0, 80))) for _ in range(2))
     assert common_length(list(first), list(second)) == by_table(first, second)
 
 
-def test_chinese_is_compared_by_characters() -> None:
+def test_chinese_is_compared_by_characters():
     assert words("国王 很伤心，Hans走了") == [*"国王很伤心", "hans", *"走了"]
     assert sentence_rouge_l(["国王很伤心。"], ["国王伤心"]) == [pytest.approx(100 * 8 / 9)]
 
 
-def test_an_interval_is_drawn_and_signed() -> None:
+def test_an_interval_is_drawn_and_signed():
     outputs, references = texts(1, 50), texts(2, 50)
     score = rouge_l(outputs, references, resamples=200)
     assert score.margin is not None
@@ -47,7 +47,7 @@ def test_an_interval_is_drawn_and_signed() -> None:
     assert rouge_l(outputs, references).margin is None
 
 
-def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts() -> None:
+def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts():
     output, references = "the king the king", [["the the king", "a mill"]]
     assert sentence_rouge_n([output], references, n=1) == [pytest.approx(100 * 6 / 7)]
     assert sentence_rouge_n([output], references, n=2) == [pytest.approx(100 * 2 / 5)]
@@ -59,13 +59,13 @@ def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts(
         rouge_l(["a"], ["a", "b"])
 
 
-def test_a_text_is_cut_after_so_many_of_its_words() -> None:
+def test_a_text_is_cut_after_so_many_of_its_words():
     assert first_words("İstanbul is, big", 2) == "İstanbul is"
     assert first_words("国王很 伤心。", 4) == "国王很 伤"
     assert first_words("a b.", 2) == "a b."
 
 
-def test_every_n_gram_counts_as_often_as_it_occurs() -> None:
+def test_every_n_gram_counts_as_often_as_it_occurs():
     outputs, sources = ["a cat sat and a dog", "dogs"], ["A cat sat.", "cats"]
     assert novelty(outputs, sources, n=1) == pytest.approx(100 * 3 / 7)  # and, dog, dogs
     assert novelty(outputs, sources, n=2) == pytest.approx(100 * 3 / 5)
@@ -73,7 +73,7 @@ def test_every_n_gram_counts_as_often_as_it_occurs() -> None:
     assert novelty(["国王伤心"], ["国王很伤心"], n=2) == pytest.approx(100 / 3)
 
 
-def test_tokens_of_another_output_are_no_repetition() -> None:
+def test_tokens_of_another_output_are_no_repetition():
     assert repetition(["a cat", "a cat"], n=1) == 0
     assert repetition(["a cat and a cat", "a"], n=1) == pytest.approx(100 * 2 / 6)
     assert repetition(["a cat and a cat"], n=2) == pytest.approx(25)

@@ -3,8 +3,6 @@
 import stat
 import struct
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +14,7 @@ from regard.runs.bundle import unpack
 README = "# A run\n"
 
 
-def make_run(path: Path, *, finished: bool = True) -> Run:
+def make_run(path, *, finished=True):
     with Run.create(path, {"task": "translation"}, "translation") as run:
         with run.new_tokenizer_folder() as folder:
             (folder / "source").mkdir()
@@ -27,12 +25,12 @@ def make_run(path: Path, *, finished: bool = True) -> Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     return make_run(tmp_path / "run")
 
 
 @pytest.fixture
-def bundle(run: Run, tmp_path: Path) -> Path:
+def bundle(run, tmp_path):
     run.pack(tmp_path / "a.regard", readme=README)
     return tmp_path / "a.regard"
 
@@ -65,7 +63,7 @@ def test_what_was_unpacked_goes_with_who_opened_it(bundle):
 
 
 def test_a_full_disk_leaves_nothing_half_written(run, tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("regard.runs.bundle.shutil.copyfileobj", full)
@@ -86,13 +84,13 @@ def test_other_files_are_no_bundles(tmp_path):
         Run.open(other)
 
 
-def rewritten(bundle: Path, change: Callable[[zipfile.ZipFile], None]) -> Path:
+def rewritten(bundle, change):
     with zipfile.ZipFile(bundle, "a") as archive:
         change(archive)
     return bundle
 
 
-def link() -> zipfile.ZipInfo:
+def link():
     member = zipfile.ZipInfo("tokenizer/link")
     member.external_attr = (stat.S_IFLNK | 0o777) << 16
     return member
@@ -126,7 +124,7 @@ def test_what_no_run_has_is_refused(bundle, tmp_path, monkeypatch, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.regard", "run"]
 
 
-def folder_at(folder: Path) -> str:
+def folder_at(folder):
     folder.mkdir()
     return str(folder)
 
@@ -139,7 +137,7 @@ def test_a_name_that_comes_twice_is_refused(bundle):
 
 @pytest.mark.parametrize("count", [101, 3000])
 def test_many_members_are_not_unpacked(bundle, count):
-    def fill(archive: zipfile.ZipFile) -> None:
+    def fill(archive):
         for number in range(count):
             archive.writestr(f"tokenizer/{number:07}", "")
 

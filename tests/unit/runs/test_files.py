@@ -1,6 +1,5 @@
 import errno
 import os
-from pathlib import Path
 
 import pytest
 
@@ -25,14 +24,14 @@ _ROOM = 1000
 
 
 @pytest.fixture
-def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_files(monkeypatch):
     """No file may grow beyond 1,000 bytes, as on a disk with that much room.
 
     A limit of the system (RLIMIT_FSIZE) would hold for the log of the tests too.
     """
     write = os.write
 
-    def limited(descriptor: int, content: bytes) -> int:
+    def limited(descriptor, content):
         room = _ROOM - os.lseek(descriptor, 0, os.SEEK_END)
         if room <= 0:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
@@ -41,7 +40,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "write", limited)
 
 
-def test_write_file_replaces_the_whole_file(tmp_path: Path) -> None:
+def test_write_file_replaces_the_whole_file(tmp_path):
     write_file(tmp_path / "a", b"first, long")
     write_file(tmp_path / "a", b"second")
     assert (tmp_path / "a").read_bytes() == b"second"
@@ -49,7 +48,7 @@ def test_write_file_replaces_the_whole_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_without_room_the_old_file_stays_and_nothing_else(tmp_path: Path) -> None:
+def test_without_room_the_old_file_stays_and_nothing_else(tmp_path):
     write_file(tmp_path / "a", b"old")
     with pytest.raises(RunError, match=r"/a must fit on its disk; got 'File too large'.*Free some"):
         write_file(tmp_path / "a", b"x" * 1500)
@@ -58,7 +57,7 @@ def test_without_room_the_old_file_stays_and_nothing_else(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("small_files")
-def test_without_room_no_part_of_an_addition_is_left(tmp_path: Path) -> None:
+def test_without_room_no_part_of_an_addition_is_left(tmp_path):
     append(tmp_path / "a", b"x" * 800 + b"\n")
     with pytest.raises(RunError, match="must fit on its disk"):
         append(tmp_path / "a", b"y" * 800 + b"\n")
@@ -66,7 +65,7 @@ def test_without_room_no_part_of_an_addition_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_without_room_the_old_folder_stays_and_nothing_else(tmp_path: Path) -> None:
+def test_without_room_the_old_folder_stays_and_nothing_else(tmp_path):
     with new_folder(tmp_path / "a") as folder:
         fill_file(folder / "f", b"old")
     with pytest.raises(RunError, match="/a must fit on its disk"), new_folder(tmp_path / "a") as f:
@@ -76,10 +75,8 @@ def test_without_room_the_old_folder_stays_and_nothing_else(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_room_that_ends_only_at_the_sync_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    def refuse(descriptor: int) -> None:
+def test_room_that_ends_only_at_the_sync_is_explained(tmp_path, monkeypatch, code):
+    def refuse(descriptor):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "fsync", refuse)
@@ -88,13 +85,13 @@ def test_room_that_ends_only_at_the_sync_is_explained(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_refusal_is_named(tmp_path: Path) -> None:
+def test_another_refusal_is_named(tmp_path):
     with pytest.raises(RunError, match="must be writable; got 'No such file or directory'"):
         write_file(tmp_path / "absent" / "a", b"")
 
 
-def test_an_exception_in_the_block_leaves_no_folder(tmp_path: Path) -> None:
-    def fill_and_fail() -> None:
+def test_an_exception_in_the_block_leaves_no_folder(tmp_path):
+    def fill_and_fail():
         with new_folder(tmp_path / "a") as folder:
             fill_file(folder / "f", b"")
             raise KeyError
@@ -104,7 +101,7 @@ def test_an_exception_in_the_block_leaves_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tidy_takes_away_the_unfinished_and_brings_back_the_replaced(tmp_path: Path) -> None:
+def test_tidy_takes_away_the_unfinished_and_brings_back_the_replaced(tmp_path):
     for name in (".tmp-a", ".old-b", ".old-c", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "f").write_text(name)
@@ -113,7 +110,7 @@ def test_tidy_takes_away_the_unfinished_and_brings_back_the_replaced(tmp_path: P
     assert {p.name: (p / "f").read_text() for p in tmp_path.iterdir()} == {"b": ".old-b", "c": "c"}
 
 
-def test_a_folder_half_removed_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_half_removed_is_not_seen(tmp_path, monkeypatch):
     make_folder(tmp_path / "a")
     monkeypatch.setattr(os, "rmdir", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -121,7 +118,7 @@ def test_a_folder_half_removed_is_not_seen(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "a").exists()
 
 
-def test_cut_shortens_and_never_lengthens(tmp_path: Path) -> None:
+def test_cut_shortens_and_never_lengthens(tmp_path):
     path = tmp_path / "a"
     cut(path, 0)
     assert not path.exists()
@@ -133,7 +130,7 @@ def test_cut_shortens_and_never_lengthens(tmp_path: Path) -> None:
     assert path.read_bytes() == b"12"
 
 
-def test_a_checksum_that_does_not_fit_is_damage(tmp_path: Path) -> None:
+def test_a_checksum_that_does_not_fit_is_damage(tmp_path):
     append(tmp_path / "a", b"1")
     assert read_checked(tmp_path / "a", checksum(b"1")) == b"1"
     with pytest.raises(
@@ -142,7 +139,7 @@ def test_a_checksum_that_does_not_fit_is_damage(tmp_path: Path) -> None:
         read_checked(tmp_path / "a", checksum(b"2"))
 
 
-def test_a_missing_file_is_damage_and_a_folder_in_its_place_is_not(tmp_path: Path) -> None:
+def test_a_missing_file_is_damage_and_a_folder_in_its_place_is_not(tmp_path):
     with pytest.raises(DamageError, match="got 'No such file or directory'"):
         read_file(tmp_path / "a")
     with pytest.raises(RunError, match="got 'Is a directory'") as caught:

@@ -4,7 +4,6 @@ import socket
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ time.sleep(60)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
     command = [sys.executable, "-c", _HOLDER, tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -53,7 +52,7 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="locks the file alone")
-def test_removing_the_file_lets_nobody_in(tmp_path: Path) -> None:
+def test_removing_the_file_lets_nobody_in(tmp_path):
     first = Lock(tmp_path)
     (tmp_path / "lock").unlink()
     with pytest.raises(RunError, match="already in use by another process"):
@@ -67,12 +66,10 @@ def test_removing_the_file_lets_nobody_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="locks the file alone")
-def test_where_folders_cannot_be_locked_the_file_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_folders_cannot_be_locked_the_file_is(tmp_path, monkeypatch):
     take = lock_module._take
 
-    def refuse_folders(descriptor: int) -> None:  # as NFS does
+    def refuse_folders(descriptor):  # as NFS does
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         take(descriptor)
@@ -85,7 +82,7 @@ def test_where_folders_cannot_be_locked_the_file_is(
     Lock(tmp_path).release()
 
 
-def test_a_holder_without_a_process_id(tmp_path: Path) -> None:
+def test_a_holder_without_a_process_id(tmp_path):
     first = Lock(tmp_path)
     (tmp_path / "lock").write_text("{")
     with pytest.raises(RunError, match="already in use by another process"):
@@ -93,10 +90,8 @@ def test_a_holder_without_a_process_id(tmp_path: Path) -> None:
     first.release()
 
 
-def test_a_file_system_without_locks_is_warned_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(descriptor: int) -> None:
+def test_a_file_system_without_locks_is_warned_about(tmp_path, monkeypatch):
+    def refuse(descriptor):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(lock_module, "_take", refuse)

@@ -15,12 +15,12 @@ WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     return tmp_path / "run"
 
 
 @pytest.fixture
-def trained(home: Path) -> Path:
+def trained(home):
     """A finished run with two checkpoints."""
     with Run.create(home, {"task": "translation", "seed": None}, "translation") as run:
         with run.new_tokenizer_folder() as folder:
@@ -33,13 +33,13 @@ def trained(home: Path) -> Path:
     return home
 
 
-def flip(path: Path) -> None:
+def flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def test_a_finished_run_reads_back(trained: Path) -> None:
+def test_a_finished_run_reads_back(trained):
     run = Run.open(str(trained))
     assert (run.task, run.recipe, run.is_finished) == ("translation", {"task": "translation"}, True)
     assert run.summary == {"steps": 2, "loss": None}
@@ -50,7 +50,7 @@ def test_a_finished_run_reads_back(trained: Path) -> None:
     assert [saved.step for saved in run.newest_checkpoints(5)] == [1, 2]
 
 
-def test_the_folder_is_laid_out_as_documented(trained: Path) -> None:
+def test_the_folder_is_laid_out_as_documented(trained):
     assert sorted(path.name for path in trained.iterdir()) == [
         "checkpoints",
         "lock",
@@ -64,7 +64,7 @@ def test_the_folder_is_laid_out_as_documented(trained: Path) -> None:
     assert (card["format"], card["regard"], card["task"]) == (1, "0.1.0", "translation")
 
 
-def test_create_refuses_a_folder_that_holds_something(home: Path, trained: Path) -> None:
+def test_create_refuses_a_folder_that_holds_something(home, trained):
     with pytest.raises(RunError, match="must be a new folder; it already holds a run"):
         Run.create(home, {}, "translation")
     other = home.with_name("other")
@@ -74,7 +74,7 @@ def test_create_refuses_a_folder_that_holds_something(home: Path, trained: Path)
         Run.create(other, {}, "translation")
 
 
-def test_create_takes_over_what_a_killed_create_left(home: Path) -> None:
+def test_create_takes_over_what_a_killed_create_left(home):
     home.mkdir()
     for name in ("lock", "recipe.toml", ".tmp-run.json"):
         (home / name).touch()
@@ -85,7 +85,7 @@ def test_create_takes_over_what_a_killed_create_left(home: Path) -> None:
     assert not (home / ".tmp-run.json").exists()
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(RunError, match="absent must be a run folder; got nothing there"):
         Run.open(tmp_path / "absent")
     (tmp_path / "file").touch()
@@ -95,7 +95,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
         Run.open_for_training(tmp_path)
 
 
-def test_a_newer_version_is_named_even_if_it_seals_otherwise(trained: Path) -> None:
+def test_a_newer_version_is_named_even_if_it_seals_otherwise(trained):
     (trained / "run.json").write_text('{"format": 2, "news": true}')
     expected = (
         r"run was made by a newer version of regard \(format 2\);"
@@ -107,13 +107,13 @@ def test_a_newer_version_is_named_even_if_it_seals_otherwise(trained: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"format": 1}', b"[1]"])
-def test_a_damaged_card_is_named(trained: Path, content: bytes) -> None:
+def test_a_damaged_card_is_named(trained, content):
     (trained / "run.json").write_bytes(content)
     with pytest.raises(DamageError, match=r"run\.json must carry the checksum of its content"):
         Run.open(trained)
 
 
-def test_a_missing_or_broken_recipe_is_named(trained: Path) -> None:
+def test_a_missing_or_broken_recipe_is_named(trained):
     (trained / "recipe.toml").write_text('task = "another"')
     with pytest.raises(DamageError, match=r"recipe\.toml must have the recorded sha256 .* Restore"):
         Run.open(trained)
@@ -122,14 +122,14 @@ def test_a_missing_or_broken_recipe_is_named(trained: Path) -> None:
         Run.open(trained)
 
 
-def test_a_file_is_no_place_for_a_run(tmp_path: Path) -> None:
+def test_a_file_is_no_place_for_a_run(tmp_path):
     (tmp_path / "taken").write_text("something")
     with pytest.raises(RunError, match=r"taken must be a folder; it is a file"):
         Run.create(tmp_path / "taken", {}, "translation")
     assert (tmp_path / "taken").read_text() == "something"
 
 
-def test_a_tokenizer_that_is_absent_or_damaged_is_named(trained: Path) -> None:
+def test_a_tokenizer_that_is_absent_or_damaged_is_named(trained):
     flip(trained / "tokenizer" / "source" / "words.txt")
     with pytest.raises(DamageError, match=r"source/words\.txt must have the recorded sha256"):
         _ = Run.open(trained).tokenizer_folder
@@ -142,7 +142,7 @@ def test_a_tokenizer_that_is_absent_or_damaged_is_named(trained: Path) -> None:
         _ = Run.open(trained).tokenizer_folder
 
 
-def test_damaged_final_weights_are_refused_and_training_makes_them_anew(trained: Path) -> None:
+def test_damaged_final_weights_are_refused_and_training_makes_them_anew(trained):
     flip(trained / "model.safetensors")
     with pytest.raises(DamageError, match=r"model\.safetensors .* Run its training again"):
         Run.open(trained).load_model()
@@ -154,7 +154,7 @@ def test_damaged_final_weights_are_refused_and_training_makes_them_anew(trained:
     assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
 
 
-def test_before_the_end_the_newest_checkpoint_is_used_with_a_warning(home: Path) -> None:
+def test_before_the_end_the_newest_checkpoint_is_used_with_a_warning(home):
     with Run.create(home, {}, "translation") as run:
         with pytest.raises(RunError, match="must hold weights; there are none yet"):
             run.load_model()
@@ -164,7 +164,7 @@ def test_before_the_end_the_newest_checkpoint_is_used_with_a_warning(home: Path)
         assert run.summary is None
 
 
-def test_training_on_after_the_end_is_unfinished_until_it_ends(trained: Path) -> None:
+def test_training_on_after_the_end_is_unfinished_until_it_ends(trained):
     with Run.open_for_training(trained) as run:
         run.save_checkpoint(2, WEIGHTS, {"step": 2})
         assert run.is_finished
@@ -176,9 +176,7 @@ def test_training_on_after_the_end_is_unfinished_until_it_ends(trained: Path) ->
     assert Run.open(trained).load_model()["w"].tolist() == [0, 0]
 
 
-def test_finishing_again_never_looks_like_damage(
-    trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finishing_again_never_looks_like_damage(trained, monkeypatch):
     with Run.open_for_training(trained) as run:
         monkeypatch.setattr(Path, "replace", _stop_after(trained / "model.safetensors"))
         with pytest.raises(KeyboardInterrupt):
@@ -187,10 +185,10 @@ def test_finishing_again_never_looks_like_damage(
         assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
 
 
-def _stop_after(target: Path) -> Any:
+def _stop_after(target):
     replace = Path.replace
 
-    def stopping(old: Path, new: Path) -> Path:
+    def stopping(old, new):
         replace(old, new)
         if new == target:
             raise KeyboardInterrupt
@@ -199,7 +197,7 @@ def _stop_after(target: Path) -> Any:
     return stopping
 
 
-def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
+def test_resume_brings_the_folder_back_to_the_checkpoint(trained):
     with Run.open_for_training(trained) as run:
         run.append_metrics({"step": 3})
         flip(trained / "checkpoints" / "000000002" / "model.safetensors")
@@ -220,9 +218,7 @@ def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
         ("", "holds 0", ""),
     ],
 )
-def test_figures_that_are_gone_are_missed(
-    home: Path, content: Any, message: str, rest: str
-) -> None:
+def test_figures_that_are_gone_are_missed(home, content, message, rest):
     path = home / "metrics.jsonl"
     with Run.create(home, {}, "translation") as run:
         for step in (1, 2):
@@ -238,10 +234,10 @@ def test_figures_that_are_gone_are_missed(
         run.resume()  # says it once
 
 
-def deleting(checkpoint: Any, original: Any) -> Any:
+def deleting(checkpoint, original):
     """A method of a checkpoint, at whose first call a training deletes that checkpoint."""
 
-    def method(self: Any) -> Any:
+    def method(self):
         if self == checkpoint and self.folder.exists():
             self.delete()
         return original(self)
@@ -250,9 +246,7 @@ def deleting(checkpoint: Any, original: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["check", "load_model"])
-def test_a_checkpoint_that_a_training_deletes_meanwhile_is_not_damaged(
-    home: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_a_checkpoint_that_a_training_deletes_meanwhile_is_not_damaged(home, monkeypatch, method):
     with Run.create(home, {}, "translation") as run:
         run.save_checkpoint(1, WEIGHTS, None)
         newest = run.save_checkpoint(2, {"w": torch.zeros(2)}, None)
@@ -264,14 +258,14 @@ def test_a_checkpoint_that_a_training_deletes_meanwhile_is_not_damaged(
     assert len(warnings) == 1
 
 
-def test_weights_that_a_training_writes_anew_meanwhile_are_not_damaged(trained: Path) -> None:
+def test_weights_that_a_training_writes_anew_meanwhile_are_not_damaged(trained):
     reader = Run.open(trained)
     with Run.open_for_training(trained) as run:
         run.finish({"w": torch.zeros(2)})
     assert torch.equal(reader.load_model()["w"], torch.zeros(2))
 
 
-def test_the_loser_of_two_starts_reads_who_was_first(home: Path) -> None:
+def test_the_loser_of_two_starts_reads_who_was_first(home):
     with (
         Run.create(home, {}, "translation"),
         pytest.raises(RunError, match=r"already in use by process .* train into another folder"),
@@ -281,7 +275,7 @@ def test_the_loser_of_two_starts_reads_who_was_first(home: Path) -> None:
         Run.create(home, {}, "translation")
 
 
-def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained: Path) -> None:
+def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained):
     path = trained / "metrics.jsonl"
     with path.open("ab") as file:
         file.write('{"text": "爱'.encode()[:-1])
@@ -293,7 +287,7 @@ def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained
     assert Run.open(trained).metrics() == []
 
 
-def test_a_run_open_for_reading_cannot_be_written(trained: Path) -> None:
+def test_a_run_open_for_reading_cannot_be_written(trained):
     run = Run.open(trained)
     writes: list[Any] = [
         lambda: run.save_checkpoint(3, WEIGHTS, None),
@@ -311,7 +305,7 @@ def test_a_run_open_for_reading_cannot_be_written(trained: Path) -> None:
 
 
 class PowerWatch:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.paths: dict[int, Path] = {}
         self.seen: set[Path] = set()
         self.unsynced_bytes: set[Path] = set()
@@ -319,43 +313,41 @@ class PowerWatch:
         for name in ("open", "write", "fsync", "replace", "rename", "mkdir"):
             monkeypatch.setattr(os, name, self._watched(getattr(os, name), getattr(self, name)))
 
-    def _watched(self, original: Any, note: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
+    def _watched(self, original, note):
+        def call(*args, **kwargs):
             result = original(*args, **kwargs)
             note(*args[:2], **({"result": result} if note == self.open else {}))
             return result
 
         return call
 
-    def open(self, path: Any, flags: int, result: int) -> None:
+    def open(self, path, flags, result):
         path = Path(path)
         if flags & os.O_CREAT and path not in self.seen and ".tmp-" not in str(path):
             self.unsynced_names.add(path.parent)
         self.seen.add(path)
         self.paths[result] = path
 
-    def write(self, descriptor: int, _: Any) -> None:
+    def write(self, descriptor, _):
         self.unsynced_bytes.add(self.paths[descriptor])
 
-    def fsync(self, descriptor: int) -> None:
+    def fsync(self, descriptor):
         self.unsynced_bytes.discard(self.paths[descriptor])
         self.unsynced_names.discard(self.paths[descriptor])
 
-    def replace(self, old: Any, new: Any) -> None:
+    def replace(self, old, new):
         if ".tmp-" not in Path(new).name:  # a name nobody looks for: it is being deleted
             assert not [path for path in self.unsynced_bytes if path.is_relative_to(old)], new
             self.unsynced_names.add(Path(new).parent)
 
     rename = replace
 
-    def mkdir(self, path: Any, _: int) -> None:
+    def mkdir(self, path, _):
         if ".tmp-" not in Path(path).name:
             self.unsynced_names.add(Path(path).parent)
 
 
-def test_everything_is_synced_before_the_rename_that_shows_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_synced_before_the_rename_that_shows_it(home, monkeypatch):
     power = PowerWatch(monkeypatch)
     with Run.create(home, {}, "translation") as run:
         with run.new_tokenizer_folder() as folder:
@@ -372,7 +364,7 @@ def test_everything_is_synced_before_the_rename_that_shows_it(
     assert power.unsynced_bytes <= {home / "lock"}
 
 
-def test_retired_settings_of_a_search_are_left_out_with_a_warning(home: Path) -> None:
+def test_retired_settings_of_a_search_are_left_out_with_a_warning(home):
     off = {"groups": 1, "diversity": 0.5, "beam_size": 3}
     with Run.create(home, {"decoding": off}, "translation") as run:
         assert run.recipe["decoding"]["beam_size"] == 3

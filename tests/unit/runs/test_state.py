@@ -1,6 +1,5 @@
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -17,12 +16,12 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int
 DTYPES += [torch.int16, torch.int8, torch.uint8, torch.bool]
 
 
-def through_bytes(state: Any) -> Any:
+def through_bytes(state):
     tensors, plain = split_state(state)
     return join_state(unpack_tensors(pack_tensors(tensors), where=FILE), plain)
 
 
-def same(left: Any, right: Any) -> bool:
+def same(left, right):
     """Equal in value, type and, for tensors, in every bit and in dtype and shape."""
     if type(left) is not type(right):
         return False
@@ -37,11 +36,11 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def bits(tensor: torch.Tensor) -> bytes:
+def bits(tensor):
     return bytes(tensor.reshape(-1).view(torch.uint8).tolist())
 
 
-def test_every_dtype_comes_back_bit_for_bit() -> None:
+def test_every_dtype_comes_back_bit_for_bit():
     tensors = {str(dtype): (torch.randn(2, 3) * 9).to(dtype) for dtype in DTYPES}
     tensors |= {
         "scalar": torch.tensor(3.5),
@@ -54,7 +53,7 @@ def test_every_dtype_comes_back_bit_for_bit() -> None:
     )
 
 
-def test_the_same_tensors_are_the_same_bytes() -> None:
+def test_the_same_tensors_are_the_same_bytes():
     shared = torch.randn(3, 2)
     tensors = {"b": torch.ones(2), "a": shared, "c": shared, "d": shared, "e": shared}
     shuffled = {name: tensors[name] for name in ("e", "c", "a", "d", "b")}
@@ -62,7 +61,7 @@ def test_the_same_tensors_are_the_same_bytes() -> None:
     assert len({pack_tensors(each) for each in (tensors, shuffled, strided) for _ in range(9)}) == 1
 
 
-def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
+def test_tied_weights_are_stored_once_and_come_back_tied():
     table = torch.nn.Parameter(torch.randn(5, 3))
     content = pack_tensors({"decoder": table, "encoder": table.detach()})
     assert set(safetensors.torch.load(content)) == {"decoder"}
@@ -71,14 +70,14 @@ def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
     assert torch.equal(loaded["decoder"], table)
 
 
-def test_views_of_one_memory_are_stored_separately() -> None:
+def test_views_of_one_memory_are_stored_separately():
     table = torch.randn(4, 3)
     views = {"all": table, "flat": table.view(-1), "part": table[1:], "turned": table.T}
     loaded = unpack_tensors(pack_tensors(views), where=FILE)
     assert all(torch.equal(loaded[name], view) for name, view in views.items())
 
 
-def test_tensors_without_data_or_dense_layout_are_refused_by_name() -> None:
+def test_tensors_without_data_or_dense_layout_are_refused_by_name():
     with pytest.raises(
         RunError, match=r"a\.b must be a dense tensor to be saved; got a torch.sparse"
     ):
@@ -87,12 +86,12 @@ def test_tensors_without_data_or_dense_layout_are_refused_by_name() -> None:
         pack_tensors({"w": torch.zeros(2, device="meta")})
 
 
-def test_names_that_would_collide_are_made_unique() -> None:
+def test_names_that_would_collide_are_made_unique():
     state = {"a": {"b": torch.ones(1)}, "a.b": torch.zeros(1), "$int": 3, "": [torch.ones(2)]}
     assert same(through_bytes(state), state)
 
 
-def test_a_value_that_cannot_be_saved_is_named() -> None:
+def test_a_value_that_cannot_be_saved_is_named():
     with pytest.raises(RunError, match=r"^a\.0 must be a number, text, .*; got set\.$"):
         split_state({"a": [{1, 2}]})
 
@@ -116,5 +115,5 @@ _STATES = st.recursive(
 
 
 @given(_STATES)
-def test_any_state_comes_back_exactly(state: Any) -> None:
+def test_any_state_comes_back_exactly(state):
     assert same(through_bytes(state), state)

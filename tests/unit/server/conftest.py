@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,7 @@ from regard.tasks.sequences.translations import Translations
 class Turner:
     """Translates a text into itself backwards, once it is let through."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.decoding = DecodingConfig(beam_size=4)
         self.data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
         self.recipe = SimpleNamespace(task="translation", model_type="turner", data=self.data)
@@ -35,28 +34,21 @@ class Turner:
         self.sequence_task = self
         self.task = None  # explains nothing
 
-    def encoded_parts(self, text: str) -> list[EncodedSequences]:
+    def encoded_parts(self, text):
         is_long = len(text) > self.longest
         parts = [part for part in text.split("。") if part] if is_long else [text]
         return [EncodedSequences((1,), (), part, n == 0) for n, part in enumerate(parts)]
 
-    def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
+    def joined(self, source, parts):
         if len(parts) == 1:
             return parts[0]
         text = " ".join(part.best.text for part in parts)
         return Translations(source, (self.written(text, -0.5),), parts=len(parts))
 
-    def written(self, text: str, score: float) -> Hypothesis:
+    def written(self, text, score):
         return Hypothesis(tokens=(1,), score=score, log_prob=-1.0, is_finished=True, text=text)
 
-    def translate_parts(
-        self,
-        parts: Sequence[EncodedSequences],
-        *,
-        decoding: DecodingConfig,
-        attention: bool,
-        progress: Callable[[int], None],
-    ) -> list[Translations]:
+    def translate_parts(self, parts, *, decoding, attention, progress):
         texts = [part.text for part in parts]
         self.batches.append(texts)
         while not self.opened.wait(0.01):
@@ -78,26 +70,26 @@ class Site:
     app: Any
     statuses: list[int] = field(default_factory=list)
 
-    async def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+    async def ask(self, method, path, **options):
         """One request."""
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, **options)
 
-    def get(self, path: str, **options: Any) -> httpx.Response:
+    def get(self, path, **options):
         """One request by GET."""
         return asyncio.run(self.ask("GET", path, **options))
 
-    def post(self, path: str, members: Any, **options: Any) -> httpx.Response:
+    def post(self, path, members, **options):
         """One request by POST."""
         return asyncio.run(self.ask("POST", path, json=members, **options))
 
 
 @pytest.fixture
-def site() -> Callable[..., Site]:
+def site():
     """Makes a server of one run, with limits and what else ``make_app`` takes."""
 
-    def make(limits: Limits | None = None, **options: Any) -> Site:
+    def make(limits=None, **options):
         turner = Turner()
         service = Service({"turner": turner}, limits or Limits())  # type: ignore[dict-item]
         return Site(turner, service, make_app(service, **options))
@@ -105,7 +97,7 @@ def site() -> Callable[..., Site]:
     return make
 
 
-def refusal(answer: httpx.Response, status: int) -> str:
+def refusal(answer, status):
     """The sentence of a refusal, which has the one form of all."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"

@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.server.conftest import Site, refusal
@@ -18,7 +17,7 @@ from regard.server.pages import page_files
 Make = Callable[..., Site]
 
 
-def test_a_text_and_a_list_are_translated(site: Make):
+def test_a_text_and_a_list_are_translated(site):
     reply = site().post("/predict", {"text": "我爱中国"})
     assert reply.status_code == 200
     expected = {"source": "我爱中国", "translation": "国中爱我", "score": -0.12345}
@@ -32,10 +31,10 @@ def test_a_text_and_a_list_are_translated(site: Make):
     assert site().post("/predict", {"texts": []}).json()["translations"] == []
 
 
-def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_not(site: Make):
+def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_not(site):
     server = site(Limits(max_batch=64))
 
-    async def scene() -> list[httpx.Response]:
+    async def scene():
         requests = [server.ask("POST", "/predict", json={"text": f"{n}"}) for n in range(10)]
         # What a run would take anyway is the same as nothing.
         requests += [server.ask("POST", "/predict", json={"text": "ab", "beam_size": 4})]
@@ -48,7 +47,7 @@ def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_no
     assert max(map(len, server.turner.batches)) >= 8
 
 
-def test_a_long_text_is_its_parts_put_together_again(site: Make):
+def test_a_long_text_is_its_parts_put_together_again(site):
     server = site()
     text = "我爱中国。" * 20
     (translated,) = server.post("/predict", {"text": text}).json()["translations"]
@@ -73,14 +72,12 @@ def test_a_long_text_is_its_parts_put_together_again(site: Make):
         ("POST", "/predict/", 415, "Content-Type must be"),
     ],
 )
-def test_other_routes_methods_and_types_are_refused(
-    site: Make, method: str, path: str, status: int, message: str
-):
+def test_other_routes_methods_and_types_are_refused(site, method, path, status, message):
     answer = asyncio.run(site().ask(method, path))
     assert refusal(answer, status).startswith(message)
 
 
-def test_head_is_get_without_a_body(site: Make):
+def test_head_is_get_without_a_body(site):
     server = site()
     for path in ("/health", "/", "/docs"):
         head = asyncio.run(server.ask("HEAD", path))
@@ -89,7 +86,7 @@ def test_head_is_get_without_a_body(site: Make):
     assert asyncio.run(server.ask("HEAD", "/predict")).status_code == 405
 
 
-def test_no_other_version_is_spoken(site: Make):
+def test_no_other_version_is_spoken(site):
     server = site()
     app = server.app
     server.app = lambda scope, *rest: app({**scope, "http_version": "2.0"}, *rest)
@@ -104,9 +101,7 @@ def test_no_other_version_is_spoken(site: Make):
     ],
     ids=["gzip", "two-lengths"],
 )
-def test_bodies_that_could_be_read_in_two_ways_are_refused(
-    site: Make, header: dict[str, str], status: int, message: str
-):
+def test_bodies_that_could_be_read_in_two_ways_are_refused(site, header, status, message):
     answer = site().post("/predict", {"text": "ab"}, headers=header)
     assert refusal(answer, status).startswith(message)
     plain = site().post("/predict", {"text": "ab"}, headers={"Content-Encoding": "identity"})
@@ -123,13 +118,11 @@ def test_bodies_that_could_be_read_in_two_ways_are_refused(
     ],
     ids=range(4),
 )
-def test_requests_beyond_the_run_and_the_limits_are_refused(
-    site: Make, members: object, status: int, message: str
-):
+def test_requests_beyond_the_run_and_the_limits_are_refused(site, members, status, message):
     assert refusal(site().post("/predict", members), status).startswith(message)
 
 
-def test_a_body_too_large_is_refused_before_it_is_read(site: Make):
+def test_a_body_too_large_is_refused_before_it_is_read(site):
     server = site()
     read = 0
 
@@ -151,10 +144,10 @@ def test_a_body_too_large_is_refused_before_it_is_read(site: Make):
     assert "got 999," in refusal(answer, 413)
 
 
-def test_a_bug_gives_an_id_that_the_log_has_too(site: Make, caplog: pytest.LogCaptureFixture):
+def test_a_bug_gives_an_id_that_the_log_has_too(site, caplog):
     server = site()
 
-    async def scene() -> list[httpx.Response]:
+    async def scene():
         return [await server.ask("POST", "/predict", json={"text": text}) for text in ("bug", "ab")]
 
     with caplog.at_level(logging.ERROR):
@@ -167,10 +160,10 @@ def test_a_bug_gives_an_id_that_the_log_has_too(site: Make, caplog: pytest.LogCa
     assert following.status_code == 200
 
 
-def test_a_request_over_its_time_is_given_up_and_the_next_is_served(site: Make):
+def test_a_request_over_its_time_is_given_up_and_the_next_is_served(site):
     server = site(Limits(timeout=0.1))
 
-    async def scene() -> None:
+    async def scene():
         server.turner.opened.clear()
         late = await server.ask("POST", "/predict", json={"text": "ab"})
         assert refusal(late, 504).startswith("request must be answered within 0.1 s")
@@ -182,7 +175,7 @@ def test_a_request_over_its_time_is_given_up_and_the_next_is_served(site: Make):
     asyncio.run(scene())
 
 
-async def busy(server: Site) -> "asyncio.Task[httpx.Response]":
+async def busy(server):
     """A request that is being worked on until the translator is let through."""
     server.turner.opened.clear()
     task = asyncio.create_task(server.ask("POST", "/predict", json={"text": "ab"}))
@@ -191,10 +184,10 @@ async def busy(server: Site) -> "asyncio.Task[httpx.Response]":
     return task
 
 
-def test_a_full_line_says_when_to_come_again(site: Make):
+def test_a_full_line_says_when_to_come_again(site):
     server = site(Limits(queue=3))
 
-    async def scene() -> None:
+    async def scene():
         first = await busy(server)
         second = asyncio.create_task(
             server.ask("POST", "/predict", json={"texts": ["1", "2", "3"]})
@@ -210,10 +203,10 @@ def test_a_full_line_says_when_to_come_again(site: Make):
     asyncio.run(scene())
 
 
-def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site: Make):
+def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site):
     server = site()
 
-    async def scene() -> None:
+    async def scene():
         taken = await busy(server)
         server.service.is_stopping = True
         late = await server.ask("POST", "/predict", json={"text": "cd"})
@@ -226,7 +219,7 @@ def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site: Mak
     asyncio.run(scene())
 
 
-def test_a_token_is_required_for_work_and_not_for_the_page(site: Make):
+def test_a_token_is_required_for_work_and_not_for_the_page(site):
     server = site(token="s3cret")
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
         answer = server.post("/predict", {"text": "ab"}, headers=headers)
@@ -242,7 +235,7 @@ def test_a_token_is_required_for_work_and_not_for_the_page(site: Make):
     assert refusal(server.post("/predict", {"text": "ab"}, headers=latin), 401)
 
 
-def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site: Make):
+def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site):
     server = site(hosts=loopback_hosts("127.0.0.1"))
     assert server.get("/runs").status_code == 200
     for host in ("evil.example", "evil.example:8000", "localhost.evil.example", ""):
@@ -251,7 +244,7 @@ def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site: Make):
         assert server.get("/runs", headers={"Host": host}).status_code == 200
 
 
-def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site: Make):
+def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site):
     server = site()
     for answer in (
         server.get("/"),
@@ -267,7 +260,7 @@ def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site: M
         assert "server" not in answer.headers
 
 
-def test_no_page_requests_anything_from_elsewhere(site: Make):
+def test_no_page_requests_anything_from_elsewhere(site):
     server = site()
     for path in [*page_files(), "/docs"]:
         answer = server.get(path)
@@ -278,7 +271,7 @@ def test_no_page_requests_anything_from_elsewhere(site: Make):
     assert "text/javascript" in server.get("/inspector/inspector.js").headers["content-type"]
 
 
-def test_the_page_of_routes_has_every_route_and_member(site: Make):
+def test_the_page_of_routes_has_every_route_and_member(site):
     server = site()
     schema, page = server.get("/openapi.json").json(), server.get("/docs").text
     assert set(schema["paths"]) == {
@@ -295,7 +288,7 @@ def test_the_page_of_routes_has_every_route_and_member(site: Make):
     assert "<script" not in page
 
 
-def test_what_was_done_is_counted_under_few_names(site: Make):
+def test_what_was_done_is_counted_under_few_names(site):
     server = site()
     for number in range(20):
         server.get(f"/{number}")
@@ -320,7 +313,7 @@ def test_what_was_done_is_counted_under_few_names(site: Make):
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? \S+', line), line
 
 
-def test_runs_and_health_say_nothing_of_the_machine(site: Make):
+def test_runs_and_health_say_nothing_of_the_machine(site):
     server = site()
     assert server.get("/runs").json()["runs"] == [
         {
@@ -332,7 +325,7 @@ def test_runs_and_health_say_nothing_of_the_machine(site: Make):
     assert server.get("/health").json() == {"live": True, "ready": True, "runs": 1, "waiting": 0}
 
 
-def test_a_mask_is_explained(site: Make):
+def test_a_mask_is_explained(site):
     explained = (
         site().post("/explain", {"mask": "causal() & window(before=1)", "queries": 3}).json()
     )
@@ -347,7 +340,7 @@ def test_a_mask_is_explained(site: Make):
     assert refusal(site().post("/explain", {"mask": "__import__('os')"}), 422)
 
 
-def test_the_message_on_a_broken_byte_is_json(site: Make):
+def test_the_message_on_a_broken_byte_is_json(site):
     kind = {"Content-Type": "application/json"}
     body = b'{"text": "ab", "run": "\\ud800"}'
     answer = asyncio.run(site().ask("POST", "/predict", content=body, headers=kind))

@@ -3,9 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
-from typing import Any
 
 import pytest
 
@@ -17,14 +15,14 @@ BAD = -1
 class Gate:
     """Work that doubles numbers, once it is let through; keeps what its batches were."""
 
-    def __init__(self, *, is_open: bool = True) -> None:
+    def __init__(self, *, is_open=True):
         self.batches: list[tuple[str, list[int]]] = []
         self.begun = threading.Event()
         self.opened = threading.Event()
         if is_open:
             self.opened.set()
 
-    def __call__(self, key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
+    def __call__(self, key, items, is_wanted):
         self.batches.append((key, list(items)))
         self.begun.set()
         assert self.opened.wait(10)
@@ -33,38 +31,36 @@ class Gate:
         return [2 * item for item in items]
 
     @property
-    def sizes(self) -> list[int]:
+    def sizes(self):
         return [len(items) for _, items in self.batches]
 
 
 MADE: list[Batcher[str, int, int]] = []
 
 
-def batcher_of(work: Any, **options: Any) -> Batcher[str, int, int]:
+def batcher_of(work, **options):
     """A batcher that ``in_loop`` closes at the end of the test."""
     MADE.append(Batcher(work, **options))
     return MADE[-1]
 
 
-def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def in_loop(test):
     """Run an asynchronous test in an event loop of its own."""
 
-    async def run(**fixtures: Any) -> None:
+    async def run(**fixtures):
         MADE.clear()
         await test(**fixtures)
         for batcher in MADE:
             await batcher.close()
 
     @wraps(test)
-    def wrapped(**fixtures: Any) -> None:
+    def wrapped(**fixtures):
         asyncio.run(asyncio.wait_for(run(**fixtures), 30))
 
     return wrapped
 
 
-async def busy(
-    gate: Gate, items: Sequence[int] = (0,), **options: Any
-) -> tuple[Batcher[str, int, int], Any]:
+async def busy(gate, items=(0,), **options):
     """A batcher whose worker is busy with a first item, and the answer to that."""
     batcher = batcher_of(gate, **options)
     first = batcher.submit("", items)
@@ -154,7 +150,7 @@ async def test_a_cancelled_request_is_not_worked_on_and_leaves_room():
 async def test_work_is_abandoned_when_nobody_waits_for_it_any_more():
     begun, abandoned = threading.Event(), threading.Event()
 
-    def work(key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
+    def work(key, items, is_wanted):
         begun.set()
         while key == "endless" and is_wanted():
             time.sleep(0.001)
@@ -216,7 +212,7 @@ async def test_time_to_come_again_is_what_waits_over_the_speed():
     batcher = batcher_of(gate, capacity=10_000)
     assert batcher.retry_after() == 1
 
-    def slow(key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
+    def slow(key, items, is_wanted):
         time.sleep(0.1)
         return list(items)
 
@@ -233,7 +229,7 @@ async def test_time_to_come_again_is_what_waits_over_the_speed():
 async def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_come_between():
     batches: list[list[int]] = []
 
-    def work(key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
+    def work(key, items, is_wanted):
         batches.append(list(items))
         time.sleep(0.02 * len(items))
         return list(items)

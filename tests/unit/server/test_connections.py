@@ -17,18 +17,18 @@ from regard.server.process import close_idle, hold_shut, stand_before, unreadabl
 class Connection:
     """One of uvicorn's, as far as it is looked at."""
 
-    def __init__(self, *, is_answering: bool = False, left: int = 0, speed: float = 0.0) -> None:
+    def __init__(self, *, is_answering=False, left=0, speed=0.0):
         self.cycle = SimpleNamespace(response_complete=not is_answering)
         self.transport = self
         self.left, self.speed = left, speed
         self.is_closed = False
 
-    def get_write_buffer_size(self) -> int:
+    def get_write_buffer_size(self):
         now = asyncio.get_running_loop().time()
         self.began = getattr(self, "began", now)
         return max(0, int(self.left - self.speed * (now - self.began)))
 
-    def abort(self) -> None:
+    def abort(self):
         self.is_closed = True
 
 
@@ -38,7 +38,7 @@ def test_only_those_that_wait_for_nothing_are_closed():
     trickling = Connection(left=10**6, speed=300)
     reading = Connection(left=10**6, speed=50_000)
 
-    async def scene() -> None:
+    async def scene():
         connections = {silent, computing, untaken, trickling, reading}
         task = asyncio.create_task(close_idle(connections, 0.2))
         await asyncio.sleep(0.6)
@@ -62,7 +62,7 @@ def test_only_those_that_wait_for_nothing_are_closed():
         (b"GET" * 40_000, "request must be HTTP/1.1; got receive buffer too long."),
     ],
 )
-def test_an_unreadable_request_is_refused_with_its_reason(received: bytes, expected: str):
+def test_an_unreadable_request_is_refused_with_its_reason(received, expected):
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=65536)
     connection.receive_data(received)
     with pytest.raises(h11.RemoteProtocolError) as error:

@@ -40,7 +40,7 @@ EXAMPLES: dict[str, list[Any]] = {
 KINDS = {"translation": "cross", "language_modelling": "decoder", "classification": "encoder"}
 
 
-def a_run(task: str) -> Predictor:
+def a_run(task):
     table = {"task": task, "tokenizer": {"type": "characters"}, **TABLES[task]}
     job = TASKS[task].task.learn(recipe_from_table(table), EXAMPLES[task])
     torch.manual_seed(3)
@@ -51,7 +51,7 @@ def a_run(task: str) -> Predictor:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def served(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("folders")
     save_gpt2(folder / "gpt2")
     save_bert(folder / "bert", "BertForSequenceClassification", num_labels=2)
@@ -59,12 +59,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**models, **{task: a_run(task) for task in TABLES}}
 
 
-def ask(served: dict[str, Any], *requests: tuple[str, Any], **limits: Any) -> list[httpx.Response]:
+def ask(served, *requests, **limits):
     """The answers to requests that come together, each a path and its members or its bytes."""
     app = make_app(Service(served, Limits(**limits)))
     head = {"Content-Type": "application/json"}
 
-    async def every() -> list[httpx.Response]:
+    async def every():
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await asyncio.gather(
@@ -83,9 +83,7 @@ def ask(served: dict[str, Any], *requests: tuple[str, Any], **limits: Any) -> li
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", *TABLES])
 @pytest.mark.parametrize("factor", [0.0, 1.6])
-def test_an_answer_with_heads_changed_is_that_of_edit(
-    name: str, factor: float, served: dict[str, Any]
-) -> None:
+def test_an_answer_with_heads_changed_is_that_of_edit(name, factor, served):
     text = ENGLISH[:15] if name in ("gpt2", "bert") else "你爱我"
     kind = {"gpt2": "decoder", "bert": "encoder"}.get(name) or KINDS[name]
     edit = {"kind": kind, "layer": 0, "heads": [1], "factor": factor}
@@ -94,7 +92,7 @@ def test_an_answer_with_heads_changed_is_that_of_edit(
     first, second = Document.from_json(answer.text).examples
     assert (first.label, second.label) == ("all heads", "heads changed")
 
-    def expected() -> tuple[Any, Any]:
+    def expected():
         one = served[name]
         if isinstance(one, CheckpointPredictor):
             (example,) = one.look_at(text).examples
@@ -131,9 +129,7 @@ def test_an_answer_with_heads_changed_is_that_of_edit(
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", *TABLES])
-def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(
-    name: str, served: dict[str, Any]
-) -> None:
+def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(name, served):
     text = ENGLISH[:15] if name in ("gpt2", "bert") else "你爱我"
     kind = {"gpt2": "decoder", "bert": "encoder"}.get(name) or KINDS[name]
     edits = [{"kind": kind, "layer": 0, "factor": 0.5}]
@@ -152,7 +148,7 @@ def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(
     assert "replies" not in explained.json()
 
 
-def test_what_explains_nothing_says_so(served: dict[str, Any], tmp_path: Path) -> None:
+def test_what_explains_nothing_says_so(served, tmp_path):
     save_bert(tmp_path, "BertModel")
     models = {"bare": CheckpointPredictor.load(tmp_path)}
     runs, answer = ask(models, ("/runs", None), ("/attribution", {"text": "the cat"}))
@@ -160,7 +156,7 @@ def test_what_explains_nothing_says_so(served: dict[str, Any], tmp_path: Path) -
     assert "run must be one whose answers are explained; got one of" in refusal(answer, 422)
 
 
-def test_rows_are_those_of_the_edited_model(served: dict[str, Any]) -> None:
+def test_rows_are_those_of_the_edited_model(served):
     members = {"run": "translation", "text": "你爱我", "target": "I love", "kind": "cross"}
     edits = [{"kind": "encoder", "layer": 0}]
     plain, edited = ask(
@@ -169,7 +165,7 @@ def test_rows_are_those_of_the_edited_model(served: dict[str, Any]) -> None:
     assert plain.json()["weights"] != edited.json()["weights"]
 
 
-def heads(**changes: object) -> dict[str, object]:
+def heads(**changes):
     return {"text": "the cat", "edits": [{"kind": "decoder", "layer": 0, "heads": [0], **changes}]}
 
 
@@ -201,16 +197,14 @@ def heads(**changes: object) -> dict[str, object]:
         ("/attention", {"text": "a", "run": "gpt"}, 404, "run must be one of gpt2, bert, "),
     ],
 )
-def test_what_is_wrong_is_refused_and_the_next_is_answered(
-    path: str, members: Any, status: int, message: str, served: dict[str, Any]
-) -> None:
+def test_what_is_wrong_is_refused_and_the_next_is_answered(path, members, status, message, served):
     good = ("/attention", {"text": "the cat"})
     refused, *others = ask(served, (path, members), good, good, max_looked=80)
     assert re.search(message, refusal(refused, status))
     assert [each.status_code for each in others] == [200, 200]
 
 
-def test_the_list_has_its_task_and_the_page_an_example_of_it(served: dict[str, Any]) -> None:
+def test_the_list_has_its_task_and_the_page_an_example_of_it(served):
     models = {name: served[name] for name in ("gpt2", "bert")}
     runs, schema = ask(models, ("/runs", None), ("/openapi.json", None))
     first, second = runs.json()["runs"]

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 from pydantic import TypeAdapter
 from tests.unit.server.conftest import Site
@@ -41,7 +40,7 @@ WRONG: dict[int, dict[str, Any]] = {
 class Everything(Site):
     """A server of a translator and of one run of each job; made anew for each request."""
 
-    async def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+    async def ask(self, method, path, **options):
         """One request."""
         is_stopping = self.service.is_stopping
         self.service = Service(self.runs, Limits())
@@ -50,7 +49,7 @@ class Everything(Site):
         return await super().ask(method, path, **options)
 
 
-def everything(site: Make, first: str = "turner", **options: Any) -> Everything:
+def everything(site, first="turner", **options):
     plain = site()
     server = Everything(plain.turner, plain.service, plain.app)
     runs = {"turner": plain.turner, **LABELLERS}
@@ -58,7 +57,7 @@ def everything(site: Make, first: str = "turner", **options: Any) -> Everything:
     return server
 
 
-def is_as(schema: dict[str, Any], reply: object) -> None:
+def is_as(schema, reply):
     """Raise unless an answer is what a schema says, by the model that it was made of."""
     names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema))
     assert names, schema
@@ -69,7 +68,7 @@ def is_as(schema: dict[str, Any], reply: object) -> None:
     TypeAdapter(union).validate_json(json.dumps(reply), strict=True)
 
 
-def test_every_answer_is_as_its_schema_says(site: Make):
+def test_every_answer_is_as_its_schema_says(site):
     server = everything(site)
     paths = server.get("/openapi.json").json()["paths"]
     num_replies = 0
@@ -90,7 +89,7 @@ def test_every_answer_is_as_its_schema_says(site: Make):
     assert num_replies == 9
 
 
-def test_requested_members_are_in_the_schema(site: Make):
+def test_requested_members_are_in_the_schema(site):
     server = everything(site)
     schema = server.get("/openapi.json").json()["paths"]["/predict"]["post"]["responses"]["200"]
     for members in (
@@ -105,7 +104,7 @@ def test_requested_members_are_in_the_schema(site: Make):
         is_as(schema["content"]["application/json"]["schema"], reply.json())
 
 
-def test_every_refusal_is_announced_with_its_form(site: Make):
+def test_every_refusal_is_announced_with_its_form(site):
     server = everything(site, hosts={"localhost"}, token="s3cret")
     paths = server.get("/openapi.json").json()["paths"]
     refusals = set()
@@ -131,7 +130,7 @@ def test_every_refusal_is_announced_with_its_form(site: Make):
             assert {"400", "408", "413", "421", "500", "505"} < set(operation["responses"])
 
 
-def test_a_server_that_stops_answers_as_it_says(site: Make):
+def test_a_server_that_stops_answers_as_it_says(site):
     server = everything(site)
     paths = server.get("/openapi.json").json()["paths"]
     server.service.is_stopping = True
@@ -144,7 +143,7 @@ def test_a_server_that_stops_answers_as_it_says(site: Make):
     assert server.get("/health/live").status_code == 200
 
 
-def test_the_token_is_announced_where_it_is_required(site: Make):
+def test_the_token_is_announced_where_it_is_required(site):
     schema = everything(site, token="s3cret").get("/openapi.json").json()
     scheme = schema["components"]["securitySchemes"]["token"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
@@ -167,12 +166,12 @@ def test_the_token_is_announced_where_it_is_required(site: Make):
     )
 
 
-def commands(page: str) -> list[list[str]]:
+def commands(page):
     return [shlex.split(html.unescape(each)) for each in re.findall(r"<pre>(.*?)</pre>", page)]
 
 
 @pytest.mark.parametrize("first", ["turner", *LABELLERS])
-def test_every_command_of_the_page_is_answered(site: Make, first: str):
+def test_every_command_of_the_page_is_answered(site, first):
     server = everything(site, first)
     page_commands = commands(server.get("/docs").text)
     paths = [each[2].removeprefix("http://localhost") for each in page_commands]
@@ -185,7 +184,7 @@ def test_every_command_of_the_page_is_answered(site: Make, first: str):
         assert reply.status_code == 200, (path, body, reply.text)
 
 
-def test_a_route_that_no_run_answers_has_no_command(site: Make):
+def test_a_route_that_no_run_answers_has_no_command(site):
     server = everything(site)
     server.runs = {"classification": LABELLERS["classification"]}
     page = server.get("/docs").text

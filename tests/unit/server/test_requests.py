@@ -1,7 +1,6 @@
 """Bytes in, a request out, or a sentence that says what is wrong with them."""
 
 import json
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -20,7 +19,7 @@ from regard.server.requests import (
 )
 
 
-def read_request(model: Any, body: bytes) -> Any:
+def read_request(model, body):
     """The request in a body, as a route gets it."""
     try:
         return model.model_validate(read_object(body))
@@ -29,10 +28,10 @@ def read_request(model: Any, body: bytes) -> Any:
         raise invalid({**first, "loc": ("body", *first["loc"])}, model) from None
 
 
-def refusal(body: bytes | dict[str, Any], model: Any = PredictRequest) -> Problem:
+def refusal(body, model=PredictRequest):
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
 
-    def read() -> None:
+    def read():
         inputs_of(read_request(model, raw), Limits(max_length=20, max_texts=3))
 
     with pytest.raises(Problem) as refused:
@@ -76,7 +75,7 @@ def test_a_whole_request_is_read():
     ],
     ids=range(12),
 )
-def test_what_is_no_json_object_is_refused(body: bytes, message: str):
+def test_what_is_no_json_object_is_refused(body, message):
     with pytest.raises(Problem) as refused:
         read_object(body)
     assert (refused.value.status, refused.value.message) == (400, message)
@@ -117,7 +116,7 @@ def test_what_is_no_json_object_is_refused(body: bytes, message: str):
     ],
     ids=range(23),
 )
-def test_a_wrong_member_is_named_with_its_rule(members: dict[str, Any], message: str):
+def test_a_wrong_member_is_named_with_its_rule(members, message):
     problem = refusal(members)
     assert (problem.status, problem.message) == (422, message)
 

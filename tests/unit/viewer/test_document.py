@@ -109,7 +109,7 @@ FULL = replace(
 )
 
 
-def document(example: Example) -> Document:
+def document(example):
     return Document(
         title="A title",
         task="translation",
@@ -120,7 +120,7 @@ def document(example: Example) -> Document:
     )
 
 
-def members_of(example: Example) -> Any:
+def members_of(example):
     return json.loads(document(example).to_json())
 
 
@@ -230,7 +230,7 @@ BROKEN: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "value", "message"), BROKEN)
-def test_what_cannot_be_read_is_named(path: str, value: Any, message: str):
+def test_what_cannot_be_read_is_named(path, value, message):
     members = members_of(FULL)
     *names, last = (int(name) if name.isdigit() else name for name in path.split("."))
     node = members if names == [] and last in members else members["examples"][0]
@@ -245,7 +245,7 @@ def test_what_cannot_be_read_is_named(path: str, value: Any, message: str):
     ("text", "message"),
     [("{", r"document must be JSON; got '\{'…"), ("[1]", r"document must be an object; got \[1\]")],
 )
-def test_what_is_no_document_is_named(text: str, message: str):
+def test_what_is_no_document_is_named(text, message):
     with pytest.raises(DataError, match=message):
         Document.from_json(text)
 

@@ -70,7 +70,7 @@ def test_what_spoke_for_a_target_and_against_it_is_listed():
         ({"boxes": (None, (0, 0, 3, 2), None)}, "boxes must lie within 2 × 2 pixels"),
     ],
 )
-def test_pictures_that_are_none(changed: dict[str, object], message: str):
+def test_pictures_that_are_none(changed, message):
     with pytest.raises(DataError, match=rf"image\..*{message}"):
         replace(GREY, **changed)
 

@@ -6,17 +6,16 @@ import torch
 
 import regard as rg
 from regard.errors import DataError, SettingError, ShapeError
-from regard.viewer import Example
 from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 L, H, N, M = 2, 3, 5, 7
 
 
-def example(*arrays, **options) -> Example:
+def example(*arrays, **options):
     return rg.show(*arrays, **options).document.examples[0]
 
 
-def random_map(*shape: int) -> torch.Tensor:
+def random_map(*shape):
     return torch.rand(shape).softmax(-1)
 
 
@@ -43,7 +42,7 @@ def test_weights_have_queries_and_keys_and_what_a_model_read_is_texts():
 
 
 @pytest.mark.parametrize("shape", [(N, M), (H, N, M), (L, H, N, M)])
-def test_heads_and_layers_are_inferred_from_the_axes(shape: tuple[int, ...]):
+def test_heads_and_layers_are_inferred_from_the_axes(shape):
     weights = random_map(*shape)
     shown_example = example(weights)
     layers = weights.reshape(-1, shape[-3] if len(shape) > 2 else 1, N, M)

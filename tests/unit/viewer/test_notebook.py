@@ -2,7 +2,6 @@ import html
 import re
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +15,11 @@ from regard.viewer.notebook import parse_query
 N, M = 3, 5
 
 
-def summary(queries: int, keys: int) -> rg.Summary:
+def summary(queries, keys):
     return rg.summarize(torch.randn(2, queries, 7), torch.randn(2, keys, 7))
 
 
-def inner(page: object) -> str:
+def inner(page):
     """The page inside the frame."""
     frame = re.search(r'srcdoc="([^"]*)"', page._repr_html_())
     return html.unescape(frame[1])
@@ -32,7 +31,7 @@ def test_a_summary_of_other_keys_is_of_two_texts():
     assert (example.source, example.output) == ("a b c d e", "1 2 3")
 
 
-def test_what_was_watched_is_shown_with_its_tokens(tmp_path: Path):
+def test_what_was_watched_is_shown_with_its_tokens(tmp_path):
     attention = [OneAttention("decoder", 0, (0, 1), summary(M, M))]
     drawn = show(attention, list("abcde"), title="Mine", label="x", height=300)
     assert drawn.document.title == "Mine"
@@ -96,7 +95,7 @@ def test_long_texts_that_were_watched_have_a_server_of_rows():
     length = 520
 
     class Kept(list):
-        def rows(self, layer: int, queries: list[int], kind: str) -> torch.Tensor:
+        def rows(self, layer, queries, kind):
             return torch.full((2, len(queries), length), 0.5)
 
     attention = Kept([OneAttention("decoder", 0, (0, 1), summary(length, length))])
@@ -117,7 +116,7 @@ def test_long_texts_that_were_watched_have_a_server_of_rows():
         "example=0&kind=cross&layer=0&head=0&queries=",
     ],
 )
-def test_questions_that_cannot_be_answered_are_refused(question: str):
+def test_questions_that_cannot_be_answered_are_refused(question):
     with pytest.raises(ValueError, match=r"question must|invalid literal"):
         parse_query(question)
 

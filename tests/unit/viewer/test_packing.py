@@ -12,12 +12,12 @@ H, N = 3, 11
 
 
 @pytest.fixture
-def draw() -> np.random.Generator:
+def draw():
     return np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_linear_values_are_within_half_a_step(bits: int, draw: np.random.Generator):
+def test_linear_values_are_within_half_a_step(bits, draw):
     values = draw.normal(2, 5, (H, N))
     packed = pack(values, bits=bits)
     error = np.abs(packed.values() - values).max()
@@ -26,9 +26,7 @@ def test_linear_values_are_within_half_a_step(bits: int, draw: np.random.Generat
 
 
 @pytest.mark.parametrize(("bits", "most"), [(8, 0.033), (16, 1.3e-4)])
-def test_log_values_are_within_a_ratio_and_zeros_stay(
-    bits: int, most: float, draw: np.random.Generator
-):
+def test_log_values_are_within_a_ratio_and_zeros_stay(bits, most, draw):
     values = 10 ** draw.uniform(-6.9, 0, (H, N)) * 500
     values[1, 3] = 0
     values[0, 0], values[0, 1] = 500, 500 * 10**-6.9  # the whole range
@@ -43,7 +41,7 @@ def test_log_values_are_within_a_ratio_and_zeros_stay(
 
 @pytest.mark.parametrize("values", [[], [0.0], [5.0], [3.0, 3.0], np.zeros((2, 0, 3))])
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_empty_and_even_arrays_come_back(values: object, scale: str):
+def test_empty_and_even_arrays_come_back(values, scale):
     array = np.asarray(values, dtype=float)
     packed = pack(array, scale=scale)
     assert packed.values() == pytest.approx(array)
@@ -51,7 +49,7 @@ def test_empty_and_even_arrays_come_back(values: object, scale: str):
 
 
 @pytest.mark.parametrize(("most", "bits"), [(65_534, 16), (65_535, 32), (2**31, 32)])
-def test_whole_numbers_are_exact(most: int, bits: int):
+def test_whole_numbers_are_exact(most, bits):
     values = [-1, 0, 1, 255, 256, most]
     packed = pack_integers(values)
     assert packed.bits == bits
@@ -73,9 +71,7 @@ def test_planes_stand_highest_byte_first():
         ({"scale": "log", "low": 0.0}, DataError, "low must be above 0 on a log scale; got 0.0"),
     ],
 )
-def test_a_scale_that_cannot_be_is_refused(
-    changes: dict[str, object], error: type[Exception], message: str
-):
+def test_a_scale_that_cannot_be_is_refused(changes, error, message):
     with pytest.raises(error, match=message):
         replace(pack([0.0, 1.0]), **changes)
 
@@ -90,7 +86,7 @@ def test_a_scale_that_cannot_be_is_refused(
         ({"shape": (1 << 20, 1 << 20)}, "shape must be of at most 1073741824 bytes"),
     ],
 )
-def test_damaged_bytes_are_refused(changes: dict[str, object], message: str):
+def test_damaged_bytes_are_refused(changes, message):
     packed: PackedArray = replace(pack([0.0, 1.0]), **changes)
     with pytest.raises(DataError, match=message):
         packed.checked()
@@ -105,7 +101,7 @@ def test_bytes_that_unfold_without_end_are_refused_at_once():
 
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("shape", [(7, 3), (2, 5, 3), (2, 0, 3), (1, 1)])
-def test_steps_are_the_numbers_again(bits: int, shape: tuple[int, ...]):
+def test_steps_are_the_numbers_again(bits, shape):
     most = 2**16 - 2 if bits == 16 else 2**31
     values = np.random.default_rng(0).integers(-1, most, shape)
     packed = pack_integers(np.where(values == most - 1, -1, values), steps=True)

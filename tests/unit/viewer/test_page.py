@@ -15,7 +15,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u2029<!-- {{script}} &lt;
 MODULES = sorted(file.name for file in STATIC.rglob("*.js"))
 
 
-def document(text: str = "a") -> Document:
+def document(text="a"):
     token = Token(text=text, start=0, end=len(text))
     map_ = HeadMap(kind="cross", layer=0, head=0, rows=((1.0,),))
     example = Example(
@@ -24,7 +24,7 @@ def document(text: str = "a") -> Document:
     return Document(title=text, task=text, model=text, examples=(example,))
 
 
-def data_of(text: str) -> str:
+def data_of(text):
     element = re.search(
         r'<script type="application/json" id="regard-data"[^>]*>(.*?)</script>', text
     )
@@ -74,7 +74,7 @@ def test_every_module_is_in_a_page_that_needs_it():
     assert typing - file == {file.name for file in (STATIC / "model").glob("*.js")}
 
 
-def modules(script: str) -> set[str]:
+def modules(script):
     return {f"{name}.js" for name in re.findall(r"^const \$(\w+) = ", script, re.MULTILINE)}
 
 
@@ -99,7 +99,7 @@ def test_a_page_with_rows_requests_one_host():
 @pytest.mark.parametrize(
     "rows", ["", "ftp://a/b", "http://a;b/c", 'http://a/"x', "http://a/b?c", "javascript:1"]
 )
-def test_a_page_requests_plain_addresses_only(rows: str):
+def test_a_page_requests_plain_addresses_only(rows):
     with pytest.raises(SettingError, match="rows must be an http address without a query"):
         page(document(), rows=rows)
 
@@ -112,7 +112,7 @@ def test_every_style_sheet_is_in_the_page():
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node on the path")
-def test_script_is_valid(tmp_path: Path):
+def test_script_is_valid(tmp_path):
     file = tmp_path / "page.mjs"
     file.write_text(bundle("main.js"), encoding="utf-8")
     done = subprocess.run(["node", "--check", str(file)], capture_output=True, text=True)

@@ -19,7 +19,7 @@ CHINESE = re.compile("[\u4e00-\u9fff]")
 SIGNS = {"sentence.gap", "list.comma", "scale.one", "grid.title"}
 
 
-def table() -> dict[str, list[str]]:
+def table():
     text = (STATIC / "page" / "strings.js").read_text("utf-8")
     lines = re.findall(r'^  ("[\w.-]+": \[.*\]),$', text, re.MULTILINE)
     keys = [json.loads(f"{{{line}}}").popitem()[0] for line in lines]
@@ -27,13 +27,13 @@ def table() -> dict[str, list[str]]:
     return json.loads("{" + ",".join(lines) + "}")
 
 
-def phrases() -> list[list[str]]:
+def phrases():
     text = (STATIC / "page" / "strings.js").read_text("utf-8").partition("export const PHRASES")[2]
     return [json.loads(line) for line in re.findall(r"^  (\[.*\]),$", text, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("key", table())
-def test_every_key_has_english_and_chinese(key: str):
+def test_every_key_has_english_and_chinese(key):
     english, chinese = table()[key]
     sides = {"source", "output"}  # which Chinese alone names
     assert set(HOLES.findall(english)) - sides == set(HOLES.findall(chinese)) - sides
@@ -76,7 +76,7 @@ PROGRAM = re.compile(
 
 
 @pytest.mark.parametrize("file", READERS, ids=lambda file: file.name)
-def test_no_module_says_anything_of_its_own(file: Path):
+def test_no_module_says_anything_of_its_own(file):
     text = re.sub(r"/\*[\s\S]*?\*/|(?<![:\"'`\w])//.*", "", file.read_text("utf-8"))
     for line in text.splitlines():
         if PROGRAM.search(line):

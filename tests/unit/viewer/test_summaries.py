@@ -6,24 +6,23 @@ import torch
 
 import regard as rg
 from regard.errors import DataError
-from regard.viewer import Document, Example, GoldLinks, OneAttention, Text, example_of, watched_rows
-from regard.viewer.packing import PackedArray
+from regard.viewer import Document, GoldLinks, OneAttention, Text, example_of, watched_rows
 
 B, H, N, M, D = 2, 3, 7, 11, 13
 
 
-def random_summary(height: int, width: int, **options) -> tuple[rg.Summary, torch.Tensor]:
+def random_summary(height, width, **options):
     """A summary and the weights it is of."""
     query, key = torch.randn(B, H, height, D) * 2, torch.randn(B, H, width, D)
     mask = options.get("mask")
     return rg.summarize(query, key, **options), rg.weights(query, key, mask=mask)
 
 
-def words(count: int, mark: str = "w") -> list[str]:
+def words(count, mark="w"):
     return [f"{mark}{index}" for index in range(count)]
 
 
-def close(packed: PackedArray | None, expected: torch.Tensor) -> bool:
+def close(packed, expected):
     """Whether values are kept to within what the scale promises."""
     assert packed is not None
     relative = packed.step if packed.scale == "log" else 0
@@ -34,7 +33,7 @@ def close(packed: PackedArray | None, expected: torch.Tensor) -> bool:
 
 
 @pytest.mark.parametrize("row", range(B))
-def test_arrays_are_those_of_the_row(row: int):
+def test_arrays_are_those_of_the_row(row):
     summary, weights = random_summary(N, M, map=4, top=3)
     attention = OneAttention("cross", 1, (0, 2, 5), summary)
     example = example_of([attention], words(M), output=words(N, "o"), row=row)
@@ -61,17 +60,17 @@ def test_arrays_are_those_of_the_row(row: int):
     assert Document.from_json(as_document(example).to_json()).examples[0] == example
 
 
-def about(weights: torch.Tensor):
+def about(weights):
     """The sum of weights, as a byte on a log scale keeps it."""
     return pytest.approx(float(weights.sum()), rel=0.04)
 
 
-def as_document(example: Example) -> Document:
+def as_document(example):
     return Document(title="", task="", model="", examples=(example,))
 
 
 @pytest.mark.parametrize("padding", ["left", "right"])
-def test_padding_is_cut_away(padding: str):
+def test_padding_is_cut_away(padding):
     real = 5
     positions = slice(N - real, N) if padding == "left" else slice(0, real)
     is_real = torch.zeros(N, dtype=torch.bool)
@@ -118,7 +117,7 @@ def test_alignment_error_counts_the_best_keys():
     assert errors[1] == 0
 
 
-def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.MonkeyPatch):
+def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch):
     monkeypatch.setattr("regard.viewer.summaries._CELLS", 70)
     summary, weights = random_summary(N, M)
     attention = OneAttention("cross", 0, (0, 1, 2), summary)
@@ -127,7 +126,7 @@ def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.
     assert stored.pooled.values()[2, 3, 5] == about(weights[0, 2, 6:, 10:])
 
 
-def sharp_heads(top: int) -> OneAttention:
+def sharp_heads(top):
     """Heads of which the second is the sharpest and the first the broadest."""
     key = torch.randn(1, 1, N, D)
     sharpness = torch.tensor([0.1, 5.0, 1.0]).reshape(1, H, 1, 1)
@@ -135,7 +134,7 @@ def sharp_heads(top: int) -> OneAttention:
     return OneAttention("encoder", 0, (0, 1, 2), summary)
 
 
-def test_sharpest_heads_have_their_top_keys_stored(monkeypatch: pytest.MonkeyPatch):
+def test_sharpest_heads_have_their_top_keys_stored(monkeypatch):
     monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
     monkeypatch.setattr("regard.viewer.summaries._ROOM", 2 * N)
     attention = sharp_heads(top=1)
@@ -146,7 +145,7 @@ def test_sharpest_heads_have_their_top_keys_stored(monkeypatch: pytest.MonkeyPat
     assert every.summaries[0].top_heads == (0, 1, 2)
 
 
-def test_every_head_has_its_largest_weights_before_any_has_more(monkeypatch: pytest.MonkeyPatch):
+def test_every_head_has_its_largest_weights_before_any_has_more(monkeypatch):
     monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
     monkeypatch.setattr("regard.viewer.summaries._ROOM", 6 * N)
     attention = sharp_heads(top=4)
@@ -206,13 +205,13 @@ def test_what_does_not_fit_is_named():
 
 
 class Kept:
-    def __init__(self, weights: torch.Tensor, summary: rg.Summary) -> None:
+    def __init__(self, weights, summary):
         self.weights, self.one = weights, OneAttention("encoder", 2, (0, 1, 2), summary)
 
     def __iter__(self):
         return iter([self.one])
 
-    def rows(self, layer: int, queries: list[int], kind: str) -> torch.Tensor:
+    def rows(self, layer, queries, kind):
         assert (layer, kind) == (2, "encoder")
         return self.weights[..., queries, :]
 

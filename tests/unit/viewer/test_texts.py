@@ -19,7 +19,7 @@ from regard.viewer import Text
         ([], ""),
     ],
 )
-def test_text_is_put_together_from_pieces(pieces: list[str], text: str):
+def test_text_is_put_together_from_pieces(pieces, text):
     joined = Text.of(pieces)
     assert joined.text == text
     assert [token.text for token in joined.tokens] == pieces
@@ -39,7 +39,7 @@ def test_tokens_with_spans_show_what_the_text_says():
 
 
 @pytest.mark.parametrize("text", [None, "ab"])
-def test_spans_must_be_one_for_each_piece_of_a_text(text: str | None):
+def test_spans_must_be_one_for_each_piece_of_a_text(text):
     with pytest.raises(DataError, match="spans must be one for each of 2 pieces of a text; got 1"):
         Text.of(["a", "b"], text, [(0, 1)])
 

@@ -332,7 +332,7 @@ def test_options_say_what_they_do_not_take():
 def test_sigterm_ends_work_on_ray_as_it_ends_other_work(is_taken_over):
     before = signal.getsignal(signal.SIGTERM)
 
-    def work() -> None:
+    def work():
         with _interrupted_by_sigterm() as take_over:
             if not is_taken_over:
                 sys.exit(signal.SIGTERM)  # as Ray's own handler does

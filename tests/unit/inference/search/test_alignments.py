@@ -5,7 +5,6 @@ from tests.unit.inference.conftest import make_predictor
 from regard.attention import AttentionCall, observe
 from regard.attention.observing import Edit, editing
 from regard.errors import SettingError
-from regard.inference import Predictor
 from regard.inference.look import mean_weights
 from regard.text import BOS_ID, EOS_ID
 
@@ -23,7 +22,7 @@ MODELS = {
 }
 
 
-def sharp(name: str) -> Predictor:
+def sharp(name):
     """A translator that looks at something: its weights are large enough for uneven attention.
 
     In float64, since such a one makes much of the last digit.
@@ -38,7 +37,7 @@ def sharp(name: str) -> Predictor:
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
-def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int) -> None:
+def test_alignments_are_those_of_a_look_at_each_answer(name, beam_size):
     translator = sharp(name)
     translations = translator.translate(SENTENCES, beam_size=beam_size, attention=True)
     assert translations == translator.translate(SENTENCES, beam_size=beam_size)
@@ -59,7 +58,7 @@ def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int
 
 
 @pytest.mark.parametrize("name", ["rnn", "coverage", "local-m", "local-p", "mixture", "hard"])
-def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
+def test_a_look_has_the_weights_of_each_step_of_its_own(name):
     translator = sharp(name)
     source, output = translator.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
     translator.model.eval()
@@ -75,7 +74,7 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
     assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
-def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same() -> None:
+def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same():
     translator = make_predictor(**MODELS["transformer"])
     torch.manual_seed(2)
     for name, parameter in translator.model.named_parameters():
@@ -90,7 +89,7 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same() -> None:
             assert (rows.amax() - rows.amin()) > 0.1
 
 
-def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_source() -> None:
+def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_source():
     (outputs,) = sharp("transformer").translate(["我爱中国。"], n_best=3, attention=True)
     assert [output.alignment is not None for output in outputs] == [True, False, False]
     best = outputs.best
@@ -108,14 +107,12 @@ def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_so
         ({}, [1, 7], r"must attend to the source .* this one does not in layers 1, 7\."),
     ],
 )
-def test_a_model_without_such_attention_says_so(
-    settings: dict[str, str], layers: list[int] | None, message: str
-) -> None:
+def test_a_model_without_such_attention_says_so(settings, layers, message):
     with pytest.raises(SettingError, match=message):
         make_predictor(**settings).translate(["我"], attention=True, layers=layers)
 
 
-def watched(translator: Predictor, **settings: object) -> list[tuple[str, int]]:
+def watched(translator, **settings):
     """Kinds and layers of the calls of attention that a translation makes."""
     calls: list[tuple[str, int]] = []
     with observe(lambda call: calls.append((call.kind, call.layer))):
@@ -124,7 +121,7 @@ def watched(translator: Predictor, **settings: object) -> list[tuple[str, int]]:
 
 
 @pytest.mark.usefixtures("as_users_have_it")
-def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was() -> None:
+def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was():
     translator = make_predictor(**MODELS["transformer"])
     edited: list[object] = []
     calls = [watched(translator, attention=True)]

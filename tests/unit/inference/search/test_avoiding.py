@@ -40,7 +40,7 @@ def write(tokenizer, rule, seed):
     return tokenizer.decode(tokens)
 
 
-def test_no_random_text_holds_the_word(tokenizer) -> None:
+def test_no_random_text_holds_the_word(tokenizer):
     words = ["art", "中国", "the art"]
     rule = AvoidWords(tokenizer, words)
     nothing = AvoidWords(tokenizer, ["zebra"])
@@ -64,6 +64,6 @@ def test_no_random_text_holds_the_word(tokenizer) -> None:
         ("Art", None),
     ],
 )
-def test_a_word_stands_by_itself_where_words_do(text: str, match: str | None) -> None:
+def test_a_word_stands_by_itself_where_words_do(text, match):
     tokenizer = train_tokenizer(LINES, TokenizerConfig(type="words"))
     assert AvoidWords(tokenizer, ["art", "中国"]).first_in(text) == match

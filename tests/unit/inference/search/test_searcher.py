@@ -55,19 +55,19 @@ def tokens(outputs):
 
 
 @pytest.mark.parametrize(("before", "change"), CHANGES, ids=lambda s: " ".join(map(str, s)))
-def test_every_setting_changes_what_is_found(before, change) -> None:
+def test_every_setting_changes_what_is_found(before, change):
     assert tokens(answers(**before)) != tokens(answers(**before | change))
 
 
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 @pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"n_best": 5}, {}])
-def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
+def test_an_answer_does_not_depend_on_its_company(kind, settings):
     batched = tokens(answers(kind, **settings))
     assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == batched[::-1]
     assert [tokens(answers(kind, texts=[text], **settings))[0] for text in TEXTS] == batched
 
 
-def test_the_searches_are_those_of_decoding() -> None:
+def test_the_searches_are_those_of_decoding():
     translator = predictor("transformer")
     ids = [translator.tokenizer.source.encode(text) for text in TEXTS]
     source, lengths = translator.task.pad_sources(ids)
@@ -95,7 +95,7 @@ def test_the_searches_are_those_of_decoding() -> None:
     assert tokens(outputs) == [[output.tokens] for output in run(decoding.greedy)]
 
 
-def test_a_prefix_and_avoided_words_are_respected() -> None:
+def test_a_prefix_and_avoided_words_are_respected():
     for settings in ({}, {"method": "greedy"}, {"method": "sample", "n_best": 4}):
         for each in answers(prefix="He does", avoid=("China", "you"), **settings):
             for output in each:
@@ -103,7 +103,7 @@ def test_a_prefix_and_avoided_words_are_respected() -> None:
                 assert not {"China", "you"} & set(output.text.replace(".", " ").split())
 
 
-def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
+def test_of_a_text_in_parts_the_first_has_the_prefix():
     (outputs,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
     assert outputs.parts > 1
     assert outputs[0].text.startswith("He does")
@@ -112,7 +112,7 @@ def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
 
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 @pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"coverage_penalty": 2.0}], ids=str)
-def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> None:
+def test_what_the_best_looked_at_is_known_of_every_search(kind, settings):
     for each in answers(kind, attention=True, **settings):
         look = predictor(kind).attention(each.source, each[0].tokens)
         rows = each[0].alignment.weights
@@ -126,12 +126,12 @@ def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> Non
         ({"prefix": "I love", "avoid": ("love",)}, "prefix must hold no word .*'love' in 'I love'"),
     ],
 )
-def test_words_that_cannot_be_written_are_refused(settings, message) -> None:
+def test_words_that_cannot_be_written_are_refused(settings, message):
     with pytest.raises(SettingError, match=message):
         answers(**settings)
 
 
-def test_a_model_without_attention_has_no_coverage() -> None:
+def test_a_model_without_attention_has_no_coverage():
     translator = make_predictor("rnn_seq2seq", attention="none")
     with pytest.raises(SettingError, match="must attend to its source for a coverage penalty"):
         translator.translate(TEXTS, decoding=DecodingConfig(coverage_penalty=0.2))
