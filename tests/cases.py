@@ -1,11 +1,9 @@
-from collections.abc import Iterable
 from itertools import combinations, product
-from typing import Any
 
 import pytest
 
 
-def two_by_two(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def two_by_two(factors):
     """Few combinations in which any two choices of different factors meet."""
     names, choices = list(factors), list(factors.values())
     missing = {
@@ -30,18 +28,18 @@ def two_by_two(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def pairwise(**factors: Iterable[Any]) -> pytest.MarkDecorator:
+def pairwise(**factors):
     """Parametrise a test by few combinations of its arguments, in place of all."""
     rows = two_by_two({name: list(choices) for name, choices in factors.items()})
     return pytest.mark.parametrize(list(factors), [tuple(row.values()) for row in rows], ids=_name)
 
 
-def slow_but(quick: Iterable[Any], choices: Iterable[Any]) -> list[Any]:
+def slow_but(quick, choices):
     """The choices of a parameter, all slow but the quick ones."""
     return [
         each if each in quick else pytest.param(each, marks=pytest.mark.slow) for each in choices
     ]
 
 
-def _name(choice: Any) -> str | None:
+def _name(choice):
     return str(choice) if isinstance(choice, tuple) else None

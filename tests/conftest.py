@@ -1,7 +1,6 @@
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import jaxtyping
@@ -21,12 +20,12 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, to
 
 
 @pytest.fixture(autouse=True)
-def _seed() -> None:
+def _seed():
     torch.manual_seed(0)
 
 
 @pytest.fixture
-def unchecked_shapes() -> Iterator[None]:
+def unchecked_shapes():
     """Switch the net of shape checks off, to reach the errors users meet without it."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
@@ -34,7 +33,7 @@ def unchecked_shapes() -> Iterator[None]:
 
 
 @pytest.fixture
-def corpora() -> Path:
+def corpora():
     """The folder of real corpora; the test is skipped where it is absent."""
     if not CORPORA.is_dir():
         pytest.skip(f"no corpora at {CORPORA}; set REGARD_DATA to their folder")
@@ -42,13 +41,13 @@ def corpora() -> Path:
 
 
 @pytest.fixture(scope="module")
-def as_users_have_it(request: pytest.FixtureRequest) -> None:
+def as_users_have_it(request):
     """Skip where functions check their shapes: compilers cannot trace those."""
     if request.config.getoption("jaxtyping_packages"):
         pytest.skip("shapes are checked in this run")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """Leave files without a test of the chosen speed unread: half of collecting is imports."""
     chosen = config.getoption("markexpr")
     if collection_path.suffix != ".py" or chosen not in ("slow", "not slow"):
@@ -77,7 +76,7 @@ _LONG = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Mark tests that ask for the corpora, and put files that take minutes first."""
     items.sort(key=lambda item: item.path.name not in _LONG)
     for item in items:
@@ -86,9 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item):
     """Under CI=true, a test of data or of the browser that is skipped has failed."""
     report = yield
     is_needed = any(item.get_closest_marker(name) for name in ("data", "browser"))

@@ -7,9 +7,7 @@ but code that asks for a CPU by name, such as our own kernels, takes the way of 
 """
 
 import types
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -29,40 +27,40 @@ COPIES = (ATEN.copy_.default, ATEN._foreach_copy_.default)
 class _Random(types.ModuleType):
     """The device's random numbers: what torch asks of the module of a device."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(f"torch.{KIND}")
         self.state = torch.Generator().get_state()
         self.is_there = False
 
-    def is_available(self) -> bool:
+    def is_available(self):
         return self.is_there
 
-    def is_initialized(self) -> bool:
+    def is_initialized(self):
         return True
 
-    def device_count(self) -> int:
+    def device_count(self):
         return int(self.is_there)
 
-    def current_device(self) -> int:
+    def current_device(self):
         return 0
 
-    def _is_in_bad_fork(self) -> bool:
+    def _is_in_bad_fork(self):
         return False
 
-    def manual_seed_all(self, seed: int) -> None:
+    def manual_seed_all(self, seed):
         self.state = torch.Generator().manual_seed(seed + 1).get_state()
 
-    def get_rng_state(self, device: object = None) -> torch.Tensor:
+    def get_rng_state(self, device=None):
         return self.state.clone()
 
-    def set_rng_state(self, state: torch.Tensor, device: object = None) -> None:
+    def set_rng_state(self, state, device=None):
         self.state = state.clone()
 
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+    def get_amp_supported_dtype(self):
         return [torch.float16, torch.bfloat16]
 
     @contextmanager
-    def drawing(self) -> Iterator[None]:
+    def drawing(self):
         outside = torch.get_rng_state()
         torch.set_rng_state(self.state)
         yield
@@ -79,7 +77,7 @@ class There(torch.Tensor):
     held: torch.Tensor
 
     @staticmethod
-    def __new__(cls, held: torch.Tensor) -> "There":
+    def __new__(cls, held):
         wrapper = torch.Tensor._make_wrapper_subclass(
             cls,
             held.shape,
@@ -91,7 +89,7 @@ class There(torch.Tensor):
         wrapper.held = held
         return wrapper
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, **_):
         return f"There({self.held!r})"
 
     @classmethod
@@ -163,7 +161,7 @@ def _run(func, args, kwargs):
     on_device: list[There] = []
     on_cpu: list[torch.Tensor] = []
 
-    def plain(each: object) -> object:
+    def plain(each):
         if isinstance(each, There):
             on_device.append(each)
             return each.held
@@ -190,7 +188,7 @@ def _run(func, args, kwargs):
         return out
     wrappers = {id(each.held): each for each in on_device}
 
-    def wrapped(each: object) -> object:
+    def wrapped(each):
         if not isinstance(each, torch.Tensor) or isinstance(each, There):
             return each
         return wrappers[id(each)] if id(each) in wrappers else There(each)
@@ -198,20 +196,20 @@ def _run(func, args, kwargs):
     return _mapped(wrapped, out)
 
 
-def _mapped(change: Callable[[object], object], value: object) -> object:
+def _mapped(change, value):
     if isinstance(value, tuple | list):
         return type(value)([_mapped(change, each) for each in value])
     return change(value)
 
 
 class _Hooks(torch._C._acc.PrivateUse1Hooks):
-    def is_available(self) -> bool:
+    def is_available(self):
         return RANDOM.is_available()
 
-    def has_primary_context(self, device: int) -> bool:
+    def has_primary_context(self, device):
         return True
 
-    def is_built(self) -> bool:
+    def is_built(self):
         return True
 
 
@@ -223,7 +221,7 @@ if not torch.cuda.is_available():
 
 
 @contextmanager
-def pretended() -> Iterator[torch.device]:
+def pretended():
     """The device, which is there and may be named inside the block only."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU, beside which no device can be pretended")

@@ -4,7 +4,6 @@ Read from torch's profiler, which sees what kernels and custom operators do insi
 """
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ class Profile(NamedTuple):
     largest: int
 
 
-def profiled(call: Callable[[], object]) -> Profile:
+def profiled(call):
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         result = call()
     del result

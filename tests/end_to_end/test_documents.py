@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,29 +21,29 @@ RECIPES = {
 Trained = Callable[[str], tuple[Path, Path]]
 
 
-def question(number: int) -> dict[str, Any]:
+def question(number):
     cat = f"the cat of {NAMES[number % 5]}"
     story = f"Once there was {NAMES[number % 6]} the {number}th. The {cat[4:]} slept."
     text = f"Who slept beside {NAMES[number % 4]}?"
     return {"context": story, "question": text, "answers": ["the cat", cat]}
 
 
-def document(number: int) -> str:
+def document(number):
     name, other = NAMES[number % 6], NAMES[number % 5]
     return f"Once there was {name} the {number}th. The cat of {other} slept. {name} left."
 
 
-def summarised(number: int) -> dict[str, Any]:
+def summarised(number):
     summaries = [f"{NAMES[number % 6]} left", "A cat slept"]
     return {"document": document(number), "summary": summaries[0], "summaries": summaries[1:]}
 
 
 @pytest.fixture(scope="module")
-def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(regard, tmp_path_factory):
     """A maker of runs, trained at their first use, and of their files to test on."""
     home = tmp_path_factory.mktemp("documents")
 
-    def run(recipe: str) -> tuple[Path, Path]:
+    def run(recipe):
         folder, test = home / recipe, home / f"{recipe}-test.jsonl"
         if not folder.exists():
             records = [*map(question if recipe == "generation-copy" else summarised, range(40))]
@@ -61,7 +60,7 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return run
 
 
-def test_evaluation_begins_with_rouge_and_that_of_sentences(regard, trained: Trained) -> None:
+def test_evaluation_begins_with_rouge_and_that_of_sentences(regard, trained):
     run, test = trained("generation-copy")
     done = regard("evaluate", run, test, "--method", "greedy")
     assert done.code == 0, done
@@ -72,7 +71,7 @@ def test_evaluation_begins_with_rouge_and_that_of_sentences(regard, trained: Tra
     assert json.loads(held_out.out)["scores"][0]["name"] == "ROUGE-L"
 
 
-def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, tmp_path) -> None:
+def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained, tmp_path):
     run, _ = trained("generation-copy")
     record = question(0)
     lines = (f"{record['question']}\t{record['context']}", json.dumps(record))
@@ -90,7 +89,7 @@ def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, t
     assert scored.out.endswith("\tthe cat\n")
 
 
-def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path) -> None:
+def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path):
     run, _ = trained("summarisation-pointer")
     line = json.dumps({"document": document(3)}).encode()
     done = regard("predict", run, "--attention", "--output-format", "jsonl", stdin=line)
@@ -105,7 +104,7 @@ def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path) -> None:
     assert '"opening":{"kind":"cross","layer":0,"head":"mean"}' in page
 
 
-def test_sentences_are_extracted_unchanged(regard, trained: Trained) -> None:
+def test_sentences_are_extracted_unchanged(regard, trained):
     run, test = trained("sentence-extraction")
     done = regard("predict", run, test, "--output-format", "jsonl")
     assert done.code == 0, done

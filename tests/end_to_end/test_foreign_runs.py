@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -32,7 +31,7 @@ CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 Change = Callable[[Path], object]
 
 
-def sealed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def sealed(path, change):
     """Change a sealed table, and seal it again."""
     table = json.loads(path.read_bytes())
     del table["sha256"]
@@ -40,26 +39,26 @@ def sealed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_bytes(seal(table))
 
 
-def fit(run: Path) -> None:
+def fit(run):
     """Make all checksums fit what the folder holds."""
     tokenizer, listing = run / "tokenizer", run / "tokenizer" / "checksums.json"
     files = {n: s for n, s in checksums(tokenizer).items() if n != listing.name}
     sealed(listing, lambda table: table["files"].update(files))
     sums = {"recipe": "recipe.toml", "model": "model.safetensors"}
 
-    def write_checksums(card: dict[str, Any]) -> None:
+    def write_checksums(card):
         card.update({key: checksum((run / name).read_bytes()) for key, name in sums.items()})
         card["tokenizer"] = checksum(listing.read_bytes())
 
     sealed(run / "run.json", write_checksums)
 
 
-def card(**values: object) -> Change:
+def card(**values):
     return lambda run: sealed(run / "run.json", lambda table: table.update(values))
 
 
-def recipe(old: str, new: str) -> Change:
-    def change(run: Path) -> None:
+def recipe(old, new):
+    def change(run):
         path = run / "recipe.toml"
         text = path.read_text("utf-8")
         assert old in text
@@ -68,36 +67,36 @@ def recipe(old: str, new: str) -> Change:
     return change
 
 
-def plain(name: str, **values: object) -> Change:
-    def change(run: Path) -> None:
+def plain(name, **values):
+    def change(run):
         path = run / "tokenizer" / name
         path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), "utf-8")
 
     return change
 
 
-def written(name: str, content: bytes) -> Change:
+def written(name, content):
     return lambda run: (run / name).write_bytes(content)
 
 
-def listing(name: str) -> Change:
+def listing(name):
     path = Path("tokenizer") / "checksums.json"
     return lambda run: sealed(run / path, lambda table: table["files"].update({name: "0" * 64}))
 
 
-def weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Change:
-    def changed(run: Path) -> None:
+def weights(change):
+    def changed(run):
         path = run / "model.safetensors"
         path.write_bytes(safetensors.torch.save(change(safetensors.torch.load(path.read_bytes()))))
 
     return changed
 
 
-def header(text: str) -> bytes:
+def header(text):
     return struct.pack("<Q", len(text)) + text.encode()
 
 
-def change_of(name: str) -> dict[str, object]:
+def change_of(name):
     return {"update": 1, "was": {name: 1}, "is": {name: 2}}
 
 
@@ -160,7 +159,7 @@ CHANGES: dict[str, tuple[Change, str | None]] = {
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path, monkeypatch):
     """A run that classifies texts."""
     with zipfile.ZipFile(FOLDER / "classification-transformer.zip") as packed:
         packed.extractall(tmp_path)
@@ -169,7 +168,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run")
 
 
-def bundled(run: Path) -> Path:
+def bundled(run):
     """The folder as a bundle."""
     names = ["run.json", "recipe.toml", "model.safetensors"]
     names += [str(path.relative_to(run)) for path in (run / "tokenizer").rglob("*.json")]
@@ -179,7 +178,7 @@ def bundled(run: Path) -> Path:
     return Path("run.regard")
 
 
-def output_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def output_of(capsys, *arguments):
     code = run_command([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     assert CONTROL.search(captured.out + captured.err) is None

@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ CHANGING = {"regard", "seconds", "speed", "baselines", "tables", "copied_from", 
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     """A folder with ``run`` and ``begun`` of each name."""
     folder = tmp_path_factory.mktemp("old")
     for name in RECORDED:
@@ -55,12 +54,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _from_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def _from_the_texts(monkeypatch):
     """Paths in these runs are relative to the folder of their texts."""
     monkeypatch.chdir(FIXTURES / "runs_33c24e5" / "texts")
 
 
-def is_like(value: object, recorded: object, rel: float = 1e-3) -> bool:
+def is_like(value, recorded, rel=1e-3):
     """Whether JSON is the same, but for roundings."""
     if isinstance(recorded, dict) and isinstance(value, dict):
         names = recorded.keys() - CHANGING
@@ -75,7 +74,7 @@ def is_like(value: object, recorded: object, rel: float = 1e-3) -> bool:
     return value == recorded
 
 
-def has_like_words(printed: str, recorded: str) -> bool:
+def has_like_words(printed, recorded):
     """Whether text is the same, but for the last digit of its fractions."""
     fractions = [list(map(float, NUMBER.findall(text))) for text in (printed, recorded)]
     words = [NUMBER.sub("#", text) for text in (printed, recorded)]
@@ -83,9 +82,7 @@ def has_like_words(printed: str, recorded: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "command", "recorded"), COMMANDS)
-def test_a_command_prints_what_it_printed(
-    regard, runs: Path, tmp_path: Path, name, command, recorded
-):
+def test_a_command_prints_what_it_printed(regard, runs, tmp_path, name, command, recorded):
     run, page = str(runs / name / "run"), str(tmp_path / "page.html")
     done = regard(*(word.replace("RUN.html", page).replace("RUN", run) for word in command))
     assert done.code == 0, done
@@ -101,7 +98,7 @@ def test_a_command_prints_what_it_printed(
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: str):
+def test_an_interrupted_training_resumes_to_its_recorded_end(runs, name):
     expected = Run.open(runs / name / "run").summary
     interrupted = runs / name / "begun"
     recipe = recipe_from_table(Run.open(interrupted).recipe)
@@ -111,7 +108,7 @@ def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: s
     assert is_like(summary["validation"], expected["validation"], rel=5e-3)
 
 
-def requests_of(name: str) -> tuple[Path, dict[str, Any]]:
+def requests_of(name):
     """The file of inputs of a run, and its texts as a request."""
     file = Path(RECORDED[name][0]["command"][2])
     lines = file.read_text("utf-8").splitlines()
@@ -121,7 +118,7 @@ def requests_of(name: str) -> tuple[Path, dict[str, Any]]:
     return file, {"texts": lines} if is_text else {"records": [*map(json.loads, lines)]}
 
 
-async def posted(app: Any, *requests: dict[str, Any]) -> list[list[Any]]:
+async def posted(app, *requests):
     """Answers of a server to requests."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -129,7 +126,7 @@ async def posted(app: Any, *requests: dict[str, Any]) -> list[list[Any]]:
         return [each.get("answers") or each["translations"] for each in replies]
 
 
-def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypatch):
+def test_all_runs_are_served_and_answer_as_they_did(regard, runs, monkeypatch):
     served: dict[str, Any] = {}
     monkeypatch.setattr("regard.server.serve", lambda models, **_: served.update(models))
     # A server names its runs by their folders.
@@ -191,7 +188,7 @@ def test_an_answer_is_the_same_record_from_command_server_and_python(regard, tmp
         assert_alike(map(json.loads, out.read_text("utf-8").splitlines()), without)
 
 
-def assert_alike(outputs: Iterable[object], records: list[dict[str, Any]]) -> None:
+def assert_alike(outputs, records):
     for one, other in zip(outputs, records, strict=True):
         plain, expected = json.loads(json.dumps(one)), dict(other)
         assert list(plain) == list(expected)
@@ -203,7 +200,7 @@ def assert_alike(outputs: Iterable[object], records: list[dict[str, Any]]) -> No
             )
 
 
-def flat(value: Any) -> list[Any]:
+def flat(value):
     """The numbers and texts in JSON, one after another."""
     if isinstance(value, dict | list):
         each = value.values() if isinstance(value, dict) else value

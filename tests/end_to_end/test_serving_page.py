@@ -10,7 +10,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "serving.md").read_text("utf-8")
 
 
-def test_its_routes_are_those_of_the_server() -> None:
+def test_its_routes_are_those_of_the_server():
     documented = set(re.findall(r"`(?:POST |GET )?(/[a-z/]+)`", PAGE))
     app = make_app(Service({}, Limits()))
     paths = {route.path for route in app.routes}  # type: ignore[attr-defined]
@@ -19,7 +19,7 @@ def test_its_routes_are_those_of_the_server() -> None:
     assert {path for path in paths if path.count(".") == 0} - undocumented <= documented
 
 
-def test_its_statuses_figures_and_answers_are_right() -> None:
+def test_its_statuses_figures_and_answers_are_right():
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
     documented = {int(status) for row in rows for status in row.split(",")}
     assert documented == set(_CODES) - {500}

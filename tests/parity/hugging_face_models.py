@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 import transformers as hf
-from torch import Tensor
 
 B, N, T, V = 2, 13, 7, 61
 H, G, C, F = 6, 3, 36, 44
@@ -56,7 +55,7 @@ class Family:
     pad_id: int = 0
 
 
-def _model(name: str, config: str, **options: Any) -> Callable[[], Any]:
+def _model(name, config, **options):
     return lambda: getattr(hf, name)(getattr(hf, config)(**options))
 
 
@@ -73,7 +72,7 @@ EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
 ENDLESS = {**GROUPED, "eos_token_id": None}
 
 
-def _writer(name: str, config: str, **options: Any) -> Family:
+def _writer(name, config, **options):
     return Family(_model(f"{name}ForCausalLM", config, **options))
 
 
@@ -147,7 +146,7 @@ WRITERS = [
 ]
 
 
-def make(name: str) -> Any:
+def make(name):
     """A model whose attention is far from even, with its own eager attention."""
     torch.manual_seed(0)
     model = FAMILIES[name].make().eval()
@@ -159,7 +158,7 @@ def make(name: str) -> Any:
     return model
 
 
-def padding(side: str, length: int = N) -> Tensor:
+def padding(side, length=N):
     """(B, length) of ones, and zeros on a side of the first row."""
     mask = torch.ones(B, length, dtype=torch.long)
     if side == "right":
@@ -169,7 +168,7 @@ def padding(side: str, length: int = N) -> Tensor:
     return mask
 
 
-def inputs(name: str, side: str = "none") -> dict[str, Tensor]:
+def inputs(name, side="none"):
     family = FAMILIES[name]
     if family.kind == "images":
         return {"pixel_values": torch.randn(B, 3, 12, 12)}
@@ -186,12 +185,12 @@ def inputs(name: str, side: str = "none") -> dict[str, Tensor]:
     return batch
 
 
-def places(mask: Tensor) -> Tensor:
+def places(mask):
     """The place of each token among the real ones."""
     return (mask.cumsum(-1) - 1).clamp_min(0)
 
 
-def real(name: str, batch: dict[str, Tensor]) -> Tensor:
+def real(name, batch):
     if FAMILIES[name].kind == "text":
         return batch["attention_mask"].bool()
     if "decoder_input_ids" in batch:

@@ -14,11 +14,11 @@ captum = pytest.importorskip("captum.attr")
 PAD = 1
 
 
-def bert() -> Any:
+def bert():
     return tiny("BertForSequenceClassification", "BertConfig", **SIZES, num_labels=3)
 
 
-def opt() -> Any:
+def opt():
     sizes = {"hidden_size": 12, "word_embed_proj_dim": 12, "ffn_dim": 7, "num_hidden_layers": 2}
     return tiny("OPTForCausalLM", "OPTConfig", vocab_size=V, num_attention_heads=3, **sizes)
 
@@ -26,13 +26,13 @@ def opt() -> Any:
 class Recurrent(nn.Module):
     """A classifier that is no Transformer, (B, N) → (B, 3)."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(V, 6)
         self.cell = nn.GRU(6, 5, batch_first=True)
         self.out = nn.Linear(5, 3)
 
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+    def forward(self, ids):
         return self.out(self.cell(self.embedding(ids))[1][-1])
 
 
@@ -48,13 +48,13 @@ FAMILIES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("method", ["gradient_times_input", "integrated_gradients"])
 @pytest.mark.parametrize("against", [None, 0])
-def test_attribution_is_captums(family: str, method: str, against: int | None) -> None:
+def test_attribution_is_captums(family, method, against):
     torch.manual_seed(3)
     model = FAMILIES[family]().double()
     ids = torch.tensor([[4, 7, 2, 9, 7]])
     table = model.embedding if family == "gru" else model.get_input_embeddings()
 
-    def explained(ids: torch.Tensor) -> torch.Tensor:
+    def explained(ids):
         output = model(ids)
         logits = getattr(output, "logits", output)
         last = logits[:, -1] if logits.dim() == 3 else logits
@@ -71,12 +71,12 @@ def test_attribution_is_captums(family: str, method: str, against: int | None) -
 
 
 @pytest.mark.parametrize("family", ["bert", "gru"])
-def test_leaving_out_is_captums_ablation(family: str) -> None:
+def test_leaving_out_is_captums_ablation(family):
     torch.manual_seed(3)
     model = FAMILIES[family]().double()
     ids = torch.tensor([[4, 7, 2, 9, 7]])
 
-    def explained(ids: torch.Tensor) -> torch.Tensor:
+    def explained(ids):
         output = model(ids)
         return getattr(output, "logits", output)[:, 2]
 

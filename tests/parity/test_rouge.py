@@ -18,7 +18,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("kind", WAYS)
-def test_the_figure_is_that_of_rouge_score(kind: str) -> None:
+def test_the_figure_is_that_of_rouge_score(kind):
     of_each, of_all = WAYS[kind]
     scorer = rouge_scorer.RougeScorer([kind])
     outputs, first, second = (texts(seed, 40) for seed in (1, 2, 3))

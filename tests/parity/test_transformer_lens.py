@@ -5,7 +5,6 @@ It is heavy and no dependency of this project; `pip install transformer-lens` ha
 
 import copy
 import warnings
-from typing import Any
 
 import pytest
 import torch
@@ -30,12 +29,12 @@ TEXT = f"{ENGLISH[:12]}{ENGLISH[:12]}"  # tokens that come again
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     return byte_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer: Any) -> Any:
+def model(tokenizer):
     torch.manual_seed(3)
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer),
@@ -52,7 +51,7 @@ def model(tokenizer: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def bridge(model: Any, tokenizer: Any) -> Any:
+def bridge(model, tokenizer):
     """Load the weights into TransformerLens; the name is asked for, and nothing is downloaded."""
     return TransformerBridge.boot_transformers(
         "gpt2", hf_model=copy.deepcopy(model), tokenizer=tokenizer, device="cpu"
@@ -60,12 +59,12 @@ def bridge(model: Any, tokenizer: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def ids(tokenizer: Any) -> torch.Tensor:
+def ids(tokenizer):
     return tokenizer(TEXT, return_tensors="pt").input_ids
 
 
 @torch.no_grad()
-def test_weights_are_its_patterns(model: Any, bridge: Any, ids: torch.Tensor) -> None:
+def test_weights_are_its_patterns(model, bridge, ids):
     logits, cache = bridge.run_with_cache(ids)
     torch.testing.assert_close(logits, model(ids).logits, atol=1e-5, rtol=1e-4)
     with rg.watch(model, keep=True) as seen:
@@ -76,9 +75,7 @@ def test_weights_are_its_patterns(model: Any, bridge: Any, ids: torch.Tensor) ->
 
 
 @torch.no_grad()
-def test_predictions_of_layers_are_its_logit_lens(
-    model: Any, bridge: Any, tokenizer: Any, ids: torch.Tensor
-) -> None:
+def test_predictions_of_layers_are_its_logit_lens(model, bridge, tokenizer, ids):
     lens = logit_lens(bridge, ids, positions=None, return_type="probs")
     (example,) = rg.look(model, tokenizer, TEXT, attribute=[]).document.examples
     assert example.lens is not None
@@ -88,7 +85,7 @@ def test_predictions_of_layers_are_its_logit_lens(
 
 
 @torch.no_grad()
-def test_patched_heads_have_its_effects(model: Any, bridge: Any, ids: torch.Tensor) -> None:
+def test_patched_heads_have_its_effects(model, bridge, ids):
     other = ids.clone()
     other[0, 3] = 44
     _, clean = bridge.run_with_cache(other)
@@ -108,9 +105,7 @@ def test_patched_heads_have_its_effects(model: Any, bridge: Any, ids: torch.Tens
         ("induction", "induction_head"),
     ],
 )
-def test_scores_of_heads_are_its_detections(
-    ours: str, theirs: str, model: Any, bridge: Any
-) -> None:
+def test_scores_of_heads_are_its_detections(ours, theirs, model, bridge):
     # Ours is a mean over the queries that have such a key, its one over all queries.
     shares, ids = detect_head(bridge, TEXT, theirs), bridge.to_tokens(TEXT)
     with rg.watch(model, keep=True) as seen:

@@ -6,7 +6,6 @@ tensor that was made on the CPU by mistake is an error.
 
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from regard.fields import hints_of
 from regard.inference import Predictor
 from regard.inference.filtering import score_pairs
 from regard.inference.looking import look_into
-from regard.tasks import TASKS, AnyTask, OnePassTask, recipe_from_table
+from regard.tasks import TASKS, OnePassTask, recipe_from_table
 
 # The code of attention is checked on the CPU; checks of shapes take most of the time here.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked_shapes")]
@@ -72,7 +71,7 @@ DEVICES = [
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+def device(request):
     if request.param == "pretended":
         with pretended() as device:
             yield device
@@ -80,7 +79,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     yield torch.device("cuda", 0)
 
 
-def small(name: str, model: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
+def small(name, model, head):
     """A recipe of the package in small, with its own options, for a tiny text."""
     table = tomllib.loads(packaged_recipe(name).read_text("utf-8"))
     task = table.get("task", "translation")
@@ -111,7 +110,7 @@ def small(name: str, model: dict[str, Any], head: dict[str, Any]) -> dict[str, A
 
 
 @cache
-def learned(name: str) -> tuple[AnyTask, list[Any], torch.nn.Module]:
+def learned(name):
     """The task of a recipe, examples of it, and a model with random weights."""
     random_state = torch.get_rng_state()
     torch.manual_seed(3)
@@ -136,7 +135,7 @@ NAMES = [*packaged_recipes(), *MORE]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_loss_and_gradient_are_those_of_the_cpu(name: str, device: torch.device):
+def test_loss_and_gradient_are_those_of_the_cpu(name, device):
     task, examples, on_cpu = learned(name)
     on_device = deepcopy(on_cpu).to(device)
     batch = task.collate(
@@ -182,7 +181,7 @@ ANSWERING = [
 
 
 @pytest.mark.parametrize("name", ANSWERING)
-def test_a_model_answers_and_is_looked_into_there(name: str, device: torch.device):
+def test_a_model_answers_and_is_looked_into_there(name, device):
     task, examples, on_cpu = learned(name)
     on_device = Predictor(deepcopy(on_cpu).to(device), task)
     answers = on_device.answers(examples[:3])
@@ -197,7 +196,7 @@ def test_a_model_answers_and_is_looked_into_there(name: str, device: torch.devic
         assert document.examples
 
 
-def text_of(task: AnyTask, example: Any) -> str | None:
+def text_of(task, example):
     """The text that people would look into."""
     if not isinstance(task, OnePassTask):
         return example.source

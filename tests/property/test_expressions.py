@@ -1,7 +1,6 @@
 """Any text is a mask or refused; any mask that can be written is read back; nothing is run."""
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import example, given, settings
@@ -46,7 +45,7 @@ _WATCHING = [False]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _watch() -> Iterator[None]:
+def _watch():
     """Notes whatever the interpreter compiles or runs; a hook cannot be taken away again."""
     sys.addaudithook(lambda event, _: _HOOKED.append(event) if _WATCHING[0] else None)
     yield
@@ -54,7 +53,7 @@ def _watch() -> Iterator[None]:
 
 
 @given(expressions)
-def test_what_is_written_draws_what_was_read(text: str) -> None:
+def test_what_is_written_draws_what_was_read(text):
     mask = parse_mask(text)
     again = parse_mask(repr(mask))
     assert repr(again) == repr(mask)
@@ -68,7 +67,7 @@ def test_what_is_written_draws_what_was_read(text: str) -> None:
 @example("causal(first=1 if 1 else 2)")
 @example("causal()\0")
 @settings(max_examples=200)
-def test_any_text_is_a_mask_or_refused_and_nothing_is_run(text: str) -> None:
+def test_any_text_is_a_mask_or_refused_and_nothing_is_run(text):
     _HOOKED.clear()
     _WATCHING[0] = True
     try:

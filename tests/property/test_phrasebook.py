@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.text.phrasebook import Phrase, handwritten, phrases
+from regard.text.phrasebook import handwritten, phrases
 
 SPLITS = ("train", "valid", "test", "new")
 CARD = Path(__file__).parents[2] / "docs" / "phrasebook.md"
@@ -16,13 +16,13 @@ DIGEST = "74e3785f69595ee5c90815c8d099aca6c4f61611a035af2a1cc9886dc62594f8"
 
 
 @pytest.fixture(scope="module")
-def splits() -> dict[str, list[Phrase]]:
+def splits():
     """Every split, by name."""
     return {split: phrases(split) for split in SPLITS}
 
 
 @pytest.fixture(scope="module")
-def every(splits) -> list[Phrase]:
+def every(splits):
     return [phrase for part in splits.values() for phrase in part]
 
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("unchecked_shapes")
 PLAIN = {int, float, str, bool, type(None)}
 
 
-def configs() -> list[type]:
+def configs():
     """The classes of settings: numbers, words and flags with defaults, by keyword only."""
     # What a command parses is checked by the class that it fills in, and a page is no setting.
     names = [name for name in modules() if not name.startswith(("regard.cli", "regard.viewer"))]
@@ -36,7 +36,7 @@ def configs() -> list[type]:
     return [value for value in values if isinstance(value, type) and is_config(value)]
 
 
-def is_config(one: type) -> bool:
+def is_config(one):
     if not dataclasses.is_dataclass(one):
         return False
     fields = dataclasses.fields(one)
@@ -48,7 +48,7 @@ def is_config(one: type) -> bool:
     return set().union(*map(kinds, hints)) <= PLAIN
 
 
-def kinds(hint: Any) -> set[Any]:
+def kinds(hint):
     """The types that an annotation is made of."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
@@ -60,7 +60,7 @@ def kinds(hint: Any) -> set[Any]:
     return {hint}
 
 
-def make(config: type, **settings: Any) -> Any:
+def make(config, **settings):
     """One of a class, with what it needs besides."""
     needed = {"TrainingConfig": {"updates": 7}}
     for name, values in needed.items():
@@ -73,7 +73,7 @@ CONFIGS = configs()
 every_config = pytest.mark.parametrize("config", CONFIGS, ids=lambda one: one.__name__)
 
 
-def choices(hint: Any) -> tuple[str, ...]:
+def choices(hint):
     """The choices in an annotation, however deep."""
     if typing.get_origin(hint) is Literal:
         return typing.get_args(hint)
@@ -89,20 +89,20 @@ def test_settings_are_found():
 
 
 @every_config
-def test_defaults_are_as_they_are_annotated(config: type):
+def test_defaults_are_as_they_are_annotated(config):
     one = make(config)
     for name in hints_of(config):
         assert make(config, **{name: getattr(one, name)}) == one
 
 
 @every_config
-def test_unknown_choice_is_refused(config: type):
+def test_unknown_choice_is_refused(config):
     for name, hint in hints_of(config).items():
         if known := choices(hint):
             refuse_choices(config, name, known, is_number=int in kinds(hint))
 
 
-def refuse_choices(config: type, name: str, known: tuple[str, ...], *, is_number: bool) -> None:
+def refuse_choices(config, name, known, *, is_number):
     for right in known:
         for wrong in (f"{right}s", right.capitalize(), right.upper(), f" {right}", ""):
             with pytest.raises(SettingError) as caught:
@@ -120,7 +120,7 @@ def refuse_choices(config: type, name: str, known: tuple[str, ...], *, is_number
 
 
 @every_config
-def test_value_of_another_type_or_range_is_refused(config: type):
+def test_value_of_another_type_or_range_is_refused(config):
     for name, hint in hints_of(config).items():
         for wrong in wrong_values(name, kinds(hint)):
             items = [wrong, (wrong,)] if typing.get_origin(hint) is tuple else [wrong]
@@ -129,7 +129,7 @@ def test_value_of_another_type_or_range_is_refused(config: type):
                     make(config, **{name: one})
 
 
-def wrong_values(name: str, allowed: set[Any]) -> list[Any]:
+def wrong_values(name, allowed):
     wrongs: list[Any] = [object(), {"a": 1}, Path()]
     if type(None) not in allowed:
         wrongs.append(None)
@@ -188,11 +188,11 @@ CALLS: dict[str, Callable[[Any], object]] = {
 }
 
 
-def block(kind: str = "encoder", **options: Any) -> object:
+def block(kind="encoder", **options):
     return layers.TransformerBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **options)
 
 
-def named_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
+def named_choices():
     """Each public function's parameter that is annotated with choices, and those choices."""
     for package in packages():
         module = importlib.import_module(package)
@@ -211,7 +211,7 @@ def test_every_named_choice_of_a_public_function_is_tried():
 
 
 @pytest.mark.parametrize("parameter", sorted(CALLS))
-def test_unknown_name_is_refused_by_functions_and_layers(parameter: str):
+def test_unknown_name_is_refused_by_functions_and_layers(parameter):
     known = dict(named_choices()).get(parameter, ())
     *_, name = parameter.split(".")
     for wrong in ("", "nothing", *(f"{right}s" for right in known), *map(str.upper, known)):

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import regard
@@ -18,7 +17,7 @@ EXCEPTIONS = {
 }
 
 
-def named_devices(tree: ast.AST) -> Iterator[str]:
+def named_devices(tree):
     """``.cuda()``, ``torch.device("cpu")``, ``device="cpu"`` and ``.to("cpu")`` in a file."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -42,7 +41,7 @@ def named_devices(tree: ast.AST) -> Iterator[str]:
                 yield f"device={ast.unparse(keyword.value)}"
 
 
-def is_device_name(node: ast.AST | None) -> bool:
+def is_device_name(node):
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return is_text and node.value.partition(":")[0] in NAMES
 

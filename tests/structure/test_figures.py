@@ -25,7 +25,7 @@ from benchmarks import (  # noqa: E402  (a package of the repository)
 )
 
 
-def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run_tables(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.tables", *map(str, arguments)],
         cwd=ROOT,
@@ -36,7 +36,7 @@ def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def copies(tmp_path: Path) -> Path:
+def copies(tmp_path):
     """A folder with the records, and both READMEs."""
     shutil.copytree(RECORDS, tmp_path / "records")
     for name in ("README.md", "README.zh.md"):
@@ -44,7 +44,7 @@ def copies(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def change(record: Path, what: str, field: str, text: str) -> None:
+def change(record, what, field, text):
     """Put `text` into a field of the record's first figure whose name begins with `what`."""
     stored = json.loads(record.read_text("utf-8"))
     figure = next(figure for figure in stored["figures"] if figure["what"].startswith(what))
@@ -58,7 +58,7 @@ def test_the_pages_show_the_figures_of_the_records():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_changed_figure_fails_the_check_and_writing_cures_it(copies: Path):
+def test_a_changed_figure_fails_the_check_and_writing_cures_it(copies):
     where = ("--pages", copies, "--records", copies / "records")
     assert run_tables(*where).returncode == 0
     assert run_tables("--check", *where).returncode == 0
@@ -74,7 +74,7 @@ def test_a_changed_figure_fails_the_check_and_writing_cures_it(copies: Path):
     assert run_tables("--check", *where).returncode == 0
 
 
-def test_a_sentence_that_the_records_no_longer_bear_out_is_named(copies: Path):
+def test_a_sentence_that_the_records_no_longer_bear_out_is_named(copies):
     record = copies / "records" / "attention.json"
     change(record, "Window", "note", "0.5 × as fast, ±6%; asked for: 7.0 × as fast; threads: 1")
     done = run_tables("--check", "--pages", copies, "--records", copies / "records")
@@ -96,7 +96,7 @@ def test_a_summary_that_is_no_better_than_a_sentence_is_marked():
     assert [figure["what"] for figure in marked] == ["Titles: 18.9"]
 
 
-def test_a_figure_of_no_group_is_named(copies: Path):
+def test_a_figure_of_no_group_is_named(copies):
     (copies / "records" / "made_up.json").write_text(
         '{"name": "made_up", "date": "2026-01-31", "machine": {"cpu": "a CPU", "cores": 2},'
         ' "figures": [{"what": "Speed", "ours": "3 ×", "beside": "peer", "note": ""}]}',
@@ -108,7 +108,7 @@ def test_a_figure_of_no_group_is_named(copies: Path):
 
 
 @pytest.fixture
-def sentences() -> list[str]:
+def sentences():
     """All texts into which numbers of records are written."""
     rows = short_table.ROWS
     cells = [cell for row in rows for cell in (*row.what, row.ours, *row.beside, *row.how)]
@@ -117,12 +117,12 @@ def sentences() -> list[str]:
     return [*cells, *(group.says for group in tables.GROUPS), *claims]
 
 
-def test_sentences_quote_figures_that_exist(sentences: list[str]):
+def test_sentences_quote_figures_that_exist(sentences):
     names = {name for sentence in sentences for name in re.findall(r"{(\w+)\.", sentence)}
     assert names <= tables.QUOTED.keys()
 
 
-def test_no_number_of_a_sentence_is_typed_by_hand(sentences: list[str]):
+def test_no_number_of_a_sentence_is_typed_by_hand(sentences):
     for sentence in sentences:
         if re.search(r" [<>] ", sentence):  # a claim, which no page shows
             continue
@@ -143,7 +143,7 @@ def test_the_short_table_has_ten_figures():
         *[("1.5", True, ""), ("1.99", True, "; **level**"), ("3", True, "; **behind**")],
     ],
 )
-def test_a_row_that_is_no_better_says_so(ours: str, is_less_better: bool, word: str):
+def test_a_row_that_is_no_better_says_so(ours, is_less_better, word):
     row = dataclasses.replace(
         short_table.ROWS[0],
         compared=("{x.ours[0]}", "{x.beside[0]}"),
@@ -153,7 +153,7 @@ def test_a_row_that_is_no_better_says_so(ours: str, is_less_better: bool, word: 
     assert short_table.word(row, {"x": quoting.Numbers.of(figure)}, 0) == word
 
 
-def test_what_is_not_measured_is_marked_and_has_no_row(copies: Path):
+def test_what_is_not_measured_is_marked_and_has_no_row(copies):
     (copies / "records" / "training_speed.json").unlink()
     done = run_tables("--pages", copies, "--records", copies / "records")
     assert done.returncode == 0, done.stderr

@@ -9,11 +9,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
+def run(*command):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def unpickling(tree: ast.AST) -> set[str]:
+def unpickling(tree):
     """Modules that a file imports, or calls of torch and NumPy, that may run what they read."""
     modules: set[str] = set()
     for node in ast.walk(tree):

@@ -1,26 +1,24 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from types import ModuleType
 
 import regard
 
 
-def modules() -> list[str]:
+def modules():
     packages_found = pkgutil.walk_packages(regard.__path__, "regard.")
     return sorted(
         {"regard", *(info.name for info in packages_found if not info.name.endswith("__main__"))}
     )
 
 
-def packages() -> list[str]:
+def packages():
     packages_found = pkgutil.walk_packages(regard.__path__, "regard.")
     return sorted({"regard", *(info.name for info in packages_found if info.ispkg)})
 
 
-def own(module: ModuleType) -> dict[str, object]:
+def own(module):
     """The public classes and functions that a module defines."""
     return {
         name: value
@@ -42,7 +40,7 @@ def test_public_names_are_sorted_and_there():
             assert getattr(package, public) is not None
 
 
-def _by_kind(name: str) -> tuple[int, str]:
+def _by_kind(name):
     if name.isupper():
         return 0, name
     return (1 if name[:1].isupper() else 2), name
@@ -64,7 +62,7 @@ def test_everything_public_is_explained():
     assert [name for name, text in _docstrings() if not _says_something(text)] == []
 
 
-def _docstrings() -> Iterator[tuple[str, str | None]]:
+def _docstrings():
     """Every module, class, function and method, and its docstring."""
     for name in modules():
         module = importlib.import_module(name)
@@ -77,11 +75,11 @@ def _docstrings() -> Iterator[tuple[str, str | None]]:
                     yield f"{name}.{public}.{member}", inspect.getdoc(getattr(value, member))
 
 
-def _is_described(member: object) -> bool:
+def _is_described(member):
     return inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
 
 
-def _says_something(text: str | None) -> bool:
+def _says_something(text):
     """Whether a docstring is more than a placeholder."""
     if not text or len(text.split()) < 2:
         return False

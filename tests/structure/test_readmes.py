@@ -16,12 +16,12 @@ SITE = (ROOT / "mkdocs.yml").read_text("utf-8")
 ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in NAMES)
 
 
-def headings(text: str) -> list[str]:
+def headings(text):
     """The level of every heading."""
     return re.findall(r"^(#+) ", without_code(text), flags=re.MULTILINE)
 
 
-def blocks(text: str) -> list[tuple[str, list[str]]]:
+def blocks(text):
     """Every block of code: its language, and its lines without their comments."""
     matches = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     return [
@@ -30,28 +30,28 @@ def blocks(text: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def links(text: str) -> list[str]:
+def links(text):
     """Where its links and pictures lead, in their order."""
     return re.findall(r"\]\(([^)]+)\)", without_code(text))
 
 
-def pages(text: str) -> list[str]:
+def pages(text):
     """Its links but for those from one README to the other, in English."""
     return [link.replace(".zh.md", ".md") for link in links(text) if link not in NAMES]
 
 
-def figures(text: str) -> list[list[str]]:
+def figures(text):
     """The numbers of every row of the table, in whatever order the language wants."""
     table = text.split("<!-- figures:begin -->")[1].split("<!-- figures:end -->")[0]
     return [sorted(re.findall(r"\d[\d.,]*\d|\d", row)) for row in table.splitlines()]
 
 
-def without_code(text: str) -> str:
+def without_code(text):
     return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=NAMES)
-def test_it_is_read_in_a_minute(text: str):
+def test_it_is_read_in_a_minute(text):
     assert len(text.splitlines()) <= 130
     assert text.count("![") == 1
 
@@ -62,7 +62,7 @@ def test_the_chinese_one_has_the_same_headings_code_figures_and_links(part):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files_that_are_there(page: str):
+def test_links_lead_to_files_that_are_there(page):
     path = ROOT / page
     for link in links(path.read_text("utf-8")):
         if "://" not in link and not link.startswith("#"):
@@ -70,7 +70,7 @@ def test_links_lead_to_files_that_are_there(page: str):
             assert target.exists() or is_generated(target), link
 
 
-def is_generated(target: Path) -> bool:
+def is_generated(target):
     """Whether the documentation site makes that page; its own test says that it is there."""
     inside = target.resolve().relative_to(ROOT / "docs")
     return f": {str(inside).replace('.zh.md', '.md')}\n" in SITE

@@ -29,7 +29,7 @@ def test_unmarked():
 """
 
 
-def test_skips_of_data_and_browser_fail_in_ci_alone(tmp_path: Path) -> None:
+def test_skips_of_data_and_browser_fail_in_ci_alone(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  data\n  browser\n", "utf-8")

@@ -8,16 +8,13 @@ import multiprocessing
 import os
 import runpy
 import sys
-from pathlib import Path
 from subprocess import CompletedProcess
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["torch", "torch._dynamo"])  # an optimizer imports the second
 
 
-def run_module(
-    module: str, arguments: list[str], *, cwd: Path, env: dict[str, str], log: Path
-) -> CompletedProcess[str]:
+def run_module(module, arguments, *, cwd, env, log):
     """Run ``python -m MODULE ARGUMENTS`` in a fork; what it prints is kept in a file."""
     process = _FORKS.Process(target=_start, args=(module, arguments, cwd, env, log))
     process.start()
@@ -25,7 +22,7 @@ def run_module(
     return CompletedProcess([module, *arguments], process.exitcode, "", log.read_text("utf-8"))
 
 
-def _start(module: str, arguments: list[str], cwd: Path, env: dict[str, str], log: Path) -> None:
+def _start(module, arguments, cwd, env, log):
     with log.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)

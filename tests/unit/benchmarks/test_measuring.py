@@ -1,7 +1,6 @@
 """Measurements are taken in turn, summarised by the median, and recorded whole."""
 
 import json
-from pathlib import Path
 
 import pytest
 from benchmarks import measuring
@@ -22,7 +21,7 @@ def test_a_ratio_divides_within_a_round():
     assert ratio.relative == 0.0
 
 
-def test_a_record_holds_where_when_and_what(tmp_path: Path):
+def test_a_record_holds_where_when_and_what(tmp_path):
     figure = measuring.Figure(what="Speed", ours="2 ×", beside="peer: 1", note="±1 %")
     path = measuring.write_record(
         "made_up",
@@ -47,7 +46,7 @@ def test_a_record_holds_where_when_and_what(tmp_path: Path):
 
 
 @pytest.fixture
-def put_rows(tmp_path: Path):
+def put_rows(tmp_path):
     """Writes rows into a record; the record."""
 
     def put(rows, recipes):

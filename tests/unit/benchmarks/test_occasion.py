@@ -1,7 +1,6 @@
 """Bad times to measure are refused, and a record whose code has changed since is old."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from benchmarks import ages, occasion
@@ -44,15 +43,15 @@ def test_what_is_no_time_to_measure_is_refused_unless_nothing_is_written(
 
 
 @pytest.fixture
-def clone(tmp_path: Path):
+def clone(tmp_path):
     """A repository with a script; a function that writes the script anew, and the first commit."""
 
-    def git(*arguments: str) -> str:
+    def git(*arguments):
         words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def write(text: str) -> str:
+    def write(text):
         (tmp_path / "script.py").write_text(text, "utf-8")
         git("add", "script.py")
         git("commit", "--quiet", "--message", "Change it")
@@ -78,7 +77,7 @@ def test_code_that_python_reads_otherwise_has_changed(clone, text, has_changed):
 def test_a_file_that_moves_and_names_of_local_variables_do_not_count(clone):
     root, write, _ = clone
 
-    def text(module: str, local: str) -> str:
+    def text(module, local):
         values = "".join(f"VALUE_{number} = {number}\n" for number in range(20))
         return (
             f"from {module} import b\n{values}\ndef f(x):\n    {local} = b(x)\n    return {local}\n"

@@ -22,20 +22,20 @@ _SAID = re.compile(r"`(regard [^`]+)`")
 _LEFT_OUT = re.compile(r"…|\.\.\.$|\bCOMMAND\b")
 
 
-def typed(text: str) -> list[str]:
+def typed(text):
     """The lines of a page that are to be typed into a shell."""
     blocks = [block.replace("\\\n", "") for block in _SHELL.findall(text)]  # continued lines
     lines = [line for block in blocks for line in block.splitlines()]
     return [line.removeprefix("$ ") for line in lines if "regard" in line]
 
 
-def commands(text: str) -> list[list[str]]:
+def commands(text):
     """The words of every ``regard`` command of a page, in blocks and in its sentences."""
     command_words = [regard_of(line) for line in [*typed(text), *_SAID.findall(text)]]
     return [words for words in command_words if words and not _LEFT_OUT.search(" ".join(words))]
 
 
-def regard_of(line: str) -> list[str]:
+def regard_of(line):
     """The words after ``regard`` of a line of shell, a pipe and settings before it left out."""
     words = shlex.split(line, comments=True)
     words = words[words.index("|") + 1 :] if "|" in words else words
@@ -44,7 +44,7 @@ def regard_of(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", HOW_TOS, ids=lambda page: page.name)
-def test_a_file_can_be_read_as_it_is_shown(page: Path, tmp_path: Path, capsys):
+def test_a_file_can_be_read_as_it_is_shown(page, tmp_path, capsys):
     text = page.read_text("utf-8")
     ((name, content),) = _FILE.findall(text)
     (tmp_path / name).write_text(content, "utf-8")
@@ -60,7 +60,7 @@ def test_a_file_can_be_read_as_it_is_shown(page: Path, tmp_path: Path, capsys):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
-def test_every_command_has_the_options_that_it_is_given(page: Path):
+def test_every_command_has_the_options_that_it_is_given(page):
     text = page.read_text("utf-8")
     for words in commands(text):
         # What a sentence says of a command may leave out the run; a line to type may not.

@@ -63,7 +63,7 @@ _NO_PARTS = {
 }
 
 
-def _cited() -> set[tuple[str, str]]:
+def _cited():
     cited = set()
     for row in ROWS:
         source = ""

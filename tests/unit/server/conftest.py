@@ -97,6 +97,24 @@ def site():
     return make
 
 
+def answers_of(service, *requests):
+    """Answers to requests that come together, each a path and its members, its bytes, or None."""
+    transport = httpx.ASGITransport(app=make_app(service))
+    head = {"Content-Type": "application/json"}
+
+    async def every():
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await asyncio.gather(*(one(client, *request) for request in requests))
+
+    def one(client, path, members):
+        if members is None:
+            return client.get(path)
+        content = members if isinstance(members, bytes) else json.dumps(members).encode()
+        return client.post(path, content=content, headers=head)
+
+    return asyncio.run(every())
+
+
 def refusal(answer, status):
     """The sentence of a refusal, which has the one form of all."""
     assert answer.status_code == status, answer.text

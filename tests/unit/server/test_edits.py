@@ -1,22 +1,20 @@
 """Runs and Hugging Face models behind the routes: answers with heads muted or scaled."""
 
-import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import torch
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2
-from tests.unit.server.conftest import refusal
+from tests.unit.server.conftest import answers_of, refusal
 
 import regard
 from regard.inference import Predictor
 from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.looking import look_at
-from regard.server import Limits, Service, make_app
+from regard.server import Limits, Service
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.running_text.language_modelling import Passage
@@ -61,24 +59,7 @@ def served(tmp_path_factory):
 
 def ask(served, *requests, **limits):
     """The answers to requests that come together, each a path and its members or its bytes."""
-    app = make_app(Service(served, Limits(**limits)))
-    head = {"Content-Type": "application/json"}
-
-    async def every():
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await asyncio.gather(
-                *(
-                    client.get(path)
-                    if members is None
-                    else client.post(path, content=members, headers=head)
-                    if isinstance(members, bytes)
-                    else client.post(path, json=members)
-                    for path, members in requests
-                )
-            )
-
-    return asyncio.run(every())
+    return answers_of(Service(served, Limits(**limits)), *requests)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", *TABLES])
@@ -170,38 +151,35 @@ def heads(**changes):
 
 
 @pytest.mark.parametrize(
-    ("path", "members", "status", "message"),
+    ("members", "message"),
     [
-        ("/attention", heads(heads=[7]), 422, "head must be below 3, the heads of .*; got"),
-        ("/attention", heads(layer=9), 422, "layer must be one that attended: decoder 0, "),
-        ("/attention", heads(kind="encoder"), 422, "layer must be one that attended"),
-        (
-            "/attention",
-            heads(kind="heads"),
-            422,
-            r"edits\[0\].kind must be 'cross', 'encoder' or 'd",
-        ),
-        ("/attention", heads(factor=3), 422, r"edits\[0\].factor must be at most 2; got 3"),
-        ("/attention", heads(factor="a"), 422, r"edits\[0\].factor must be a number; got 'a'"),
-        ("/attention", heads(heads=[]), 422, r"edits\[0\].heads must be at least 1 long"),
-        ("/attention", {"text": "a", "edits": []}, 422, "edits must be at least 1 long"),
-        ("/attention", {"text": ""}, 422, "text must hold something to read; got an empty"),
-        ("/attention", {"text": "a" * 78}, 422, "text must be at most 77 tokens long"),
-        ("/attention", {"text": "a" * 81}, 422, "text must be at most 80 characters long"),
-        ("/attention", {"text": "a", "target": "b"}, 422, "target must be left out for a run of l"),
-        ("/attention", {"text": "a", "beam_size": 2}, 422, "beam_size must be left out"),
-        ("/attention", {"text": 3}, 422, "text must be text; got 3"),
-        ("/attention", b'{"text": "a"', 400, "body must be JSON"),
-        ("/predict", {"text": "a"}, 422, "must be one that regard trained .*'gpt2', a Hugging F"),
-        ("/attention/rows", {"text": "a"}, 422, "must be one that regard trained to be asked"),
-        ("/attention", {"text": "a", "run": "gpt"}, 404, "run must be one of gpt2, bert, "),
+        (heads(heads=[7]), "head must be below 3, the heads of .*; got"),
+        (heads(layer=9), "layer must be one that attended: decoder 0, "),
+        (heads(kind="encoder"), "layer must be one that attended"),
+        (heads(kind="heads"), r"edits\[0\].kind must be 'cross', 'encoder' or 'd"),
+        (heads(factor=3), r"edits\[0\].factor must be at most 2; got 3"),
+        (heads(factor="a"), r"edits\[0\].factor must be a number; got 'a'"),
+        (heads(heads=[]), r"edits\[0\].heads must be at least 1 long"),
+        ({"text": "a", "edits": []}, "edits must be at least 1 long"),
+        ({"text": "a" * 78}, "text must be at most 77 tokens long"),
+        ({"text": "a" * 81}, "text must be at most 80 characters long"),
+        ({"text": "a", "target": "b"}, "target must be left out for a run of l"),
+        ({"text": "a", "beam_size": 2}, "beam_size must be left out"),
     ],
 )
-def test_what_is_wrong_is_refused_and_the_next_is_answered(path, members, status, message, served):
+def test_what_is_wrong_is_refused_and_the_next_is_answered(members, message, served):
     good = ("/attention", {"text": "the cat"})
-    refused, *others = ask(served, (path, members), good, good, max_looked=80)
-    assert re.search(message, refusal(refused, status))
+    refused, *others = ask(served, ("/attention", members), good, good, max_looked=80)
+    assert re.search(message, refusal(refused, 422))
     assert [each.status_code for each in others] == [200, 200]
+
+
+def test_a_checkpoint_answers_attention_alone_and_runs_have_names(served):
+    requests = [("/predict", {"text": "a"}), ("/attention/rows", {"text": "a"})]
+    *others, unknown = ask(served, *requests, ("/attention", {"text": "a", "run": "gpt"}))
+    for each in others:
+        assert "must be one that regard trained to be asked this; got 'gpt2'" in refusal(each, 422)
+    assert "run must be one of gpt2, bert, " in refusal(unknown, 404)
 
 
 def test_the_list_has_its_task_and_the_page_an_example_of_it(served):

@@ -1,16 +1,14 @@
 """Runs of jobs behind the routes: labels, tags and surprise, and what is refused."""
 
-import asyncio
 import re
 
-import httpx
 import pytest
 from tests.unit.inference.conftest import untrained
-from tests.unit.server.conftest import refusal
+from tests.unit.server.conftest import answers_of, refusal
 
 from regard.errors import SettingError
 from regard.inference import Predictor
-from regard.server import Limits, Service, make_app
+from regard.server import Limits, Service
 from regard.server.batching import AbandonedError
 from regard.server.work import Job, Worker
 from regard.tasks.labels.classification import LabelledText
@@ -47,19 +45,7 @@ LABELLERS = {task: untrained({"task": task, **SECTIONS[task]}, EXAMPLES[task]) f
 
 def ask_all(*requests):
     """The answers to requests that come together, each a path and its members."""
-    service = Service(LABELLERS, Limits(max_texts=3, max_length=50))
-    app = make_app(service)
-
-    async def ask():
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            every = (
-                client.get(path) if members is None else client.post(path, json=members)
-                for path, members in requests
-            )
-            return await asyncio.gather(*every)
-
-    return asyncio.run(ask())
+    return answers_of(Service(LABELLERS, Limits(max_texts=3, max_length=50)), *requests)
 
 
 def test_texts_are_answered_as_by_the_labeller():
@@ -99,70 +85,43 @@ def test_records_say_more_than_a_text():
     assert tags.json()["answers"][0]["tokens"] == ["江", "在", "京"]
 
 
-PREDICT = "/predict"
 WORDS = r"records\[0\]: tokens must hold words"
-LANGUAGE = {"run": "language_modelling"}
+LANGUAGE = {"run": "language_modelling", "text": "a"}
 TAGGING = {"run": "tagging"}
 
 
 @pytest.mark.parametrize(
-    ("path", "members", "message"),
+    ("members", "message"),
     [
-        (PREDICT, {"text": "a", "records": []}, "text, texts and records; got text and records"),
+        ({"text": "好", "beam_size": 3}, "beam_size must be left out for a run of classif"),
+        ({"text": "好", "alignments": True}, "alignments must be left out for a run of c"),
+        ({"records": [{"aspect": "taste"}]}, r"records\[0\]: text must hold something to"),
+        ({"records": [{"text": 3}]}, r"records\[0\]: text must hold something .*; got 3"),
+        ({"records": ["好"]}, r"records\[0\] must be an object; got '好'"),
+        ({"records": [{"text": "好" * 60}]}, r"records\[0\] must be at most 50 characters"),
+        ({"records": [{"text": "a\u0007"}]}, r"records\[0\] must hold no control charact"),
+        ({**TAGGING, "records": [{"tokens": "江"}]}, WORDS),
+        ({**TAGGING, "records": [{"tokens": [1]}]}, WORDS),
+        ({**TAGGING, "records": [{"tokens": []}]}, WORDS),
         (
-            PREDICT,
-            {"text": "好", "beam_size": 3},
-            "beam_size must be left out for a run of classif",
-        ),
-        (PREDICT, {"text": "好", "alignments": True}, "alignments must be left out for a run of c"),
-        (PREDICT, {"records": [{"aspect": "taste"}]}, r"records\[0\]: text must hold something to"),
-        (PREDICT, {"records": [{"text": 3}]}, r"records\[0\]: text must hold something .*; got 3"),
-        (PREDICT, {"records": ["好"]}, r"records\[0\] must be an object; got '好'"),
-        (
-            PREDICT,
-            {"records": [{"text": "好" * 60}]},
-            r"records\[0\] must be at most 50 characters",
-        ),
-        (PREDICT, {"records": [{"text": "a\u0007"}]}, r"records\[0\] must hold no control charact"),
-        (PREDICT, {**TAGGING, "records": [{"tokens": "江"}]}, WORDS),
-        (PREDICT, {**TAGGING, "records": [{"tokens": [1]}]}, WORDS),
-        (PREDICT, {**TAGGING, "records": [{"tokens": []}]}, WORDS),
-        (
-            PREDICT,
             {"text": "a", **TAGGING, "max_tokens": 3},
             "max_tokens must be left out for a run of tagging, which searches for nothing; got 3",
         ),
         (
-            PREDICT,
-            {"text": "a", **LANGUAGE, "alignments": True},
+            {**LANGUAGE, "alignments": True},
             "alignments must be left out for a run of language_modelling, which has no source",
         ),
-        (PREDICT, LANGUAGE, "request must have one of text, texts and records; got none"),
         (
-            PREDICT,
-            {**LANGUAGE, "text": "a", "method": "sample", "n_best": 17},
+            {**LANGUAGE, "method": "sample", "n_best": 17},
             "n_best must be at most 16 samples; got 17",
         ),
-        (
-            PREDICT,
-            {**LANGUAGE, "text": "a", "max_tokens": 9999},
-            "max_tokens must be at most 2000",
-        ),
-        (
-            PREDICT,
-            {**LANGUAGE, "text": "a", "method": "sample", "top_p": 2.0},
-            "top_p must be above 0 and at most 1; go",
-        ),
-        (
-            PREDICT,
-            {**LANGUAGE, "text": "a", "method": "greedy", "n_best": 2},
-            "n_best must go with method beam or sam",
-        ),
-        (PREDICT, {**LANGUAGE, "text": "a", "tokens": 3}, "'tokens' is no member of the request."),
+        ({**LANGUAGE, "max_tokens": 9999}, "max_tokens must be at most 2000"),
+        ({**LANGUAGE, "method": "sample", "top_p": 2.0}, "top_p must be above 0 and at most 1; go"),
+        ({**LANGUAGE, "method": "greedy", "n_best": 2}, "n_best must go with method beam or sam"),
     ],
 )
-def test_what_is_wrong_is_refused_with_a_sentence(path, members, message):
-    (answer,) = ask_all((path, members))
+def test_what_is_wrong_is_refused_with_a_sentence(members, message):
+    (answer,) = ask_all(("/predict", members))
     assert re.search(message, refusal(answer, 422))
 
 

@@ -9,20 +9,20 @@ from tools.figures.drawing import PICTURES, fingerprint
 STORED = json.loads((FOLDER / "data.json").read_text("utf-8"))
 
 
-def test_each_figure_is_drawn_in_both_languages_and_none_is_left_over() -> None:
+def test_each_figure_is_drawn_in_both_languages_and_none_is_left_over():
     drawn = {f"{name}{suffix}.svg" for name in PICTURES for suffix in ("", ".zh")}
     assert {file.name for file in FOLDER.glob("*.svg")} == drawn
     assert STORED.keys() == PICTURES.keys()
 
 
 @pytest.mark.parametrize("name", [name for name, each in PICTURES.items() if not each.is_learned])
-def test_the_numbers_of_a_figure_are_those_it_was_drawn_from(name: str) -> None:
+def test_the_numbers_of_a_figure_are_those_it_was_drawn_from(name):
     prints = fingerprint(PICTURES[name].data())
     assert prints.keys() == STORED[name].keys()
     for array, numbers in prints.items():
         assert numbers == pytest.approx(STORED[name][array], rel=1e-3, abs=1e-5), array
 
 
-def test_other_numbers_have_another_fingerprint() -> None:
+def test_other_numbers_have_another_fingerprint():
     one, other = ({"w": [[0.2, 0.8]]}, {"w": [[0.8, 0.2]]})
     assert fingerprint(one) != fingerprint(other)

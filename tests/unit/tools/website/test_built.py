@@ -1,11 +1,9 @@
 """Dead links of a built site are found."""
 
-from pathlib import Path
-
 from tools.website.built import problems
 
 
-def test_dead_links_and_what_is_loaded_from_elsewhere_are_named(tmp_path: Path):
+def test_dead_links_and_what_is_loaded_from_elsewhere_are_named(tmp_path):
     (tmp_path / "zh").mkdir()
     (tmp_path / "a.html").write_text(
         '<h2 id="here"></h2><a href="#here">1</a><a href="#gone">2</a>'

@@ -9,7 +9,7 @@ from tools.website.pages import without_code
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\$)\$([^$\n]+)\$(?!\$)", re.DOTALL)
 
 
-def test_formulas_in_a_line_and_of_their_own_become_mathml() -> None:
+def test_formulas_in_a_line_and_of_their_own_become_mathml():
     page = with_formulas(
         r'<p>A <span class="arithmatex">\(x_i &lt; 1\)</span></p>'
         '<div class="arithmatex">\\[\n\\sum_{i=1}^n y_i\n\\]</div>'
@@ -22,7 +22,7 @@ def test_formulas_in_a_line_and_of_their_own_become_mathml() -> None:
     assert "sum" not in page
 
 
-def test_no_formula_of_a_page_keeps_what_is_not_understood() -> None:
+def test_no_formula_of_a_page_keeps_what_is_not_understood():
     for page in pages():
         for formula in _FORMULA.finditer(without_code(page.read_text("utf-8"))):
             tex = formula[1] or formula[2]
@@ -30,15 +30,15 @@ def test_no_formula_of_a_page_keeps_what_is_not_understood() -> None:
             assert "\\" not in re.sub(r'="[^"]*"', "", drawn), (page.name, tex)
 
 
-def test_a_chinese_mark_does_not_begin_a_line_behind_a_formula() -> None:
+def test_a_chinese_mark_does_not_begin_a_line_behind_a_formula():
     page = with_formulas(r'<span class="arithmatex">\(x\)</span>，<b>')
     assert page.endswith("</math></span>&#8288;，<b>")
 
 
-def test_a_page_without_formulas_stays_as_it_is() -> None:
+def test_a_page_without_formulas_stays_as_it_is():
     assert with_formulas("<p>$ regard demo</p>") == "<p>$ regard demo</p>"
 
 
-def test_the_font_lies_where_the_style_sheet_looks(tmp_path) -> None:
+def test_the_font_lies_where_the_style_sheet_looks(tmp_path):
     bring_font(tmp_path / "assets")
     assert (tmp_path / "assets" / FONT).stat().st_size > 100_000

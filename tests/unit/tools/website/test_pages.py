@@ -22,18 +22,18 @@ _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sources(tmp_path_factory):
     """All pages, put together."""
     folder = tmp_path_factory.mktemp("site") / "docs"
     pages.assemble(ROOT, folder, generated())
     return folder
 
 
-def settings() -> dict[str, object]:
+def settings():
     return yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), _Loader)
 
 
-def pages_of(nav: object) -> list[str]:
+def pages_of(nav):
     """Every page that a navigation leads to."""
     if isinstance(nav, str):
         return [nav]
@@ -41,7 +41,7 @@ def pages_of(nav: object) -> list[str]:
     return [page for item in items for page in pages_of(item)]
 
 
-def titles(nav: object) -> set[str]:
+def titles(nav):
     """Every title of a navigation."""
     if isinstance(nav, str):
         return set()
@@ -50,11 +50,11 @@ def titles(nav: object) -> set[str]:
     return {*nav, *(title for item in nav.values() for title in titles(item))}
 
 
-def test_the_navigation_leads_to_every_page_and_to_no_other(sources: Path):
+def test_the_navigation_leads_to_every_page_and_to_no_other(sources):
     assert sorted(pages_of(settings()["nav"])) == sorted(pages.siblings(sources))
 
 
-def test_every_page_is_there_in_chinese(sources: Path):
+def test_every_page_is_there_in_chinese(sources):
     assert [page for page, is_there in pages.siblings(sources).items() if not is_there] == []
 
 
@@ -65,10 +65,10 @@ def test_every_title_of_the_navigation_is_translated():
 
 
 def test_the_two_languages_have_the_same_parts_and_lead_to_the_same_pages():
-    def parts(text: str) -> list[str]:
+    def parts(text):
         return re.findall(r"^#+(?= )", pages.without_code(text), re.MULTILINE)
 
-    def links(text: str) -> list[str]:
+    def links(text):
         targets = re.findall(r"\]\(([^)]+)\)", pages.without_code(without_languages(text)))
         return [link.replace(".zh.", ".").partition("#")[0] for link in targets]
 
@@ -90,7 +90,7 @@ def test_every_public_name_is_explained_on_one_page():
             assert f"{reference.home(package, name)}.{name}" in explained
 
 
-def _python(ending: str) -> list[str]:
+def _python(ending):
     pages = reference.pages()
     return [pages[f"{reference.place(package)}{ending}.md"] for package in reference.PACKAGES]
 
@@ -120,7 +120,7 @@ def test_the_figures_have_the_same_numbers_in_chinese():
         assert numbers[0] == numbers[1], group.title
 
 
-def test_links_out_of_the_site_become_words(tmp_path: Path):
+def test_links_out_of_the_site_become_words(tmp_path):
     page = tmp_path / "tutorials" / "one.md"
     text = "[a](../two.md#x) [b](../../src/b.py) [c](https://c.org) [d](../../README.md)"
     assert pages.within(text, page, tmp_path) == (
@@ -128,7 +128,7 @@ def test_links_out_of_the_site_become_words(tmp_path: Path):
     )
 
 
-def test_code_is_left_as_it_is(tmp_path: Path):
+def test_code_is_left_as_it_is(tmp_path):
     text = "```python\nx = [a](../../b)\n```\n"
     assert pages.within(text, tmp_path / "one.md", tmp_path) == text
 
