@@ -87,14 +87,7 @@ def sample(
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draw:
-    """Chooses a token at random.
-
-    Attributes:
-        seeds: One per sentence, (B,).
-        temperature: See `sample`, as the others.
-        top_k: See `sample`.
-        top_p: See `sample`.
-        copies: Samples of each sentence.
+    """Chooses a token at random: ``copies`` samples of each sentence, by the settings of `sample`.
 
     Raises:
         SettingError: The temperature is not above zero, ``top_k`` is below one, or ``top_p`` is not

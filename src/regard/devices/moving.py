@@ -19,10 +19,6 @@ def moved(value: T, device: torch.device) -> T:
     Copies to a GPU begin at once and are awaited by what the GPU does next, not by the program:
     the tensors go by way of pinned memory.
 
-    Args:
-        value: A batch, made on the CPU.
-        device: Where its tensors are to be.
-
     Example:
         >>> batch = (torch.zeros(2), ["a", "b"])
         >>> moved(batch, torch.device("cpu")) is batch

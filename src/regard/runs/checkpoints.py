@@ -242,9 +242,6 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
     Averaging equal weights, or one checkpoint, gives them back exactly. Whole numbers and flags
     are taken from the last. Tied weights stay tied.
 
-    Args:
-        saved: Checkpoints of one model, one at least.
-
     Raises:
         DamageError: One of them is damaged; ``newest_checkpoints`` gives undamaged ones.
         RunError: None is given, or they are not of the same model.

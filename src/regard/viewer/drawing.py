@@ -116,12 +116,7 @@ class TerminalMap:
 
 
 def draw_attention(example: Example, *, layer: int | None = None, width: int = 80) -> TerminalMap:
-    """Draw the attention from output to source, averaged over heads.
-
-    Args:
-        example: An example with maps of numbers.
-        layer: Which layer; None averages over all.
-        width: Columns of the terminal.
+    """Draw the attention from output to source, averaged over heads; without a layer over all.
 
     Raises:
         SettingError: The model has no such layer.

@@ -302,12 +302,8 @@ class Evidence(Protocol):
 def importances_of(found: Evidence, output: int | None = None) -> tuple[Importance, ...]:
     """Convert results of ``regard.faithfulness`` for ``Example.importances``.
 
-    Args:
-        found: Those of a text without padding.
-        output: Which output token of the example it explains; None leaves that open.
-
-    Returns:
-        One for each measure, attention first, each with its rank correlation with the attention.
+    There is one for each measure, attention first, each with its rank correlation with it. The
+    results are of a text without padding; ``output`` is the output token that they explain.
 
     Example:
         >>> import torch

@@ -63,11 +63,7 @@ class Image:
 
 
 def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:
-    """Draw a picture for a terminal; beside it, the weights of its parts.
-
-    Args:
-        image: The picture.
-        weights: One for each box; the largest is drawn brightest.
+    """Draw a picture for a terminal; beside it the weights of its boxes, the largest brightest.
 
     Example:
         >>> boxes = ((0, 0, 1, 1), (0, 1, 1, 1))

@@ -59,10 +59,6 @@ class NotebookPage:
         height: Of the frame, in pixels.
         rows: What answers with exact rows, as ``show`` takes it; None shows those of the document.
 
-    Attributes:
-        document: What is shown.
-        height: Of the frame, in pixels.
-
     Raises:
         SettingError: The height is below 100.
 

@@ -171,10 +171,6 @@ def pack(
 def pack_integers(values: ArrayLike, *, steps: bool = False) -> PackedArray:
     """Pack whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
 
-    Args:
-        values: An array of them.
-        steps: Whether the steps along the axis before the last are stored.
-
     Example:
         >>> pack_integers([3, -1, 65_000]).values()
         array([ 3.0e+00, -1.0e+00,  6.5e+04])

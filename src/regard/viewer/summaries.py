@@ -123,18 +123,9 @@ def watched_rows(
 ) -> RowSource | None:
     """Source of exact attention rows from the records of ``regard.watch``.
 
-    Args:
-        seen: What was watched.
-        example: What ``example_of`` made of it.
-        row: Which row of the batch it is.
-        padding: On which side the batch is padded.
-
-    Returns:
-        A function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if
-        ``seen`` has no rows.
-
-    Raises:
-        DataError: There is no such row, or there are more tokens than places.
+    ``seen``, ``row`` and ``padding`` are those of which ``example_of`` made the example. Returns a
+    function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if ``seen``
+    has no rows.
 
     Example:
         >>> import torch, regard
