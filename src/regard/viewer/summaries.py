@@ -6,8 +6,7 @@ of up to 512 tokens; the largest weights of single queries are kept for as many 
 room for.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -101,7 +100,7 @@ def example_of(
     parts = [Part.of(one, sizes, row, padding) for one in attentions]
     exact_rows = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
     names = {part.name for part in parts if part.name not in exact_rows}
-    plan = _Plan.of(parts, exact_rows, depths_of(parts, names, top_heads))
+    depths = depths_of(parts, names, top_heads)
     if started is None:
         started = any(one.kind in ("encoder", "cross") for one in attentions)
     return Example(
@@ -109,7 +108,7 @@ def example_of(
         output=texts["output"].text,
         source_tokens=texts["source"].tokens,
         output_tokens=texts["output"].tokens,
-        summaries=tuple(_layer_summary(part, plan, exact_rows, gold) for part in parts),
+        summaries=tuple(_layer_summaries(parts, exact_rows, depths, gold)),
         started=started,
         gold=gold,
         score=score,
@@ -164,58 +163,41 @@ def watched_rows(
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Resolution of the data, so that the document stays small."""
-
-    places: int  # tokens of a point of a line
-    coarse: int  # of a line that is seen in the readout only
-    bits: int  # of exact weights
-    cells: int  # pooled cells along a side that become one
-    depths: dict[HeadName, int]
-
-    @classmethod
-    def of(
-        cls,
-        parts: Sequence[Part],
-        exact_rows: Mapping[tuple[str, int], Array],
-        depths: dict[HeadName, int],
-    ) -> "_Plan":
-        longest = [(len(part.heads), max(part.sizes)) for part in parts]
-        cells = sum(part.pooled.size for part in parts if part.name not in exact_rows)
-        return cls(
-            places=_fewest(longest, _POINTS),
-            coarse=_fewest(longest, _COARSE_POINTS),
-            bits=16 if sum(array.size for array in exact_rows.values()) <= _FINE_ROWS else 8,
-            cells=1 if cells <= _CELLS else 2 if cells <= 4 * _CELLS else 4,
-            depths=depths,
+def _layer_summaries(
+    parts: Sequence[Part],
+    exact_rows: Mapping[tuple[str, int], Array],
+    depths: Mapping[HeadName, int],
+    gold: GoldLinks | None,
+) -> Iterator[LayerSummary]:
+    """Pack each part, at a resolution by which the document stays small."""
+    longest = [(len(part.heads), max(part.sizes)) for part in parts]
+    # Tokens of a point of a line, and of a line that is seen in the readout only.
+    places, coarse = _fewest(longest, _POINTS), _fewest(longest, _COARSE_POINTS)
+    bits = 16 if sum(array.size for array in exact_rows.values()) <= _FINE_ROWS else 8
+    cells = sum(part.pooled.size for part in parts if part.name not in exact_rows)
+    joined = 1 if cells <= _CELLS else 2 if cells <= 4 * _CELLS else 4  # pooled cells along a side
+    for part in parts:
+        rows = exact_rows.get(part.name)
+        heads, counts, top_keys, top_weights = packed_top(part, depths)
+        pooled = pooled_by(part.pooled, (joined, joined))
+        yield LayerSummary(
+            kind=part.kind,
+            layer=part.layer,
+            heads=part.heads,
+            measures=_measures(part, gold),
+            entropy=_line(part.entropy, places),
+            distance=_line(part.distance, coarse),
+            first=_line(part.first, coarse),
+            received=_line(part.received, places, scale="log"),
+            pooled=None if rows is not None else pack(pooled, bits=16, scale="log"),
+            bucket=(part.bucket[0] * joined, part.bucket[1] * joined),
+            start=part.start,
+            top_heads=heads,
+            top_counts=counts,
+            top_keys=top_keys,
+            top_weights=top_weights,
+            rows=None if rows is None else pack(rows, bits=bits, scale="log"),
         )
-
-
-def _layer_summary(
-    part: Part, plan: _Plan, exact_rows: Mapping[tuple[str, int], Array], gold: GoldLinks | None
-) -> LayerSummary:
-    rows = exact_rows.get(part.name)
-    heads, counts, top_keys, top_weights = packed_top(part, plan.depths)
-    pooled = pooled_by(part.pooled, (plan.cells, plan.cells))
-    return LayerSummary(
-        kind=part.kind,
-        layer=part.layer,
-        heads=part.heads,
-        measures=_measures(part, gold),
-        entropy=_line(part.entropy, plan.places),
-        distance=_line(part.distance, plan.coarse),
-        first=_line(part.first, plan.coarse),
-        received=_line(part.received, plan.places, scale="log"),
-        pooled=None if rows is not None else pack(pooled, bits=16, scale="log"),
-        bucket=(part.bucket[0] * plan.cells, part.bucket[1] * plan.cells),
-        start=part.start,
-        top_heads=heads,
-        top_counts=counts,
-        top_keys=top_keys,
-        top_weights=top_weights,
-        rows=None if rows is None else pack(rows, bits=plan.bits, scale="log"),
-    )
 
 
 def _measures(part: Part, gold: GoldLinks | None) -> dict[str, tuple[float | None, ...]]:
