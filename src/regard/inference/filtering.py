@@ -22,6 +22,7 @@ from regard.tasks.task import Answer
 from regard.text import Line, batched, pad_pairs
 from regard.text.reading.line_groups import groups_of
 from regard.text.reading.lines import readable
+from regard.text.tokenizers.pieces import END
 
 RequestT = TypeVar("RequestT")
 
@@ -197,63 +198,55 @@ def _answerable(
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A given output, and how likely the model holds it."""
-
-    tokens: tuple[int, ...]
-    log_probs: tuple[float, ...]  # of each token, and of the end
-    log_prob: float
-    score: float  # over the length penalty
-
-
-@dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Scores of an output that is given."""
+    """A given output and how likely the model holds it; empty where there is none."""
 
     source: str = ""
     target: str = ""
-    scored: Scored | None = None
     tokens: tuple[str, ...] = ()
+    log_probs: tuple[float, ...] = ()  # of each token, and of the end
+    log_prob: float = 0.0
+    score: float = 0.0  # over the length penalty
 
     def text(self) -> str:
         """Score, log-probability and output, a tab between; nothing without an output."""
-        if self.scored is None:
+        if not self.log_probs:
             return ""
-        return f"{self.scored.score:.4f}\t{self.scored.log_prob:.4f}\t{self.target}"
+        return f"{self.score:.4f}\t{self.log_prob:.4f}\t{self.target}"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         members: dict[str, JsonValue] = {"source": self.source, "target": self.target}
-        if self.scored is not None:
-            members["score"] = round(self.scored.score, 6)
-            members["log_prob"] = round(self.scored.log_prob, 6)
+        if self.log_probs:
+            members["score"] = round(self.score, 6)
+            members["log_prob"] = round(self.log_prob, 6)
             members["tokens"] = list(self.tokens)
-            members["log_probs"] = [round(each, 6) for each in self.scored.log_probs]
+            members["log_probs"] = [round(each, 6) for each in self.log_probs]
         return members
 
 
 def score_pairs(
-    predictor: Predictor, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None
-) -> list[Scored]:
+    predictor: Predictor, pairs: Sequence[tuple[str, str]], *, length_penalty: float
+) -> list[ScoredPair]:
     """How likely the model holds each target, given its source."""
-    if length_penalty is None:
-        length_penalty = predictor.decoding.length_penalty
     sources = [predictor.tokenizer.source.encode(source) for source, _ in pairs]
     targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
     for source, target in zip(sources, targets, strict=True):
         _check_lengths(predictor, len(source), len(target))
     model, source_end = predictor.seq2seq.eval(), predictor.sequence_task.data.source_end
-    scores: dict[int, Scored] = {}
+    scores: dict[int, ScoredPair] = {}
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for indices in batched(sizes, predictor.decoding.batch_tokens):
         read, written = ([side[index] for index in indices] for side in (sources, targets))
         batch = moved(pad_pairs(read, written, source_end=source_end), predictor.device)
         costs = torch.split(token_costs(model, batch).double(), batch.target_lengths.tolist())
-        for index, tokens, row in zip(indices, written, costs, strict=True):
+        for index, row in zip(indices, costs, strict=True):
+            pieces = predictor.tokenizer.target.pieces(pairs[index][1])
+            names = (*(piece.text for piece in pieces), END)
             log_probs = tuple((-row).tolist())
             total = sum(log_probs, 0.0)
             score = total / divisors(length_penalty, len(log_probs))[-1]
-            scores[index] = Scored(tuple(tokens), log_probs, total, score)
+            scores[index] = ScoredPair(*pairs[index], names, log_probs, total, score)
     return [scores[index] for index in range(len(pairs))]
 
 
@@ -265,16 +258,11 @@ def scoring(
         read = partial(example_in, predictor.task, ending=ending)
         return Answering(read, predictor.answers)
     length_penalty = (decoding or predictor.decoding).length_penalty
-    pieces = predictor.tokenizer.target.pieces
-
-    def answer(pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-        scored = score_pairs(predictor, pairs, length_penalty=length_penalty)
-        return [
-            ScoredPair(*pair, one, (*[piece.text for piece in pieces(pair[1])], "⟨end⟩"))
-            for pair, one in zip(pairs, scored, strict=True)
-        ]
-
-    return Answering(partial(_read, predictor=predictor, ending=ending), answer, ScoredPair())
+    return Answering(
+        partial(_read, predictor=predictor, ending=ending),
+        partial(score_pairs, predictor, length_penalty=length_penalty),
+        ScoredPair(),
+    )
 
 
 def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str] | None:
