@@ -78,7 +78,6 @@ def test_weights_are_its_patterns(model, bridge, ids):
 def test_predictions_of_layers_are_its_logit_lens(model, bridge, tokenizer, ids):
     lens = logit_lens(bridge, ids, positions=None, return_type="probs")
     (example,) = rg.look(model, tokenizer, TEXT, attribute=[]).document.examples
-    assert example.lens is not None
     ours = torch.tensor(example.lens.probabilities.values()).float()
     theirs = lens.values[1:, 0].topk(ours.shape[-1]).values  # the first is before any layer
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)  # a page has 16 bits

@@ -96,7 +96,7 @@ def bleu_metric(
 def chrf(hypotheses: Sequence[str], references: References, *, resamples: int = 0) -> MetricScore:
     """Corpus chrF (Popović, 2015): F-score of character n-grams, which needs no tokenizer.
 
-    Arguments and errors are those of `bleu`.
+    Arguments are those of `bleu`, and so is its DataError.
 
     Example:
         >>> print(chrf(["我爱中国。"], [["我爱中国。", "我热爱中国。"]]))
@@ -113,7 +113,7 @@ def exact_match(
 ) -> MetricScore:
     """The share of outputs that equal one of their right answers, but for space around them.
 
-    Arguments and errors are those of `bleu`.
+    Arguments are those of `bleu`, and so is its DataError.
 
     Example:
         >>> exact_match(["Run! ", "Go."], [["Run!", "Run."], "Come."]).value

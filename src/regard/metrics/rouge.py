@@ -39,7 +39,7 @@ def rouge_l(
     ``F = 2 P R / (P + R)`` of the longest common subsequence, where P is its share of the output
     and R that of the reference; the best over the references.
 
-    Arguments and errors are those of `bleu`.
+    Arguments are those of `bleu`, and so is its DataError.
 
     Example:
         >>> round(rouge_l(["the king was sad"], [["because the king felt sad", "sad"]]).value, 1)
@@ -57,7 +57,8 @@ def rouge_n(
 
     ``F = 2 P R / (P + R)`` of the n-grams in common, each as often as in both.
 
-    Arguments and errors are those of `bleu`; ``n``, the words of an n-gram, is at least 1.
+    Arguments are those of `bleu`, and so is its DataError; ``n``, the words of an n-gram, is one at
+    least.
 
     Example:
         >>> [round(rouge_n(["the sad king"], ["the king was sad"], n=n).value, 1) for n in (1, 2)]

@@ -134,7 +134,6 @@ def test_subwords_have_scores_and_what_is_no_text_has_none(kind):
 def test_the_page_holds_the_model_and_requests_nothing():
     page = live_page(predictor(TRANSFORMER), ["我爱中国", "</script><!--"])
     script = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', page)
-    assert script is not None
     packed = json.loads(script[1])
     assert packed["texts"] == ["我爱中国", "</script><!--"]
     assert packed["kind"] == "transformer"

@@ -41,7 +41,6 @@ def test_chinese_is_compared_by_characters():
 def test_an_interval_is_drawn_and_signed():
     outputs, references = texts(1, 50), texts(2, 50)
     score = rouge_l(outputs, references, resamples=200)
-    assert score.margin is not None
     assert 0 < score.margin < 10
     assert score.signature == "nrefs:1|case:lc|stem:no|F1|bs:200|seed:12345"
     assert rouge_l(outputs, references).margin is None

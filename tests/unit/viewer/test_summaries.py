@@ -24,7 +24,6 @@ def words(count, mark="w"):
 
 def close(packed, expected):
     """Whether values are kept to within what the scale promises."""
-    assert packed is not None
     relative = packed.step if packed.scale == "log" else 0
     absolute = packed.step if packed.scale == "linear" else 1e-7 * float(expected.max())
     unpacked = packed.values()
@@ -222,7 +221,6 @@ def test_rows_that_were_watched_are_stored_and_served():
     example = example_of(watched, words(5), padding="left", row=1)
     assert close(example.summaries[0].rows, weights[1, :, 2:, 2:])
     answer = watched_rows(watched, example, 1, "left")
-    assert answer is not None
     served = answer(0, "encoder", 2, 1, [0, 3])
     assert served == pytest.approx(weights[1, 1, [2, 5], 2:].numpy(), rel=1e-5)
     mean = answer(0, "encoder", "mean", "mean", [4])
