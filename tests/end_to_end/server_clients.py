@@ -64,7 +64,7 @@ class Server:
 @contextmanager
 def serving(*runs, options=(), threads=1, script=None):
     """A server of these runs at a free port, stopped at the end whatever happens."""
-    command: list[object] = [sys.executable, script, *runs]
+    command = [sys.executable, script, *runs]
     if script is None:
         command = [sys.executable, "-m", "regard", "serve", *runs, "--port", 0, *options]
     process = subprocess.Popen(
@@ -108,7 +108,7 @@ class Client:
 
     def __init__(self, port):
         self._port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._streams = None
 
     async def ask(self, raw):
         """Send a request and read its answer."""
@@ -280,7 +280,7 @@ async def rude(port, seconds):
 async def mixed(server, *, clients, seconds):
     """Good, bad and rude clients at once; the outcome, the rude ones, and the memory meanwhile."""
     requests = await asyncio.to_thread(good, server.port, _SENTENCES)
-    memory: list[int] = []
+    memory = []
 
     async def sample_memory():
         while True:

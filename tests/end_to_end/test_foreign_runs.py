@@ -101,7 +101,7 @@ def change_of(name):
 
 
 # What is changed, and what predict says of it; None where it answers.
-CHANGES: dict[str, tuple[Change, str | None]] = {
+CHANGES = {
     "nothing": (lambda run: None, None),
     # run.json
     "escapes in the name": (card(name=EVIL, regard=EVIL), None),

@@ -8,7 +8,6 @@ import json
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.slow
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 COMMITS = ("33c24e5", "5dc9e81")
 # By the commit and the run's name, "33c24e5/tagging".
-RECORDED: dict[str, list[dict[str, Any]]] = {
+RECORDED = {
     f"{commit}/{name}": commands
     for commit in COMMITS
     for name, commands in json.loads(
@@ -127,7 +126,7 @@ async def posted(app, *requests):
 
 
 def test_all_runs_are_served_and_answer_as_they_did(regard, runs, monkeypatch):
-    served: dict[str, Any] = {}
+    served = {}
     monkeypatch.setattr("regard.server.serve", lambda models, **_: served.update(models))
     # A server names its runs by their folders.
     names = {name: f"served-{name.replace('/', '-')}" for name in RECORDED}

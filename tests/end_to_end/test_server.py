@@ -51,7 +51,7 @@ def impatient(run, tmp_path_factory):
 
 def test_alignments_documents_and_rows_are_those_of_the_run(server, run):
     look = Predictor.load(run).attention("我爱中国", "I love China.")
-    question: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
+    question = {"text": "我爱中国", "target": "I love China."}
     document = ask(server.port, request("/attention", question)).json()
     assert (document["format"], len(document["examples"])) == ("regard.attention", 1)
     assert document["examples"][0]["output"] == "I love China."
@@ -198,7 +198,7 @@ def test_commands_that_cannot_serve_say_why(regard, run, tmp_path, monkeypatch):
 def test_no_connection_breaks_when_the_server_stops(run):
     """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
     raw = request("/predict", {"text": "我爱中国"}, Connection="close")
-    outcomes: Counter[str] = Counter()
+    outcomes = Counter()
 
     async def once(port):
         try:

@@ -1,7 +1,6 @@
 """Why runs answer so: contributions to their answers, queries and keys, scores of heads."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -128,7 +127,7 @@ def test_a_class_is_explained_and_must_be_one():
 @pytest.mark.parametrize("model", [RECURRENT, TRANSFORMER])
 def test_the_tag_of_each_word_is_explained(model, parts):
     is_read = parts != "none"
-    sections: dict[str, Any] = {"data": {"parts": parts}} if is_read else {}
+    sections = {"data": {"parts": parts}} if is_read else {}
     read = {"parts": "convolution"} if is_read else {}
     predictor = a_labeller("tagging", SENTENCES, {**model, **read}, head={"crf": True}, **sections)
     text = "John 在 京"
@@ -170,7 +169,7 @@ def test_the_vectors_of_words_hold_what_their_parts_bring():
     with torch.no_grad():
         whole = predictor.model(**inputs)[0, 1, 0]
         reader = predictor.model.reader.words
-        cut: list[Any] = []
+        cut = []
         for module in (reader.embedding, reader.parts):
             cut.append(module.register_forward_hook(lambda _, args, out: out * torch.tensor([0.0, 1.0])[:, None]))  # fmt: skip  # noqa: E501
         without = predictor.model(**inputs)[0, 1, 0]

@@ -132,7 +132,7 @@ def test_a_table_without_its_column_is_refused_before_any_group(tmp_path):
 
 def counting(predictor, monkeypatch):
     """The number of examples in each call of the predictor."""
-    counts: list[int] = []
+    counts = []
     plain = predictor.answers
 
     def noted(examples, **options):

@@ -11,7 +11,7 @@ from regard.inference.looking import document, look_at, rows_of
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.tokenizers.pieces import END
-from regard.viewer import Document, Example, Token, draw_attention
+from regard.viewer import Document, Token, draw_attention
 
 # What a perfect translator of 我爱中国 looks at: rows I, love, China and the end.
 WEIGHTS = [
@@ -111,7 +111,7 @@ def test_there_must_be_something_to_look_at(predictor):
 
 
 def test_a_document_goes_through_json(predictor, phrases):
-    examples: list[Example] = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
+    examples = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
     written = document(predictor, examples, title="Two")
     assert (written.task, written.source_language, written.output_language) == (
         "translation",

@@ -2,7 +2,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -288,7 +287,7 @@ def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained
 
 def test_a_run_open_for_reading_cannot_be_written(trained):
     run = Run.open(trained)
-    writes: list[Any] = [
+    writes = [
         lambda: run.save_checkpoint(3, WEIGHTS, None),
         lambda: run.append_metrics({}),
         lambda: run.finish(WEIGHTS),
@@ -305,10 +304,10 @@ def test_a_run_open_for_reading_cannot_be_written(trained):
 
 class PowerWatch:
     def __init__(self, monkeypatch):
-        self.paths: dict[int, Path] = {}
-        self.seen: set[Path] = set()
-        self.unsynced_bytes: set[Path] = set()
-        self.unsynced_names: set[Path] = set()
+        self.paths = {}
+        self.seen = set()
+        self.unsynced_bytes = set()
+        self.unsynced_names = set()
         for name in ("open", "write", "fsync", "replace", "rename", "mkdir"):
             monkeypatch.setattr(os, name, self._watched(getattr(os, name), getattr(self, name)))
 

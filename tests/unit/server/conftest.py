@@ -28,7 +28,7 @@ class Turner:
         self.model = torch.nn.Linear(2, 3)
         self.opened = threading.Event()
         self.opened.set()
-        self.batches: list[list[str]] = []
+        self.batches = []
         self.longest = 64
         self.writes = self.is_seq2seq = True
         self.sequence_task = self

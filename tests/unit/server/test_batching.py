@@ -16,7 +16,7 @@ class Gate:
     """Work that doubles numbers, once it is let through; keeps what its batches were."""
 
     def __init__(self, *, is_open=True):
-        self.batches: list[tuple[str, list[int]]] = []
+        self.batches = []
         self.begun = threading.Event()
         self.opened = threading.Event()
         if is_open:
@@ -35,7 +35,7 @@ class Gate:
         return [len(items) for _, items in self.batches]
 
 
-MADE: list[Batcher[str, int, int]] = []
+MADE = []
 
 
 def batcher_of(work, **options):
@@ -71,7 +71,7 @@ async def busy(gate, items=(0,), **options):
 @in_loop
 async def test_who_comes_while_others_are_worked_on_shares_the_next_batch():
     gate = Gate(is_open=False)
-    sizes: list[int] = []
+    sizes = []
     batcher, first = await busy(gate, on_batch=sizes.append)
     others = [batcher.submit("", [number]) for number in range(1, 8)]
     assert batcher.waiting == 7
@@ -227,7 +227,7 @@ async def test_time_to_come_again_is_what_waits_over_the_speed():
 
 @in_loop
 async def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_come_between():
-    batches: list[list[int]] = []
+    batches = []
 
     def work(key, items, is_wanted):
         batches.append(list(items))

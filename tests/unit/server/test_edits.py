@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,12 +20,12 @@ from regard.text import Pair
 from regard.viewer import Document
 
 HEADS = {"num_heads": 2, "model_dim": 8, "ffn_dim": 8}
-TABLES: dict[str, dict[str, Any]] = {
+TABLES = {
     "translation": {"model": {"type": "transformer", **HEADS, "num_encoder_layers": 1}},
     "language_modelling": {"model": {"type": "decoder", **HEADS}, "data": {"context": 12}},
     "classification": {"model": {"type": "transformer", **HEADS}, "head": {"pooling": "mean"}},
 }
-EXAMPLES: dict[str, list[Any]] = {
+EXAMPLES = {
     "translation": [Pair("我爱你", "I love you", ("I love you",), "")],
     "language_modelling": [Passage(("我爱你", "你爱我"), "")],
     "classification": [
@@ -50,7 +48,7 @@ def a_run(task):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("folders")
+    folder = tmp_path_factory.mktemp("folders")
     save_gpt2(folder / "gpt2")
     save_bert(folder / "bert", "BertForSequenceClassification", num_labels=2)
     models = {name: CheckpointPredictor.load(folder / name) for name in ("gpt2", "bert")}

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
@@ -18,7 +17,7 @@ from regard.server import Limits, Service, answers, make_app
 Make = Callable[..., Site]
 
 # One request that each route answers, and what is wrong with others, by their status.
-RIGHT: dict[str, Any] = {
+RIGHT = {
     "/predict": {"text": "我爱中国"},
     "/attention": {"text": "菜很好", "run": "classification"},
     "/attribution": {"text": "菜很好", "run": "classification"},
@@ -26,7 +25,7 @@ RIGHT: dict[str, Any] = {
 }
 TOKEN = {"Authorization": "Bearer s3cret"}
 JSON = {"Content-Type": "application/json"}
-WRONG: dict[int, dict[str, Any]] = {
+WRONG = {
     400: {"content": b"{", "headers": TOKEN | JSON},
     401: {"json": {}},
     404: {"json": {"run": "nobody", "text": "a"}, "headers": TOKEN},
@@ -62,7 +61,7 @@ def is_as(schema, reply):
     names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema))
     assert names, schema
     kinds = [getattr(answers, name) for name in names]
-    union: Any = kinds[0]
+    union = kinds[0]
     for kind in kinds[1:]:
         union = union | kind
     TypeAdapter(union).validate_json(json.dumps(reply), strict=True)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -163,7 +162,7 @@ def test_documents_of_versions_1_and_2_are_still_read():
 
 
 # A place in a whole document, what stands there instead, and what is said.
-BROKEN: list[tuple[str, Any, str]] = [
+BROKEN = [
     ("format", "other", r"format must be 'regard.attention'; got 'other'"),
     ("version", 4, r"version must be at most 3; got 4.*update"),
     ("version", "1", r"version must be a whole number; got '1'"),

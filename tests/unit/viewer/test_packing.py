@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.viewer import PackedArray, pack, pack_integers
+from regard.viewer import pack, pack_integers
 
 H, N = 3, 11
 
@@ -87,7 +87,7 @@ def test_a_scale_that_cannot_be_is_refused(changes, error, message):
     ],
 )
 def test_damaged_bytes_are_refused(changes, message):
-    packed: PackedArray = replace(pack([0.0, 1.0]), **changes)
+    packed = replace(pack([0.0, 1.0]), **changes)
     with pytest.raises(DataError, match=message):
         packed.checked()
 

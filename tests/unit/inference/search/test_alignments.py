@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.unit.inference.conftest import make_predictor
 
-from regard.attention import AttentionCall, observe
+from regard.attention import observe
 from regard.attention.observing import Edit, editing
 from regard.errors import SettingError
 from regard.inference.look import mean_weights
@@ -61,7 +61,7 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name):
     translator = sharp(name)
     source, output = translator.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
     translator.model.eval()
-    calls: list[AttentionCall] = []
+    calls = []
     with torch.no_grad(), observe(calls.append):
         translator.model(
             torch.tensor([[*source, EOS_ID]]),
@@ -113,7 +113,7 @@ def test_a_model_without_such_attention_says_so(settings, layers, message):
 
 def watched(translator, **settings):
     """Kinds and layers of the calls of attention that a translation makes."""
-    calls: list[tuple[str, int]] = []
+    calls = []
     with observe(lambda call: calls.append((call.kind, call.layer))):
         translator.translate(["我爱中国。"], beam_size=2, **settings)
     return calls
@@ -122,7 +122,7 @@ def watched(translator, **settings):
 @pytest.mark.usefixtures("as_users_have_it")
 def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was():
     translator = make_predictor(**MODELS["transformer"])
-    edited: list[object] = []
+    edited = []
     calls = [watched(translator, attention=True)]
     for is_warm in (False, True):
         if is_warm:
