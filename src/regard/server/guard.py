@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.server.problems import Problem, problem_of, shown
+from regard.server.problems import Problem, problem_of, quoted
 from regard.server.service import ClientGoneError, Service, stopping
 
 log = logging.getLogger("regard.server")
@@ -97,7 +97,7 @@ class Guard:
             if not exchange.has_begun:
                 await exchange.refuse(problem_of(error))
             elif not exchange.is_done:
-                log.exception("an answer to %s broke off", shown(exchange.scope["path"]))
+                log.exception("an answer to %s broke off", quoted(exchange.scope["path"]))
                 raise  # the connection is closed, so that nobody takes half for all
             # Otherwise the framework raises again what it has answered.
 
@@ -117,7 +117,7 @@ class Guard:
             raise Problem(
                 421,
                 "Host must be a name of this machine's loopback, such as localhost; got "
-                f"{shown(host) if host else 'none'}. "
+                f"{quoted(host) if host else 'none'}. "
                 "To serve others, start with --host and --token.",
             )
         if self._service.is_stopping and not path.startswith("/health"):
@@ -129,14 +129,14 @@ class Guard:
             if kind != b"application/json":
                 raise Problem(
                     415,
-                    f"Content-Type must be application/json; got {shown(kind.decode('latin-1'))}.",
+                    f"Content-Type must be application/json; got {quoted(kind.decode('latin-1'))}.",
                 )
             packed = exchange.header(b"content-encoding").strip().lower()
             if packed not in (b"", b"identity"):
                 raise Problem(
                     415,
                     "body must be sent as it is; got Content-Encoding "
-                    f"{shown(packed.decode('latin-1'))}.",
+                    f"{quoted(packed.decode('latin-1'))}.",
                 )
 
     def _check_token(self, header: bytes) -> None:

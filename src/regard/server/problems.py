@@ -21,6 +21,8 @@ from regard.errors import DataError, SettingError, ShapeError
 
 log = logging.getLogger("regard.server")
 
+_QUOTED = 60  # characters of a value
+
 # Statuses of errors that frameworks raise themselves, and what they are called here.
 _CODES = {
     400: "bad_request",
@@ -84,20 +86,20 @@ def problem_of(error: Exception) -> Problem:
 def of_status(status: int, method: str, path: str, headers: Mapping[str, str]) -> Problem:
     """The error answer where no route matches."""
     if status == HTTPStatus.NOT_FOUND:
-        message = f"route must be one of this server; got {shown(path)}. GET /docs lists them."
+        message = f"route must be one of this server; got {quoted(path)}. GET /docs lists them."
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = headers.get("allow", "another method")
-        message = f"method of {shown(path)} must be {allowed}; got {shown(method)}."
+        message = f"method of {quoted(path)} must be {allowed}; got {quoted(method)}."
     else:
         message = f"request must be answerable; got: {HTTPStatus(status).phrase}."
     return Problem(status, message, headers=dict(headers))
 
 
-def shown(value: object, longest: int = 60) -> str:
-    """Shorten a value for a message."""
+def quoted(value: object) -> str:
+    """Quote a value in a message, shortened where it is long."""
     # Not all of a megabyte, only to throw it away.
-    text = repr(value[: longest + 1] if isinstance(value, str) else value)
-    return text if len(text) <= longest else f"{text[:longest]}…"
+    text = repr(value[: _QUOTED + 1] if isinstance(value, str) else value)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
 
 
 # What pydantic finds wrong, in our words; the others are told as they are.
@@ -130,14 +132,14 @@ def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         members = list(model.model_fields)
         near = nearest(name, members)
         cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
-        return Problem(422, f"{shown(name)} is no member of the request. {cure}")
+        return Problem(422, f"{quoted(name)} is no member of the request. {cure}")
     if error["type"] == "missing":
-        got = shown(list(error["input"]))
+        got = quoted(list(error["input"]))
         return Problem(422, f"{name} must be given; got {got}. GET /docs describes it.")
     rule = _RULES.get(error["type"])
     known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
-    said = rule.format(**known) if rule else f"must be right ({error['msg']})"
-    return Problem(422, f"{name} {said}; got {shown(error['input'])}.")
+    broken = rule.format(**known) if rule else f"must be right ({error['msg']})"
+    return Problem(422, f"{name} {broken}; got {quoted(error['input'])}.")
 
 
 def _figure(value: object) -> object:

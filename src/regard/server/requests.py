@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import Count, Positive, at_least, check_fields
-from regard.server.problems import Problem, shown
+from regard.server.problems import Problem, quoted
 
 # Bytes of a request that any text fits in, below 10,000 characters.
 _SMALL_BODY = 1 << 20
@@ -240,9 +240,9 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
     except RecursionError:
         raise Problem(400, "body must be JSON; got brackets nested too deep.") from None
     except ValueError as error:
-        raise Problem(400, f"body must be JSON; got {_said(error)}.") from None
+        raise Problem(400, f"body must be JSON; got {_reason(error)}.") from None
     if not isinstance(members, dict):
-        raise Problem(400, f"body must be a JSON object; got {shown(members)}.")
+        raise Problem(400, f"body must be a JSON object; got {quoted(members)}.")
     return members
 
 
@@ -308,7 +308,7 @@ def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str
     return text
 
 
-def _said(error: ValueError) -> str:
+def _reason(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos}"
     return "a number with too many digits" if "digits" in str(error) else str(error)
@@ -319,7 +319,7 @@ def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members: dict[str, JsonValue] = {}
     for name, value in pairs:
         if name in members:
-            raise Problem(400, f"members must have different names; got {shown(name)} twice.")
+            raise Problem(400, f"members must have different names; got {quoted(name)} twice.")
         members[name] = value
     return members
 

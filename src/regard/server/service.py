@@ -23,7 +23,7 @@ from regard.inference.looking import looked_parts
 from regard.inference.replies import Reply
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
-from regard.server.problems import Problem, shown
+from regard.server.problems import Problem, quoted
 from regard.server.requests import (
     MOST_SAMPLES,
     AttentionRequest,
@@ -190,7 +190,7 @@ class Service:
             if (value := getattr(request, each)) is not None:
                 raise Problem(
                     422,
-                    f"{each} must be left out for a run of {task_of(served)}; got {shown(value)}.",
+                    f"{each} must be left out for a run of {task_of(served)}; got {quoted(value)}.",
                 )
         parts: list[list[Any]] = await self._answers(Job(kind, name), requests, gone)
         return [each for part in parts for each in part]
@@ -269,7 +269,7 @@ class Service:
         if name is None:
             name = next(iter(self._served))
         if name not in self._served:
-            raise Problem(404, f"run must be one of {', '.join(self._served)}; got {shown(name)}.")
+            raise Problem(404, f"run must be one of {', '.join(self._served)}; got {quoted(name)}.")
         return name, self._served[name]
 
     def _run(self, name: str | None) -> tuple[str, Predictor]:
@@ -277,7 +277,7 @@ class Service:
         if isinstance(served, CheckpointPredictor):
             raise Problem(
                 422,
-                f"run must be one that regard trained to be asked this; got {shown(name)}, a "
+                f"run must be one that regard trained to be asked this; got {quoted(name)}, a "
                 "Hugging Face model. Ask /attention.",
             )
         return name, served
@@ -298,7 +298,7 @@ class Service:
     def _check_beam(self, beam_size: object) -> None:
         if isinstance(beam_size, int) and beam_size > self.limits.max_beam:
             raise Problem(
-                422, f"beam_size must be at most {self.limits.max_beam}; got {shown(beam_size)}."
+                422, f"beam_size must be at most {self.limits.max_beam}; got {quoted(beam_size)}."
             )
 
     def _checked(self, request: LookT) -> LookT:
@@ -410,7 +410,7 @@ def _refuse_settings(request: PredictRequest, predictor: Predictor) -> None:
             raise Problem(
                 422,
                 f"{name} must be left out for a run of {predictor.recipe.task}, {reason}; "
-                f"got {shown(settings[name])}.",
+                f"got {quoted(settings[name])}.",
             )
 
 
