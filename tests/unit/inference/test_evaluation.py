@@ -124,7 +124,7 @@ def test_what_does_not_pair_up_is_refused():
     with pytest.raises(DataError, match="references must have one entry per output"):
         evaluate(["a"], ["a", "b"])
     with pytest.raises(SettingError, match=r"edges must rise from 1; got \[5, 5\]"):
-        report(edges=[5, 5])
+        quality_by_length(["x"], ["x"], ["x"], edges=[5, 5])
 
 
 def test_summaries_have_rouge_copied_ngrams_and_p_values_of_baselines():
