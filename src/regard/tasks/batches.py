@@ -18,16 +18,7 @@ Batch: TypeAlias = dict[str, Any]
 
 
 def collate(samples: Sequence[Sample], padding: Mapping[str, int] | None = None) -> Batch:
-    """A padded batch with the names of its samples, and the ``lengths`` of their ``ids``.
-
-    Numbers become a vector; lists of whole numbers the rows of a matrix, padded on the right; lists
-    and tensors of floats, all of one size, are stacked; matrices of ids become a padded box. All
-    else stays a list.
-
-    Args:
-        samples: One or more, with the same names.
-        padding: What lists of a name are padded with; 0 where it says nothing.
-    """
+    """Pad samples by name, and add the ``lengths`` of ids; ``padding`` has fillers other than 0."""
     fillers = padding or {}
     batch: Batch = {
         name: _together([sample[name] for sample in samples], fillers.get(name, PAD_ID))

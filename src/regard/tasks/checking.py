@@ -72,11 +72,7 @@ def check_examples(
     examples: int = 3,
     are_texts: bool = True,
 ) -> ExamplesReport:
-    """Look for what spoils a training or makes its results untrue.
-
-    ``read`` gives the examples of a split and counts lines left out; ``examples`` is how many to
-    keep of each finding. DataError if there are no training examples.
-    """
+    """Look for what spoils a training or makes its results untrue; DataError without examples."""
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}
     splits = {split: part for split, part in every.items() if part}

@@ -57,10 +57,7 @@ class Shade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An example and its prediction for a page; without a text, the request and ``Answer.text``.
-
-    Tags and values are one for each token of ``text``, or of ``output`` where ``text`` is empty.
-    """
+    """An example and its prediction for a page; without a text, the request and ``Answer.text``."""
 
     text: Text | None = None
     output: Text = NOTHING

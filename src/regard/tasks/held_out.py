@@ -47,11 +47,7 @@ def valid_share(recipe: Recipe) -> float:
 
 
 def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequence[T]:
-    """Validation examples spread evenly over the text; ``share`` is their fraction of few.
-
-    Raises:
-        DataError: There are fewer than ten.
-    """
+    """Validation examples spread evenly, of few this ``share``; DataError below ten."""
     if len(examples) < _LEAST:
         raise DataError(
             f"data.train must hold at least {_LEAST} {unit} where data.valid is not set; "
@@ -74,10 +70,7 @@ def hold_out_texts(
 def hold_out_by_hash(
     examples: Sequence[T], text_of: Callable[[T], str], *, least: int = LEAST_FOR_TEST
 ) -> tuple[list[T], list[T]]:
-    """Training examples and one in twenty to test on, sharing no text; none below ``least`` texts.
-
-    Texts with the smallest hashes, so that a longer file in any order holds out nearly the same.
-    """
+    """Training examples, and one text in twenty to test on; none below ``least`` texts."""
     texts = dict.fromkeys(map(text_of, examples))
     if len(texts) < least:
         return list(examples), []

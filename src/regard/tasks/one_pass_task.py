@@ -149,11 +149,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @classmethod
     def load_learned(cls, folder: Path) -> dict[str, Any]:
-        """The values of ``learned`` that ``save`` wrote, checked to be of their annotated types.
-
-        Raises:
-            RunError: The file is missing or damaged.
-        """
+        """The values of ``learned`` that ``save`` wrote; RunError if the file is damaged."""
         hints = get_type_hints(cls, include_extras=True)
         kind = _table_of(cls.__name__, {name: hints[name] for name in cls.learned})
         table = read_saved(folder, cls.file, kind) if cls.learned else {}
@@ -243,11 +239,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return example
 
     def question(self, line: Line, ending: str) -> ExampleT | None:
-        """Parse a line as ``asked`` does, without checking its length.
-
-        Raises:
-            DataError: It holds nothing to predict.
-        """
+        """Parse a line as ``parse_line`` does, without checking its length."""
         text = readable(line)
         if not text.strip():
             return None

@@ -71,20 +71,7 @@ class Overlap:
     """Numbers about the words that two texts share, of which rare ones count more.
 
     A word weighs its inverse document frequency, ``log((1 + texts) / texts that have it)`` (Spärck
-    Jones, 1972, https://doi.org/10.1108/eb026526).
-
-    Args:
-        counts: How many texts have each word, in lower case; of one text alone, any other word.
-        texts: How many texts there are.
-        num_features: How many of ``OVERLAP_FEATURES`` there are, from the first on.
-
-    Example:
-        >>> overlap = Overlap.learn(["A king had a son.", "It rained on a king.", "A dog ran."])
-        >>> [round(overlap.rarity(word), 2) for word in ("a", "king", "dog")]
-        [0.29, 0.69, 1.39]
-        >>> dict(zip(OVERLAP_FEATURES, overlap.features("A dog?", "The dog ran."), strict=True))[
-        ...     "shared words"] > 4
-        True
+    Jones, 1972, https://doi.org/10.1108/eb026526); runs of before have fewer features.
     """
 
     def __init__(

@@ -59,26 +59,10 @@ def sentences_of(text: str) -> list[tuple[int, int]]:
 
 
 class SlidingWindow:
-    """Answers where the most of the question stands nearby.
+    """Answers where most of the question stands nearby, among stretches between punctuation.
 
     Richardson et al. (2013), https://aclanthology.org/D13-1020, algorithm 1; as SQuAD's baseline in
     Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250, section 5.1.
-
-    A candidate is a stretch of a sentence between punctuation, words of the question and words that
-    are everywhere, since there is no parser here that would name its phrases. Candidates of the
-    sentences that share most with the question are kept. Of these the best has the window of the
-    passage, as long as question and candidate together, whose words that stand in either weigh
-    most, each ``log(1 + 1 / count)``.
-
-    Args:
-        frequent: Words that are everywhere, in lower case.
-
-    Example:
-        >>> find = SlidingWindow({"was", "by", "in", "the", "who"})
-        >>> text = "The ship was old. It was built by Ann Lee in the spring."
-        >>> start, end = find.answer("Who built the ship?", text)
-        >>> text[start:end]
-        'Ann Lee'
     """
 
     def __init__(self, frequent: Collection[str]) -> None:
@@ -162,20 +146,9 @@ def _best_window(words: Sequence[Word], weights: Mapping[str, float], targets: s
 
 
 def text_rank(sentences: Sequence[str]) -> list[float]:
-    """How central each sentence of a text is: Mihalcea and Tarau (2004), sections 2.2 and 4.
+    """Centrality of each sentence: Mihalcea & Tarau (2004), https://aclanthology.org/W04-3252.
 
-    https://aclanthology.org/W04-3252. Two sentences are joined by the words they share over the
-    logarithms of their lengths, and the ranks solve ``r_i = (1 − d) + d Σ_j w_ij r_j / Σ_k w_jk``,
-    without iteration. Words are those of ROUGE, so that Chinese is compared by characters; they are
-    not filtered by their parts of speech.
-
-    Args:
-        sentences: In any order.
-
-    Example:
-        >>> text = ["A king had a son.", "It rained.", "The son of the king ran from the king."]
-        >>> [round(rank, 2) for rank in text_rank(text)]
-        [1.0, 0.15, 1.0]
+    The ranks solve ``r_i = (1 − d) + d Σ_j w_ij r_j / Σ_k w_jk``, without iteration.
     """
     count = len(sentences)
     cut = [rouge_words(sentence) for sentence in sentences]

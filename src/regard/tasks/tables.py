@@ -82,11 +82,7 @@ def by_group(
     *,
     column: str | None = None,
 ) -> Table:
-    """The mean of each score, in percent, over the examples of each group.
-
-    Groups that begin with numbers are in their order; of others the largest comes first. The first
-    column is called like the title unless ``column`` names it.
-    """
+    """The mean of each score over each group's examples, in percent; numeric groups in order."""
     members: dict[str, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)

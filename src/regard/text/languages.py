@@ -38,11 +38,7 @@ def _script_counts(text: str) -> Counter[str]:
 
 
 def misplaced(sources: Sequence[str], targets: Sequence[str]) -> dict[str, list[int]]:
-    """Indices of pairs by what is in the other script: ``source``, ``target``, or ``exchanged``.
-
-    A pair is exchanged if most letters of both sides are in the other's script, and one side is
-    misplaced if it has no letter of its own script; none are if both sides of the corpus share one.
-    """
+    """Indices of pairs by what is in the other script: ``source``, ``target``, or ``exchanged``."""
     indices: dict[str, list[int]] = {"exchanged": [], "source": [], "target": []}
     scripts = side_script(sources), side_script(targets)
     if scripts[0] == scripts[1]:

@@ -151,11 +151,7 @@ _FEWEST_RUNS, _MOST_RUNS = 100, 20_000
 
 
 class WholeWords:
-    """The places of words: between spaces and marks; in scripts without spaces, by a segmenter.
-
-    It is a unigram model (Kudo, 2018, https://arxiv.org/abs/1804.10959) of the text's own runs of
-    such characters; without one every character is a word.
-    """
+    """Places of words; in unspaced scripts, by a unigram model (Kudo, 2018) of the text."""
 
     def __init__(self, segmenter: Tokenizer | None) -> None:
         self._segmenter = segmenter

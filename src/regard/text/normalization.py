@@ -50,11 +50,7 @@ def unspaced_runs(text: str) -> list[tuple[int, int]]:
 
 
 def opens_with_word(text: str) -> bool:
-    """Whether a tokenizer reads the text as if a space stood before it.
-
-    True where it starts with a letter or digit and holds no unspaced script, so that a word is the
-    same piece at the start of a sentence and inside.
-    """
+    """Whether a tokenizer reads the text as if a space stood before it."""
     return bool(text) and text[0].isalnum() and not has_unspaced(text)
 
 
@@ -84,10 +80,7 @@ _ASCII_WORD = re.compile(r" ?(?:[A-Za-z]+(?:'[A-Za-z]+)*|[0-9]+|[^A-Za-z0-9 ])| 
 
 
 def split_words(text: str) -> list[str]:
-    """Split a normalised text into words, numbers and marks, the space before each kept.
-
-    A character of an unspaced script is a word, and a space before it stands alone.
-    """
+    """Split a normalised text into words, numbers, marks and unspaced characters, spaces kept."""
     if text.isascii():
         return _ASCII_WORD.findall(text)
     ends = [0, *accumulate(map(len, _WORD.findall(text.translate(_KINDS))))]

@@ -45,10 +45,7 @@ class Phrase:
 
 
 def phrases(split: Split) -> list[Phrase]:
-    """The pairs of one split; ``new`` holds combinations that the other splits never do.
-
-    ``everyday`` is for training alone: shapes that people type first, without gold links.
-    """
+    """The pairs of one split; ``new`` has combinations that no other has, ``everyday`` no links."""
     choose("split", split, dict.fromkeys(get_args(Split)))
     return list(_read(split))
 

@@ -104,13 +104,7 @@ class Trainer(Generic[BatchT]):
         self._saved_at = time.perf_counter()
 
     def fit(self) -> TrainedSummary:
-        """Train to the end, write the final weights, and return the summary.
-
-        Raises:
-            TrainingError: A loss or gradient was not finite; the last good checkpoint is kept.
-            KeyboardInterrupt: Asked to stop; a checkpoint was written first, as it is before any
-                other error leaves, unless that struck in the middle of an update.
-        """
+        """Train to the end, write the final weights, and return the summary."""
         keep_freed_memory()
         keep_few_primitives()
         with repeatable(self.device), products_of(self.config.precision, self.device):

@@ -13,19 +13,7 @@ _ENOUGH = 4000
 
 
 class NaiveBayes:
-    """A multinomial model of the n-grams of each label, with one count added to every n-gram.
-
-    Of text with spaces between words, single words and pairs; of text without, characters, pairs
-    and threes of them. Each n-gram counts once in a text (Wang & Manning, 2012, section 2.1).
-
-    Args:
-        examples: Texts and their labels.
-
-    Example:
-        >>> bayes = NaiveBayes([("很好", "1"), ("真好", "1"), ("不行", "0")])
-        >>> bayes.label("好极了")
-        '1'
-    """
+    """Multinomial naive Bayes on n-grams, each once a text: Wang & Manning (2012), section 2.1."""
 
     def __init__(self, examples: Iterable[tuple[str, str]]) -> None:
         examples = list(examples)
@@ -78,19 +66,7 @@ class NaiveBayes:
 
 
 class WordOverlap:
-    """Two labels told apart by the share of the first text's words that the second has.
-
-    Rare words count more: the logarithm of the second texts over those that have the word. The
-    share from which on a pair has one label, and not the other, is the best for training.
-
-    Args:
-        examples: First text, second text and label.
-
-    Example:
-        >>> alike, other = ("a cat", "the cat sat", "yes"), ("a cat", "the dog ran", "no")
-        >>> WordOverlap([alike, other]).label("my dog", "my dog ran")
-        'yes'
-    """
+    """Two labels told apart by the share of the first text's words that the second has."""
 
     def __init__(self, examples: Sequence[tuple[str, str, str]]) -> None:
         texts = dict.fromkeys(second for _, second, _ in examples)

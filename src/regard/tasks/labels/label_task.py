@@ -56,10 +56,7 @@ class TextField:
 
 @dataclass(frozen=True, slots=True)
 class CategoryField:
-    """A category beside the texts, such as an aspect, which examples have where ``[data]`` says.
-
-    ``learned`` names the attribute of the task that lists its values in training, from number 1.
-    """
+    """A category beside the texts; the task lists its values in ``learned``, from number 1."""
 
     is_input: ClassVar[bool] = True
     learned: str
@@ -388,10 +385,7 @@ def learn_labels(labels: Iterable[str | None]) -> list[str]:
 
 
 def has_header(rows: Sequence[tuple[str, str]]) -> bool:
-    """Whether the first of these texts and labels is a header that nobody knows.
-
-    Its label then occurs once, all others again and again; and both cells are like names.
-    """
+    """Whether the first of these texts and labels is a header: both like names, its label alone."""
     if len(rows) < _LEAST_ROWS:
         return False
     counts = Counter(label for _, label in rows)

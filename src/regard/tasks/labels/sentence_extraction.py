@@ -201,10 +201,9 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
 
 
 def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[int]:
-    """At most so many sentences that are together nearest to a summary, in the document's order.
+    """Choose at most so many sentences greedily, by the summary's ROUGE-1 and ROUGE-2.
 
-    Greedy, by the sum of ROUGE-1 and ROUGE-2, until another one makes them no better: the labels of
-    Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
+    Labels of Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
     """
     held = [_grams(words(sentence)) for sentence in sentences]
     target = _grams(words(summary))

@@ -47,11 +47,7 @@ class Tags:
 
 
 class TaggerTask(OnePassTask[ExampleT, AnswerT]):
-    """A task that tags each of several units of a text, its words or its sentences.
-
-    Batches have the ``tags`` of the units and their ``counts``; the ``places`` of units that are
-    not the tokens themselves, and the ``parts`` of tokens that are read from some.
-    """
+    """A task that tags the units of a text, words or sentences, at their ``places``."""
 
     padding: ClassVar[Mapping[str, int]] = {"tags": -1}
 
@@ -109,11 +105,7 @@ def tag_table(
 
 
 def without_marks(example: TaggedWords) -> TaggedWords | None:
-    """The sentence without marks between entities of one type; None if it has no such mark.
-
-    Lists of delegates are printed one name after another. Few sentences are such lists, and many
-    hold the same names with a mark between them.
-    """
+    """The sentence without marks between entities of one type; None if it has no such mark."""
     words, tags = example.words, example.tags or ()
     marks = {
         end
@@ -218,8 +210,7 @@ def entities_of_training(
 ) -> list[tuple[str, ...]]:
     """Training's entities wherever their words occur, from left to right, the longest first.
 
-    One that is met with several types has the most frequent: the baseline of Tjong Kim Sang &
-    De Meulder (2003), https://aclanthology.org/W03-0419, which keeps those of one type alone.
+    Almost the baseline of Tjong Kim Sang & De Meulder (2003), https://aclanthology.org/W03-0419.
     """
     kinds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for sentence in train:

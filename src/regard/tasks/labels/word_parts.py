@@ -43,34 +43,18 @@ Cut: TypeAlias = tuple[list[int], Int32[Tensor, "N L"] | None]
 
 
 def characters(words: Sequence[str]) -> list[list[str]]:
-    r"""The characters of each word between marks of its begin and its end, so that endings show.
-
-    Of a word longer than twenty characters, the first ten and the last ten.
-
-    Example:
-        >>> characters(["at", "I"])
-        [['\x02', 'a', 't', '\x03'], ['\x02', 'I', '\x03']]
-    """
+    """Characters between marks of begin and end; of long words, the first ten and the last ten."""
     return [[BEGIN, *_ends(word), END] for word in words]
 
 
 def neighbours(words: Sequence[str]) -> list[list[str]]:
-    r"""The pairs of each word with the one before it and the one after it.
-
-    Where the words are characters, as Chinese is often cut, a pair is often a word: the bigrams of
-    Chen et al. (2015), https://aclanthology.org/D15-1141, and Zhang & Yang (2018),
-    https://arxiv.org/abs/1805.02023.
-    """
+    """Pairs of each word with its neighbours: the bigrams of Chen et al. (2015), D15-1141."""
     pairs = [f"{one} {other}" for one, other in pairwise([BEGIN, *words, END])]
     return [[before, after] for before, after in pairwise(pairs)]
 
 
 def ngrams(words: Sequence[str]) -> list[list[str]]:
-    r"""All runs of three to five characters of each word, with marks of its begin and its end.
-
-    Bojanowski et al. (2017), section 3.2, https://arxiv.org/abs/1607.04606: "unwatchable" shares
-    its beginning with "unfunny" and its end with "watchable".
-    """
+    """Character 3- to 5-grams of marked words: Bojanowski et al. (2017), section 3.2."""
     marked = [BEGIN + _ends(word) + END for word in words]
     return [
         [word[at : at + length] for length in _LENGTHS for at in range(len(word) - length + 1)]
@@ -79,12 +63,7 @@ def ngrams(words: Sequence[str]) -> list[list[str]]:
 
 
 def phrases(words: Sequence[str]) -> list[list[str]]:
-    r"""All runs of one to five words that end at each word; suits text cut into characters.
-
-    Example:
-        >>> phrases(["不", "好", "吃"])
-        [['不'], ['不 好', '好'], ['不 好 吃', '好 吃', '吃']]
-    """
+    """Runs of one to five words that end at each word; suits text cut into characters."""
     ends = range(1, len(words) + 1)
     return [
         [" ".join(words[start:end]) for start in range(max(0, end - _LONGEST), end)] for end in ends
@@ -123,11 +102,7 @@ class Spelled:
 
 
 class Speller:
-    """Cuts texts into words, or characters, that are read from parts of theirs too.
-
-    A word that training did not have is unknown, but not its parts. ``kind`` is a name in
-    ``SPLITTERS``; ``words`` and ``grams`` are the words and parts of training.
-    """
+    """Cuts texts into words, or characters, that are read from parts of theirs too."""
 
     def __init__(
         self, kind: str, parts: WordPartsName, words: Vocabulary, grams: Vocabulary
@@ -145,10 +120,7 @@ class Speller:
         *,
         parts_min_count: int = 2,
     ) -> "Speller":
-        """The words that occur often enough in ``texts``, and the parts of enough texts.
-
-        SettingError if the settings do not cut text into words, or read a begin.
-        """
+        """The words, and the parts of enough texts; SettingError unless text is cut into words."""
         if settings.type not in SPLITTERS:
             raise SettingError(
                 f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
@@ -248,10 +220,7 @@ def joined_words(words: Sequence[str]) -> str:
 
 
 def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
-    """The ids of each word's pieces, at least one, with the sentence cut as running text.
-
-    Where a piece would be of two words, or a word of none, each word is cut by itself instead.
-    """
+    """Ids of each word's pieces; words are cut singly where a piece would be of two."""
     text = joined_words(words)
     if normalize(text) == text:
         spans, start = [], 0
@@ -265,11 +234,7 @@ def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
 
 
 def framed(words: Sequence[Sequence[int]], *, begins: bool) -> tuple[list[int], list[int]]:
-    """Ids of the words' pieces with their end, perhaps their begin, and each word's first place.
-
-    The first piece stands for its word, as BERT tags words: Devlin et al. (2019), section 5.3,
-    https://arxiv.org/abs/1810.04805.
-    """
+    """Ids of the pieces, framed, and each word's first place: Devlin et al. (2019), 5.3."""
     ids, firsts = [BOS_ID] * begins, []
     for pieces in words:
         firsts.append(len(ids))

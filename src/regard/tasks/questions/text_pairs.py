@@ -66,10 +66,7 @@ def text_cutter(tokenizer: Tokenizer) -> Callable[[str], CutText]:
 
 
 def joined(first: CutText, second: CutText) -> CutText:
-    """Two texts as one, such as a question and its answer, with an end between them.
-
-    Its places are those of neither.
-    """
+    """Two texts as one, such as a question and its answer, an end between; without places."""
     last = len(first.words)
     return CutText(
         [*first.ids, EOS_ID, *second.ids],
@@ -80,11 +77,7 @@ def joined(first: CutText, second: CutText) -> CutText:
 
 
 def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
-    """``FEATURES`` of each token of the text, from 0 to 1.
-
-    Whether the other text has its word, as written or in any case; a word that begins like it; the
-    word with a neighbour of it; and one over how often the word stands in its own text.
-    """
+    """``FEATURES`` of each token of the text, from 0 to 1."""
     lower = [word.lower() for word in text.words]
     theirs = [word.lower() for word in other.words]
     exact, folded = set(other.words), set(theirs)
@@ -115,11 +108,7 @@ def pair_model(recipe: Recipe) -> type[Reader | PairClassifier]:
 
 
 class PairReading:
-    """Methods of a task whose model reads a text together with another, as its class says.
-
-    One that matches a text with the other gets both apart; every other reads ``begin other end text
-    end``, with the number of the text for each token where it has segments.
-    """
+    """Methods of a task whose model reads two texts: apart, or as ``begin other end text end``."""
 
     recipe: Recipe
     tokenizer: Tokenizer
@@ -144,11 +133,7 @@ class PairReading:
     def encode_pair(
         self, text: CutText, other: CutText, *, part: slice = _ALL, other_part: slice = _ALL
     ) -> Sample:
-        """The sample of a pair: ``ids`` and ``features`` of the text, ``other`` of the other.
-
-        ``part`` and ``other_part`` are the tokens that stay; features are of all. The other has
-        none unless both stand in one row, and the model reads features.
-        """
+        """``ids`` and ``features`` of a part of the text, ``other`` of one of the other."""
         model = pair_model(self.recipe)
         of_both = model.reads_features and not model.reads_apart
         return {
@@ -159,11 +144,7 @@ class PairReading:
         }
 
     def collate_pairs(self, pairs: Sequence[Sample], *, every: int = 1) -> Batch:
-        """``ids`` and ``lengths`` of the pairs, and more as ``reading``.
-
-        ``firsts`` are the positions in their rows at which the texts begin. So many pairs in a row
-        as ``every`` says have the same other text, which may be read once for all.
-        """
+        """A batch of pairs, texts at ``firsts``; ``every`` so many share the other text."""
         model = pair_model(self.recipe)
         if model.reads_apart:
             rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
@@ -199,10 +180,7 @@ class PairReading:
         read: range | None = None,
         row: int = 0,
     ) -> tuple[CrossAttention, ...]:
-        """Attention between two texts, each after its name, in a row of ``collate_pairs``.
-
-        ``read`` are the tokens of the text that are read; None is all.
-        """
+        """Attention between two named texts in a row, the first ``read`` as far as said."""
         model = pair_model(self.recipe)
         start, other_start = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
         forth = CrossAttention(

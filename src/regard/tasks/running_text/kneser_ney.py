@@ -24,23 +24,10 @@ class _Order:
 
 
 class KneserNey:
-    """The probability of each token after the few before it.
+    """Interpolated Kneser-Ney: the probability of each token after the few before it.
 
-    ``P(w | h) = max(c(h w) − D, 0) / c(h) + D · N(h ·) / c(h) · P(w | h′)``, where h′ is h without
-    its first token, ``N(h ·)`` counts the kinds of tokens after h, and, below the longest n-grams,
-    ``c`` counts in how many contexts an n-gram stood, not how often. ``D = n₁ / (n₁ + 2 n₂)`` from
-    the n-grams counted once and twice. Kneser & Ney (1995); interpolated as in Chen & Goodman
-    (1999), https://doi.org/10.1006/csla.1999.0128. The last resort is every token alike.
-
-    Args:
-        ids: The text to learn from.
-        vocab_size: Ids are below it, V.
-        order: Longest n-grams; shorter where as many ids make no number of 62 bits.
-
-    Example:
-        >>> model = KneserNey(np.array([0, 1, 2, 0, 1, 2, 1]), vocab_size=3, order=2)
-        >>> [round(float(np.exp(model.log_probs(np.array([0, w]))[0])), 3) for w in range(3)]
-        [0.042, 0.917, 0.042]
+    ``P(w | h) = max(c(h w) − D, 0) / c(h) + D · N(h ·) / c(h) · P(w | h′)`` with ``D = n₁ / (n₁ + 2
+    n₂)``: Chen & Goodman (1999), https://doi.org/10.1006/csla.1999.0128.
     """
 
     def __init__(self, ids: Int64[np.ndarray, " ids"], *, vocab_size: int, order: int = 5) -> None:

@@ -37,11 +37,7 @@ def windows_of(
     halves: bool,
     generator: torch.Generator | None,
 ) -> Iterator[Window]:
-    """The windows of a stretch, with ``length`` tokens of the text each.
-
-    The generator shifts the one window of a stretch that is learned from; None reads all of a
-    passage, always alike. ``halves`` splits each in two for next-sentence prediction.
-    """
+    """Windows of so many tokens: of a stretch one, shifted; without a generator, all."""
     if generator is None:
         firsts = range(0, stretch.length, length)
         generator = torch.Generator().manual_seed(len(stretch.ids))
@@ -60,10 +56,7 @@ def windows_of(
 def mask_windows(
     windows: Sequence[Window], *, mask_id: int, rate: float, generator: torch.Generator | None
 ) -> Masked:
-    """Padded windows, a fraction of whose words the generator masks; None masks each always alike.
-
-    Ids below ``mask_id`` are tokens.
-    """
+    """Padded windows with a fraction of words masked, without a generator always alike."""
     ids = padded([window.ids for window in windows])
     words = padded([window.words for window in windows], NO_WORD)
 

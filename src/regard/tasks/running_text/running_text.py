@@ -103,11 +103,7 @@ class StoredStretches(Stored[Stretch]):
 
 
 class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stretch]):
-    """A task whose examples are passages of a running text, of which the end is held out.
-
-    Attributes:
-        ahead: Tokens after a window that are predicted from it.
-    """
+    """A task on running text, whose end is held out; ``ahead`` tokens follow a window."""
 
     ahead: ClassVar[int] = 0
     unit: ClassVar[str] = "passages"

@@ -226,11 +226,7 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
 def extracts(
     documents: Sequence[DocumentExample], known: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Sentences of the documents by how they are chosen, as many as ``known`` summaries have.
-
-    Of a question: the first, and the one that shares most words with it. Of summaries: the first
-    ones; as many first words; those nearest to all in ROUGE-1; and TextRank's first.
-    """
+    """Extractive baselines by name; of summaries as many sentences as the ``known`` ones have."""
     cut = [sentences(document.text) for document in documents]
     if any(document.question for document in documents):
         return {

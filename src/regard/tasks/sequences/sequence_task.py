@@ -151,10 +151,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def resolved(
         cls, recipe: Recipe, saved: RecipeTable | None, examples: Sequence[Pair]
     ) -> Recipe:
-        """The recipe with languages where it names none: the run's, or guessed from the text.
-
-        They decide how outputs are scored.
-        """
+        """The recipe with languages where it names none, for scores: the run's, or guessed."""
         data: Any = recipe.data
         languages = _guessed_languages(examples) if saved is None else saved["data"]
         codes = {
@@ -286,11 +283,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return SequenceBatch(padded, encoded)
 
     def pad_sources(self, ids: Sequence[Ids]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        """Sources as a model reads them, and their lengths.
-
-        Args:
-            ids: Of the sources, without their end.
-        """
+        """Sources as a model reads them, of ids without their end, and their lengths."""
         batch = pad_pairs(ids, [()] * len(ids), source_end=self.data.source_end)
         return batch.source, batch.source_lengths
 
@@ -366,11 +359,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 def states_and_labels(
     model: nn.Module, batch: Batch
 ) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
-    """Predictor states and labels of every real target token.
-
-    Returns:
-        One state and one label per token that is no padding, and the model's auxiliary loss.
-    """
+    """One state and one label per real target token, and the model's auxiliary loss."""
     states, auxiliary = model(
         batch.source, batch.source_lengths, batch.target_in, batch.target_lengths
     )

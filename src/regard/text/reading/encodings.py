@@ -80,10 +80,7 @@ def in_set_encoding(line: bytes) -> str | None:
 
 
 def text_lines(lines: Iterable[bytes], name: str) -> tuple[list[bytes], Iterator[bytes]]:
-    """The first lines of a file, which show its form, and all lines, in UTF-8: see ``as_utf8``.
-
-    DataError if the file begins as other files than texts do.
-    """
+    """The first lines of a file, and all, in UTF-8; DataError if it begins as no text does."""
     head, lines = peeked(lines, 1)
     for mark, kind in _NO_TEXT.items():
         if head and head[0].startswith(mark):
@@ -92,12 +89,7 @@ def text_lines(lines: Iterable[bytes], name: str) -> tuple[list[bytes], Iterator
 
 
 def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    """Recode a file's lines to UTF-8, each with its LF; ``name`` is for the warning, if any.
-
-    UTF-16 and UTF-32 are known by their marks, UTF-16 without one by its NULs; GB18030 and
-    Windows-1252 are guessed, with a warning. A line in no encoding stays. If all is one line, CR
-    ends lines.
-    """
+    """Recode a file's lines to UTF-8, each with its LF; ``name`` is for the warning, if any."""
     head, recoded = peeked(lines, _HEAD)
     encoding = _encoding_of(head, name)
     if encoding is not None and encoding.startswith(("utf-16", "utf-32")):
@@ -108,10 +100,7 @@ def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
 
 
 def peeked(lines: Iterable[bytes], size: int) -> tuple[list[bytes], Iterator[bytes]]:
-    """The first lines, of ``size`` bytes or a few more, and all lines.
-
-    An error while peeking is raised again by all lines, after the lines before it.
-    """
+    """The first lines, of ``size`` bytes or a few more, and all; an error comes after the lines."""
     head: list[bytes] = []
     lines = iter(lines)
     try:

@@ -37,15 +37,7 @@ def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
 def groups_of(
     file: Path | None, fields: Sequence[Field] = (), *, name: str | None = None
 ) -> tuple[Iterator[list[Line]], str]:
-    """The lines of a file, or of stdin, in groups worth answering together; and its ending.
-
-    The rows of a table, and the sentences of a file with a word a line, are JSON objects.
-
-    Args:
-        file: None is stdin.
-        fields: What is read of a table; none of plain text.
-        name: What lines are called in messages; None is the file's path.
-    """
+    """The lines of a file, or of stdin, in groups, and its ending; rows of a table are JSON."""
     if file is None:
         return _decoded(arriving(_read_stdin)), ""
     ending, lines = text_suffix(file), decode_lines(lines_of(file), name or str(file))

@@ -173,12 +173,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 def decode_lines(
     lines: Iterable[bytes], name: str, *, numbers: Iterable[int] | None = None
 ) -> Iterator[Line]:
-    r"""``lines``, as binary files give them, decoded; ``name`` is the file's, for messages.
-
-    Args:
-        lines: Of a file.
-        name: Of the file.
-        numbers: Their numbers in it; None counts from 1.
+    r"""``lines`` of a file of this name decoded; ``numbers`` are theirs in it, None counts from 1.
 
     Example:
         >>> for line in decode_lines([b"\xef\xbb\xbfa\r\n", b"caf\xe9\n"], "x.txt"):

@@ -40,10 +40,7 @@ class OpenFile:
 
 @contextmanager
 def opened(path: Path, classes: Iterator[bytes] | None = None) -> Iterator[OpenFile]:
-    """A file, decompressed and recoded, or a folder of ``classes``; what it refuses is a DataError.
-
-    The first error while its lines are read comes after the lines before it.
-    """
+    """A file, decompressed and recoded, or a folder of ``classes``; else a DataError."""
     try:
         if classes is not None:
             yield OpenFile(classes, None, lambda: 0)

@@ -43,10 +43,7 @@ def read_points(
     target: str = "",
     **handling: Unpack[Handling],
 ) -> Iterator[Point]:
-    """Read the rows of one file of numbers: all columns but the target, or those named, are inputs.
-
-    A first line without any number is the header; else columns are named 1, 2, ….
-    """
+    """Read the rows of a file of numbers; inputs are all columns but the target, or some."""
     ending = text_suffix(path)
     delimiter = choose(f"the ending of {path}", ending, _DELIMITERS)
     rows = csv_rows(read_lines(path)) if ending == ".csv" else read_lines(path)

@@ -55,14 +55,7 @@ class Question:
 def read_questions(
     path: Path, *, spans: bool = True, **handling: Unpack[Handling]
 ) -> Iterator[Question]:
-    """Read the questions of one file; with ``spans``, answers must stand in their context.
-
-    Of ``.json``, SQuAD's layout: ``data``, ``paragraphs``, ``qas``, ``answers`` with their text and
-    ``answer_start``, and in version 2 ``is_impossible``. Of ``.jsonl`` and tables, an object a
-    line: "question", "context", "answers" (texts, or objects as those, or an object of lists; empty
-    where the context has no answer), and "choices", "id", "story" or "title" if there are such. Of
-    an answer without a position, the first one in the context is taken.
-    """
+    """Read the questions of one file; with ``spans``, answers must stand in their context."""
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
         read(path),

@@ -54,11 +54,7 @@ def usable(
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[MadeT]:
-    """Convert each item, but for blank lines; one that cannot be converted is an error or skipped.
-
-    Skipped ones are counted under ``name``, or if that is None by the reason of each DataError. If
-    none at all can be converted, ``rule`` is broken.
-    """
+    """Convert items; those that cannot be are errors or counted. ``rule`` is broken if none can."""
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
     for item in filled(items, bad_lines):

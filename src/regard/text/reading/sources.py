@@ -26,13 +26,7 @@ _NUMBERED = re.compile(r"(.*)-(\d+)-of-(\d+)(\..*)?")
 
 
 def shards(path: Path, split: str = "train") -> list[Path]:
-    """The files that a path of a recipe stands for, in reading order.
-
-    A folder stands for the files in it, but for those that begin with a dot or ``_``; one that
-    Hugging Face's ``datasets`` saved, for the data of the split; a pattern for the files that match
-    (``**``: in folders too). A folder with one folder of texts a label (``pos/``, ``neg/``) is read
-    as a file.
-    """
+    """The files that a path of a recipe stands for, in reading order: of a folder, of a pattern."""
     if path.is_dir():
         if (path / _DATASETS).is_file():
             path = _split_of(path, split)
@@ -175,11 +169,7 @@ def as_files(data: object) -> Iterator[list[Path]]:
 
 
 def rows_of(data: object) -> list[Row]:
-    """Convert data in memory to records or rows of plain values.
-
-    It may be records, rows, an array with a row a line, a mapping of columns, a pair of inputs and
-    targets, or a frame or table of pandas, polars, Arrow or Hugging Face.
-    """
+    """Convert data in memory to records or rows of plain values: rows, columns, arrays, frames."""
     rows: list[Any]
     if isinstance(data, Mapping):
         columns = [plain(column) for column in data.values()]
@@ -198,10 +188,7 @@ def rows_of(data: object) -> list[Row]:
 
 
 def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
-    """The ending and content of a file of rows: JSONL of records, TSV of texts without names.
-
-    Columns of numbers without names are called x1, x2, …, and the last y.
-    """
+    """The ending and content of a file of rows: JSONL of records, TSV of texts without names."""
     records = [row for row in rows if isinstance(row, Mapping)]
     if not records:
         sizes = {len(row) for row in rows}

@@ -98,11 +98,7 @@ def _names_of(field: str) -> tuple[str, ...]:
 
 
 def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
-    """Read the header of a ``.tsv`` or ``.csv`` file, and find the columns of the fields.
-
-    TSV is split at line ends and tabs only, without quotes; CSV is as in RFC 4180. The first row is
-    a header where a field is named by one, or where every field has a cell with one of its names.
-    """
+    """Read the header of a ``.tsv`` or ``.csv`` file, and find the columns of the fields."""
     return table_of(read_lines(path), text_suffix(path), fields)
 
 
@@ -121,12 +117,7 @@ def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Tex
 
 
 def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
-    """Rows of CSV as lines with tabs between the cells; blank lines stay.
-
-    The delimiter is what a line ``sep=;`` says, or what most first rows have. A row spans lines
-    only where its quotes close and it has as many cells as others; else it is a row with a problem,
-    and the next line is a row again.
-    """
+    """Rows of CSV as lines with tabs; one whose quote stays open has a problem."""
     csv.field_size_limit(_LONGEST)
     lines = map(_without_returns, lines)
     first = list(islice(lines, _FIRST_ROWS))

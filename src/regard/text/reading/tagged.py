@@ -50,16 +50,7 @@ def read_tagged(
     tag: int | str = 2,
     **handling: Unpack[Handling],
 ) -> Iterator[TaggedWords]:
-    """Read the sentences of one file of words and tags.
-
-    Of ``.conllu`` files, words and universal tags (columns 2 and 4); a contraction's line (``1-2``)
-    and an empty node's (``8.1``) are skipped. Of ``.conll`` (``.bio``, ``.iob`` and others),
-    ``.tsv`` and ``.txt`` files, columns separated by a tab, or in lines without one by spaces, and
-    of ``.csv`` by a comma. A sentence ends at a blank line; or where a column whose header is
-    ``sentence`` (``Sentence #``, ``sent_id``) changes or is filled. Comments (``# text = …``) and
-    lines of ``-DOCSTART-`` are skipped. Of ``.jsonl`` and tables, the lists at "tokens" and "tags",
-    or at the given names.
-    """
+    """Read the sentences of one file of words and tags: CoNLL(-U), columns, CSV, JSONL, tables."""
     ending, fields = text_suffix(path), (Field("word", word), Field("tag", tag))
     choose(f"the ending of {path}", ending, dict.fromkeys(_ENDINGS))
     rule, lines = f"{path} must hold sentences of words and tags", read_lines(path)

@@ -42,10 +42,7 @@ _MASK = (("mask",), ("[MASK]", "<mask>"))
 
 
 class CheckpointPieces(Tokenizer):
-    """A checkpoint's tokenizer; ``theirs`` holds the checkpoint's id of each of ours.
-
-    A reserved token that the checkpoint lacks, such as GPT-2's padding, is its end.
-    """
+    """A checkpoint's tokenizer; ``theirs`` holds the checkpoint's id of each of ours."""
 
     def __init__(self, written: str, theirs: Sequence[int]) -> None:
         self.written, self.theirs = written, tuple(theirs)

@@ -122,11 +122,7 @@ def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:
 def join(
     ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int] | None = None
 ) -> tuple[str, list[Span]]:
-    """The text of ids and the span of each in it; ``byte_values`` holds the ids of single bytes.
-
-    One space at the very front is dropped: it marks a first word. A span leaves out the space
-    before a piece. Bytes that are no UTF-8 read as U+FFFD, those that break a line as a space.
-    """
+    """The text of ids, some of single bytes, without a first space; and their spans."""
     texts: list[str] = []
     spans: list[Span] = []
     length, at_start = 0, True

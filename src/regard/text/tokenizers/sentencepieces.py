@@ -292,10 +292,7 @@ def _prepared(line: str) -> str:
 
 
 def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
-    """BPE that leaves out merges with this probability: Provilkov et al. (2020), algorithm 1.
-
-    https://arxiv.org/abs/1910.13267. Scores say how early each piece is merged, higher first.
-    """
+    """BPE that leaves out merges: Provilkov et al. (2020), https://arxiv.org/abs/1910.13267."""
 
     def cut(word: str, rng: Random) -> list[str]:
         pieces = list(word)
@@ -314,11 +311,7 @@ def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
 
 
 def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
-    """Draw a segmentation by its probability to the power of ``alpha``: Kudo (2018), section 3.3.
-
-    https://arxiv.org/abs/1804.10959. All segmentations take part, not the best few: forward
-    filtering sums over them, backward sampling draws one. Scores are log-probabilities.
-    """
+    """Draw from all segmentations by p**alpha: Kudo (2018), section 3.3."""
     longest = max(map(len, scores), default=1)
     unknown = min(scores.values(), default=0.0) - _UNKNOWN_COST
 
