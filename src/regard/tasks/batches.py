@@ -51,14 +51,11 @@ def dropped(
 
 def _together(values: Sequence[Any], filler: int) -> Any:
     first = values[0]
-    if isinstance(first, int | float) or (isinstance(first, list) and _are_floats(first)):
+    number = first[0] if isinstance(first, list) and first else first
+    if isinstance(first, int | float) or isinstance(number, float):
         return torch.tensor(values)
     if isinstance(first, list | np.ndarray):
         return padded(values, filler)
     if isinstance(first, Tensor):
         return torch.stack(list(values)) if first.is_floating_point() else boxed(values)
     return list(values)
-
-
-def _are_floats(values: Sequence[object]) -> bool:
-    return bool(values) and isinstance(values[0], float)

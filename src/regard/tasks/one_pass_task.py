@@ -13,7 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.devices import device_of, moved
-from regard.errors import DataError
+from regard.errors import DataError, SettingError
 from regard.progress import progress
 from regard.tasks.batches import Sample, collate
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
@@ -27,10 +27,10 @@ from regard.tasks.held_out import (
     valid_share,
 )
 from regard.tasks.overlap import Overlap
-from regard.tasks.settings.recipe import Recipe, check_not_smoothed, tell_pieces
-from regard.tasks.tables import Table
+from regard.tasks.settings.recipe import Recipe
+from regard.tasks.tables import Table, by_group
 from regard.tasks.task import AnswerT, ExampleT, Task
-from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
+from regard.text import BadLines, Line, PairTokenizer, TokenizerConfig, load_tokenizer
 from regard.text.files import read_saved, write_plain
 from regard.text.reading.lines import readable
 from regard.text.reading.records import Handling, object_of, record_in
@@ -124,6 +124,18 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Tables of the figures by label, by length, and of confusions."""
 
+    def groups(self, example: ExampleT) -> Mapping[str, str]:
+        """Groups of an example that figures are listed by, by the titles of their tables."""
+        return {}
+
+    def tables_by_group(
+        self, examples: Sequence[ExampleT], scores: Mapping[str, Sequence[float]]
+    ) -> list[Table]:
+        """Tables of the scores by ``groups``."""
+        groups = [self.groups(example) for example in examples]
+        titles = groups[0] if groups else ()
+        return [by_group(title, [each[title] for each in groups], scores) for title in titles]
+
     @abstractmethod
     def batch_loss(self, model: nn.Module, batch: Any, smoothing: float) -> Loss:
         """The loss summed over its terms, and their number."""
@@ -175,7 +187,8 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def describe(self) -> list[str]:
         if self.tokenizer is None:
             return []
-        return [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
+        kind = self.recipe.settings(TokenizerConfig).type
+        return [f"{kind} tokenizer: {self.tokenizer.vocab_size:,} pieces"]
 
     @classmethod
     def hold_out(
@@ -301,8 +314,11 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     def loss(self, model: nn.Module, batch: Any, *, smoothing: float = 0.0) -> Loss:
         """The loss of ``batch_loss``; SettingError if labels are smoothed where none can be."""
-        if not self.can_smooth:
-            check_not_smoothed(self.recipe, smoothing)
+        if smoothing and not self.can_smooth:
+            raise SettingError(
+                f"training.label_smoothing must be 0 for {self.recipe.task}; got {smoothing}. "
+                "Set it to 0."
+            )
         return self.batch_loss(model, batch, smoothing)
 
     def prediction(self, answer: AnswerT) -> Prediction | None:

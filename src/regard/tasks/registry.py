@@ -212,10 +212,6 @@ def register_task(name: str, entry: TaskEntry) -> None:
     It is then trained, asked, evaluated, looked into and checked as the package's own are; each
     process that opens a run of it registers it first.
 
-    Args:
-        name: What ``task`` says.
-        entry: What it is made of.
-
     Raises:
         SettingError: The name is taken, or the class lacks something that a task must have.
 
@@ -241,10 +237,6 @@ def register_task(name: str, entry: TaskEntry) -> None:
 
 def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[object]:
     """The examples of a recipe's training, the same ones whenever they are asked for.
-
-    Args:
-        recipe: Of any task.
-        bad_lines: Where lines left out are counted.
 
     Raises:
         DataError: The training text is not named, cannot be read, or is too short to hold some out.

@@ -100,16 +100,7 @@ class Batches:
         seed: int,
         window: int = WINDOW,
     ):
-        """Take the lengths; nothing is drawn yet.
-
-        Args:
-            source_lengths: Ids per source as the model reads it, begin and end included.
-            target_lengths: Ids per target likewise.
-            max_tokens: The most ids of a padded batch, on either side; a sentence that is longer is
-                a batch by itself.
-            seed: Draws the order.
-            window: Samples sorted together; more of them means less padding and less chance.
-        """
+        """Take lengths, begin and end included; a longer one than ``max_tokens`` is a batch."""
         check_positive("max_tokens", max_tokens)
         check_positive("window", window)
         check_at_least("seed", seed, 0)
@@ -132,15 +123,7 @@ class Batches:
         window: int = WINDOW,
         block: int = BLOCK,
     ) -> "Batches":
-        """The batches of samples whose lengths are read a window at a time.
-
-        Args:
-            size: How many samples there are.
-            lengths_at: The lengths of both sides of some of them.
-            max_tokens: As in the constructor, and so are seed and window.
-            seed: See there.
-            window: See there; a multiple of the block.
-            block: Neighbours that stay together.
+        """The batches of ``size`` samples whose lengths are read a window at a time.
 
         Example:
             >>> lengths_at = lambda indices: np.stack([indices + 1, indices + 1])
@@ -264,15 +247,7 @@ def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
 
 
 def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: bool = True) -> Batch:
-    """Encoded pairs as padded tensors.
-
-    Args:
-        sources: Ids of each, without their end.
-        targets: The same of the targets, without begin and end.
-        source_end: Whether sources end with the end id.
-
-    Returns:
-        Sources (B, S) and targets (B, T), each padded to its longest, with their lengths (B).
+    """Encoded pairs, without begin and end, padded; ``source_end`` ends sources with the end id.
 
     Example:
         >>> batch = pad_pairs([[7], [8, 9]], [[5, 6], [4]], source_end=False)

@@ -151,14 +151,8 @@ def encode_corpus(
 def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int) -> Corpus:
     """Tokenize the pairs anew, for one epoch of training.
 
-    The same seed and epoch give the same ids. Pairs keep their places, so the order of an epoch
-    may be drawn before or after.
-
-    Args:
-        corpus: As ``encode_corpus`` made it with this tokenizer.
-        tokenizer: One whose ``is_sampling`` is true; any other gives ``corpus`` back.
-        seed: The seed of the training run.
-        epoch: Which epoch it is for.
+    The same seed and epoch give the same ids, and pairs keep their places. A tokenizer that does
+    not sample gives ``corpus`` back.
 
     Example:
         >>> from regard.text import TokenizerConfig, train_pair_tokenizer

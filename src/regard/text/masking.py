@@ -110,10 +110,6 @@ def words_of_spans(
 ) -> list[int]:
     """The number of the word that each piece begins in, from places in the text; −1 for none.
 
-    Args:
-        pieces: Start and end of each piece, in order.
-        words: Start and end of each word, in order; for Chinese, those of a segmenter.
-
     Example:
         >>> words_of_spans([(0, 3), (3, 5), (6, 7), (7, 8)], [(0, 5), (6, 8)])
         [0, 0, 1, 1]

@@ -85,8 +85,3 @@ def split_words(text: str) -> list[str]:
         return _ASCII_WORD.findall(text)
     ends = [0, *accumulate(map(len, _WORD.findall(text.translate(_KINDS))))]
     return [text[start:end] for start, end in pairwise(ends)]
-
-
-def split_characters(text: str) -> list[str]:
-    """Every character by itself, a space too."""
-    return list(text)

@@ -4,6 +4,7 @@ import math
 import shlex
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -14,7 +15,6 @@ from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.settings.recipe import with_training
 from regard.training.settings import TrainingConfig
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.
@@ -25,14 +25,14 @@ def saved_recipe(run: Run) -> Recipe:
     """The recipe of a run, its settings of training resolved."""
     recipe = recipe_from_table(run.recipe)
     saved = as_saved(TrainingConfig, recipe.training)
-    return with_training(recipe, as_table(build(TrainingConfig, saved, where="training")))
+    return replace(recipe, training=as_table(build(TrainingConfig, saved, where="training")))
 
 
 def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
     """The recipe, with the defaults of the run's time where it leaves a newer setting open."""
     saved = run.recipe.get("training", {})
     then = {k: v for k, v in as_saved(TrainingConfig, {}).items() if k not in saved}
-    return with_training(recipe, {**then, **recipe.training})
+    return replace(recipe, training={**then, **recipe.training})
 
 
 def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:

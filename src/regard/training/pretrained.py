@@ -24,7 +24,7 @@ from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_che
 from regard.models import READERS, Decoder, Encoder, EncoderConfig
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
-from regard.tasks.settings.recipe import RecipeTable, with_training
+from regard.tasks.settings.recipe import RecipeTable
 from regard.text import TokenizerConfig
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of
 
@@ -96,7 +96,7 @@ class Pretrained:
         model = build(config, {**inherited, **own}, where="model")
         recipe = replace(recipe, model_type=type_before, model=model)
         recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, settings["tokenizer"]))
-        return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
+        return replace(recipe, training={**recipe.training, "pretrained": str(self.path)})
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
         """Folder of all vocabularies, for a task without a tokenizer apart from them; else None."""

@@ -19,7 +19,6 @@ from regard.progress import displaying
 from regard.runs import Run, is_run
 from regard.runs.card import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
-from regard.tasks.settings.recipe import with_training
 from regard.text import Tokenizer
 from regard.text.reading.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining, TrainedSummary
@@ -138,7 +137,7 @@ class _Session:
             settings = {**task.recipe.training, "batch_tokens": config.batch_tokens}
             run = Run.create(
                 self.path,
-                with_training(task.recipe, settings).table(),
+                replace(task.recipe, training=settings).table(),
                 recipe.task,
                 name=recipe.name,
                 text=text.fingerprint,
@@ -206,7 +205,7 @@ def _resolve(
         corpus = saved.corpus if corpus == "auto" else corpus
     corpus = "disk" if is_on_disk(merged, corpus) else "memory"
     config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
-    complete = with_training(merged, as_table(config))
+    complete = replace(merged, training=as_table(config))
     if run is not None:
         complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())
     if world.is_single:

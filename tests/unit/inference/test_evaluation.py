@@ -8,7 +8,6 @@ from regard.inference.comparison import compare, compare_answers
 from regard.inference.evaluation import evaluate, quality_by_length
 from regard.inference.report import answer_timed
 from regard.tasks.labels.classification import Classification, LabelledText
-from regard.tasks.labels.label_task import certain
 
 REFERENCES = [f"the number {n} comes before {n + 1}" for n in range(40)]
 SOURCES = [f"数字{n}在{n + 1}之前" + "呢" * n for n in range(40)]
@@ -155,8 +154,8 @@ def test_a_comparison_of_summaries_begins_with_rouge():
 
 COUNT = 60
 ANSWERED = [LabelledText(f"text {n}", "ab"[n % 2], None, f"a.tsv:{n}") for n in range(COUNT)]
-RIGHT = [certain("ab"[n % 2]) for n in range(COUNT)]
-WRONG = [certain("ba"[n % 2]) for n in range(COUNT)]
+RIGHT = [LabelPrediction("ab"[n % 2], {"ab"[n % 2]: 1.0}) for n in range(COUNT)]
+WRONG = [LabelPrediction("ba"[n % 2], {"ba"[n % 2]: 1.0}) for n in range(COUNT)]
 
 
 @pytest.fixture

@@ -40,10 +40,6 @@ POOLING = Shade(
 class Classification(LabelTask[LabelledText]):
     """Texts to labels.
 
-    Args:
-        labels: In order of their numbers.
-        aspects: In order of their numbers, from 1.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> recipe = recipe_from_table({"task": "classification", "tokenizer": {"type": "words"}})

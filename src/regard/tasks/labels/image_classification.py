@@ -46,13 +46,6 @@ _OF_SPLIT = re.compile(r"(train|valid|test):(\d+)")
 class ImageClassification(LabelTask[Picture]):
     """Pictures to labels.
 
-    Args:
-        labels: In order of their numbers.
-        shape: Rows, columns and channels of every picture.
-        mean: Of the training pixels.
-        deviation: Their standard deviation.
-        darkest: The smallest of them.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> pixels = np.array([[[0], [4]], [[4], [0]]], np.float32)

@@ -24,7 +24,7 @@ from regard.tasks.drawing import likeliest_first
 from regard.tasks.labels.word_parts import Speller, learn_tokenizer, reads_parts
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.settings.recipe import Recipe
-from regard.tasks.tables import Table, by_group, confusion_table, label_table
+from regard.tasks.tables import Table, confusion_table, label_table
 from regard.tasks.task import Answer
 from regard.text import normalize
 from regard.text.reading.forms import text_suffix
@@ -338,11 +338,10 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         """The most frequent label of training, and those of ``more_baselines``."""
         ((most, _),) = Counter(example.label or "" for example in train).most_common(1)
         labels = {f"always {most}": [most] * len(examples), **self.more_baselines(train, examples)}
-        return {name: [certain(label) for label in each] for name, each in labels.items()}
-
-    def groups(self, example: LabelledT) -> Mapping[str, str]:
-        """Groups of an example that accuracy is also listed by, by the titles of their tables."""
-        return {}
+        return {
+            name: [LabelPrediction(label, {label: 1.0}) for label in each]
+            for name, each in labels.items()
+        }
 
     def tables(
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
@@ -350,10 +349,9 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         """Figures by label and by group, and the confusion matrix."""
         predicted, true = _labels(answers, examples)
         hits = {"accuracy": [float(a == b) for a, b in zip(predicted, true, strict=True)]}
-        groups = [self.groups(example) for example in examples]
-        titles = groups[0] if groups else ()
-        by = [by_group(title, [each[title] for each in groups], hits) for title in titles]
-        return [label_table(by_label(predicted, true)), *by, confusion_table(predicted, true)]
+        by_groups = self.tables_by_group(examples, hits)
+        matrix = confusion_table(predicted, true)
+        return [label_table(by_label(predicted, true)), *by_groups, matrix]
 
     def prediction(self, answer: LabelPrediction) -> Prediction:
         return Prediction(labels=likeliest_first(answer.probabilities.items()))
@@ -366,11 +364,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     def show(self, example: LabelledT, answer: LabelPrediction) -> str:
         share = answer.probabilities[answer.label]
         return f"{self.brief(example)} → {answer.label} ({share:.2f}; right: {example.label})"
-
-
-def certain(label: str) -> LabelPrediction:
-    """The prediction of a baseline without probabilities."""
-    return LabelPrediction(label, {label: 1.0})
 
 
 def learn_labels(labels: Iterable[str | None]) -> list[str]:

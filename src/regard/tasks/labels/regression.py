@@ -63,13 +63,6 @@ class Guess:
 class Regression(OnePassTask[Point, Guess]):
     """Points to numbers.
 
-    Args:
-        inputs: Names of the inputs.
-        origin: Subtracted from each input.
-        step: Divides it then.
-        places: Inputs of the training points, scaled: the keys.
-        seen: Their targets: the values.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> points = [Point((x,), 2 * x, ("x",), "") for x in (1.0, 2.0, 3.0)]

@@ -60,9 +60,6 @@ class Extract(Answer):
 class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
     """Documents to some of their sentences.
 
-    Args:
-        sentences: Number of sentences in a summary.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> tale = DocumentExample("A king was old. He had a son.", "", ("An old king.",), "a:1")

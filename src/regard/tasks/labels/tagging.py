@@ -67,13 +67,6 @@ __all__ = ["Tagging", "TaggingData"]
 class Tagging(TaggerTask[TaggedWords, Tags]):
     """Words to tags.
 
-    Args:
-        tokenizer: Cuts words into pieces; None reads them whole.
-        words: Those of the training text.
-        parts: Their parts, where they are also read from these.
-        tags: In order of their ids.
-        rare: Words that occur once in training.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> sentence = TaggedWords(("Hans", "ran"), ("B-PER", "O"), "a.conll:1")

@@ -52,10 +52,6 @@ class SpanAnswer(Answer):
 class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
     """Questions to stretches of their texts.
 
-    Args:
-        may_have_none: Whether training had questions that their texts do not answer, so that "no
-            answer" is one.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> from regard.text.reading.questions import Answer
@@ -166,7 +162,9 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
             finish = question["spans"][window.start + last - before][1]
             text, share = question["context"][begin:finish], float(np.exp(score - norm))
             best[owner] = (score - none, SpanAnswer(text, begin, finish, share))
-        return [self._unless_none(each) for each in best]
+        none = SpanAnswer("", -1, -1, 0.0)
+        may_be = self.may_have_none
+        return [none if b is None or (may_be and b[0] < 0) else b[1] for b in best]
 
     def scores(self, answer: SpanAnswer, example: Question) -> Mapping[str, float]:
         right = _right(example)
@@ -229,11 +227,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         right = " | ".join(dict.fromkeys(_right(example))) or "none"
         predicted = answer.text() or "none"
         return f"{example.text} → {predicted} ({answer.probability:.2f}; right: {right})"
-
-    def _unless_none(self, candidate: tuple[float, SpanAnswer] | None) -> SpanAnswer:
-        if candidate is None or (self.may_have_none and candidate[0] < 0):
-            return SpanAnswer("", -1, -1, 0.0)
-        return candidate[1]
 
     def _windows(self, sample: Sample) -> list[range]:
         """The tokens of the text that are read at once, several times for a long one."""

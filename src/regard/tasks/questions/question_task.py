@@ -51,10 +51,6 @@ class ContextTask(OnePassTask[ExampleT, AnswerT]):
     def scores(self, answer: AnswerT, example: ExampleT) -> Mapping[str, float]:
         """Each of ``metrics`` for one answer, from 0 to 1."""
 
-    @abstractmethod
-    def groups(self, example: ExampleT) -> Mapping[str, str]:
-        """Groups of an example that figures are listed by, by the titles of their tables."""
-
     @staticmethod
     def subject(example: ExampleT) -> str:
         return example.context
@@ -67,9 +63,9 @@ class ContextTask(OnePassTask[ExampleT, AnswerT]):
         """Figures by question word and by ``groups``."""
         columns = self._columns(answers, examples)
         scores = {_COLUMNS.get(name, name): each for name, each in columns.items()}
-        rows = [{"question word": question_word(e.text), **self.groups(e)} for e in examples]
-        titles = rows[0] if rows else ()
-        return [by_group(title, [row[title] for row in rows], scores) for title in titles]
+        words = [question_word(example.text) for example in examples]
+        by_word = [by_group("question word", words, scores)] if words else []
+        return [*by_word, *self.tables_by_group(examples, scores)]
 
     def _columns(
         self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]

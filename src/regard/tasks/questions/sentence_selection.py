@@ -63,9 +63,6 @@ class SentenceAnswer(Answer):
 class SentenceSelection(QuestionTask[SentenceAnswer]):
     """Questions to sentences of their texts.
 
-    Args:
-        words: Of questions and texts of training.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> from regard.text.reading.questions import Answer

@@ -62,10 +62,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
 
     A line's end is the end token, so that a line break is one more thing to predict.
 
-    Args:
-        recipe: Whose settings hold.
-        tokenizer: Learned from the training text.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> table = {"task": "language_modelling", "tokenizer": {"type": "words"}}

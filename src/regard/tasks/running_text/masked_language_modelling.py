@@ -78,9 +78,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
     mask is one id more than the tokenizer has, so that a reader without it has the same ids.
 
-    Args:
-        words: Finds the words of a line.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> table = {"task": "masked_language_modelling", "tokenizer": {"type": "words"}}

@@ -96,31 +96,26 @@ def parse_document(
     """Read a document, or a question, a tab and its document, or an object as in JSONL."""
     text = readable(line)
     if ending == ".tsv":
-        cells = _of_columns(text, line.where, data, with_answers=with_answers)
+        record = _of_columns(text, line.where, data, with_answers=with_answers)
     elif ending == ".jsonl" or isinstance(record_in(text), dict):
-        cells = _of_record(text, line.where, data, with_answers=with_answers)
+        record = object_of(text, line.where)
     else:
         question, tab, document = text.partition("\t")
-        cells = (document, question, ()) if tab else (text, "", ())
-    document, question, answers = normalize(cells[0]), normalize(cells[1]), cells[2]
+        record = {"document": document, "question": question} if tab else {"document": text}
+    texts = {
+        "document": _member(record, _keys(data.document, _DOCUMENT_KEYS), line.where),
+        "question": value_at(record, *_keys(data.question, ("question",))) or "",
+    }
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise DataError(f"{line.where}: {name} must be text; got {value!r}.")
+    document, question = (normalize(str(value)) for value in texts.values())
+    answers = _answers(record, data.answer, line.where) if with_answers else []
     right = tuple(dict.fromkeys(filter(None, map(normalize, answers))))
-    for name, value in (("document", document), ("answer", right or not with_answers)):
-        if not value:
+    for name, is_filled in (("document", document), ("answer", right or not with_answers)):
+        if not is_filled:
             raise DataError(f"{line.where}: the {name} is empty.")
     return DocumentExample(document, question, right, line.where)
-
-
-def _of_record(
-    text: str, where: str, data: DocumentData, *, with_answers: bool
-) -> tuple[str, str, Sequence[str]]:
-    record = object_of(text, where)
-    document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
-    question = value_at(record, *_keys(data.question, ("question",))) or ""
-    answers = _answers(record, data.answer, where) if with_answers else []
-    for name, value in (("document", document), ("question", question)):
-        if not isinstance(value, str):
-            raise DataError(f"{where}: {name} must be text; got {value!r}.")
-    return str(document), str(question), answers
 
 
 def _answers(record: Mapping[str, JsonValue], column: int | str, where: str) -> list[str]:
@@ -154,7 +149,7 @@ def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) ->
 
 def _of_columns(
     text: str, where: str, data: DocumentData, *, with_answers: bool
-) -> tuple[str, str, Sequence[str]]:
+) -> dict[str, JsonValue]:
     cells = text.split("\t")
     fields = document_fields(data, with_answers=with_answers)
     columns = {field.name: field.column for field in fields if isinstance(field.column, int)}
@@ -164,9 +159,7 @@ def _of_columns(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
             f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
         )
-    values = {name: cells[column - 1] for name, column in columns.items()}
-    answers = [values["answer"]] if "answer" in values else []
-    return values.get("document", text), values.get("question", ""), answers
+    return {"document": text, **{name: cells[column - 1] for name, column in columns.items()}}
 
 
 def pairs_of(

@@ -41,10 +41,6 @@ __all__ = ["DocumentData", "DocumentExample", "GenerationTask"]
 class GenerationTask(SequenceTask):
     """An answer or a summary for a document.
 
-    Args:
-        recipe: Whose settings hold.
-        tokenizer: Of sources and targets.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> from regard.text import train_pair_tokenizer

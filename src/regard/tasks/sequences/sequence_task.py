@@ -1,7 +1,7 @@
 """Tasks that write a text for a text, token by token: what a model reads of it, and says."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, overload
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.decoding import Hypothesis
 from regard.decoding.hypothesis import Alignment, check_numbers
 from regard.errors import DataError, SettingError
@@ -89,10 +90,6 @@ class EncodedCorpus(Sequence[EncodedSequences]):
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     """A text for a text, written token by token by a sequence-to-sequence model.
 
-    Args:
-        recipe: Whose settings hold.
-        tokenizer: Of sources and targets.
-
     Attributes:
         reads_documents: Whether sources are documents, of which a run keeps what is read.
 
@@ -153,7 +150,12 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     ) -> Recipe:
         """The recipe with languages where it names none, for scores: the run's, or guessed."""
         data: Any = recipe.data
-        languages = _guessed_languages(examples) if saved is None else saved["data"]
+        languages: Mapping[str, JsonValue] = {} if saved is None else saved["data"]
+        if saved is None:
+            languages = {
+                f"{side}_language": guess_language([getattr(pair, side) for pair in examples])
+                for side in ("source", "target")
+            }
         codes = {
             name: getattr(data, name) or languages.get(name)
             for name in ("source_language", "target_language")
@@ -182,10 +184,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             target_vocab=tokenizer.target.vocab_size,
             shared_vocab=tokenizer.is_shared,
         )
-        limit, longest = (
-            model.max_length,
-            self.data.max_length + 1,
-        )  # the end is a token too
+        limit, longest = model.max_length, self.data.max_length + 1  # the end is a token too
         if limit is not None and limit < longest:
             raise SettingError(
                 f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
@@ -381,10 +380,3 @@ def token_costs(model: Seq2Seq, batch: Batch) -> Float[Tensor, " R"]:
 def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
     """The most tokens an output may have: a multiple of its source's, and ten more."""
     return (source_lengths * max_ratio).long() + 10
-
-
-def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
-    return {
-        "source_language": guess_language([pair.source for pair in pairs]),
-        "target_language": guess_language([pair.target for pair in pairs]),
-    }

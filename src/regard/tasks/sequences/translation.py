@@ -64,10 +64,6 @@ class StoredPairs(Stored[EncodedSequences]):
 class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     """A sentence for a sentence.
 
-    Args:
-        recipe: Whose settings hold.
-        tokenizer: Of sources and targets.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> pair = Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")

@@ -88,7 +88,6 @@ class DecodingConfig:
             raise SettingError("avoid must name words; got an empty one.")
         self._check_method()
         self._check_counts()
-        self._check_most()
 
     def changed(self, **changes: object) -> "DecodingConfig":
         """The settings with some of them given anew.
@@ -127,15 +126,13 @@ class DecodingConfig:
                     f"{self.method}."
                 )
 
-    def _check_most(self) -> None:
+    def _check_counts(self) -> None:
         for name in ("beam_size", "n_best"):
-            if (getattr(self, name) or 0) > _MOST_OUTPUTS:
+            if getattr(self, name) > _MOST_OUTPUTS:
                 raise SettingError(
                     f"{name} must be at most {_MOST_OUTPUTS}; got {getattr(self, name)}. Each one "
                     "takes memory and time of its own."
                 )
-
-    def _check_counts(self) -> None:
         if self.method == "beam" and self.n_best > self.beam_size:
             raise SettingError(
                 f"n_best must be at most beam_size; got n_best={self.n_best}, "

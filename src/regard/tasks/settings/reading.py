@@ -18,11 +18,7 @@ _OWN = "If it is one of your own, run the file that registers it: python FILE.py
 
 
 def read_recipe(path: Path, settings: Mapping[str, JsonValue] | None = None) -> Recipe:
-    r"""The recipe in a TOML file.
-
-    Args:
-        path: The file.
-        settings: Values by their dotted names, over what the file says.
+    r"""The recipe in a TOML file, with ``settings`` by their dotted names over it.
 
     Raises:
         SettingError: The file cannot be read or is no TOML, or a key or value is not known.
@@ -98,9 +94,6 @@ def saved_recipe(table: Mapping[str, JsonValue]) -> RecipeTable:
 
     A setting that is newer than the run says what the run meant without it, which need not be what
     a new recipe means. A table of an unknown task or model is left as it is.
-
-    Args:
-        table: As the run has it.
 
     Example:
         >>> saved = {"task": "translation", "model": {"type": "rnn_seq2seq", "hidden_dim": 64}}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict, TypeVar
 
@@ -285,14 +285,6 @@ class Recipe:
         return table
 
 
-def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
-    """Raise SettingError if labels are to be smoothed where the task's loss has no sense of it."""
-    if smoothing:
-        raise SettingError(
-            f"training.label_smoothing must be 0 for {recipe.task}; got {smoothing}. Set it to 0."
-        )
-
-
 def check_positions(positions: int | None, name: str, longest: int) -> None:
     """Raise SettingError if a model has fewer positions than a setting lets it be given."""
     if positions is not None and positions < longest:
@@ -310,13 +302,3 @@ def check_framed_positions(positions: int | None, most: int, tokenizer: Tokenize
             f"begins and ends a text; got {positions}. "
             "Lower data.max_length, or raise model.max_length."
         )
-
-
-def tell_pieces(recipe: Recipe, count: int) -> str:
-    """How text is cut, in a line for people."""
-    return f"{recipe.settings(TokenizerConfig).type} tokenizer: {count:,} pieces"
-
-
-def with_training(recipe: Recipe, training: Mapping[str, JsonValue]) -> Recipe:
-    """The recipe with a resolved ``[training]`` table."""
-    return replace(recipe, training=dict(training))

@@ -146,7 +146,8 @@ def _layout(
     if inputs:
         indices = tuple(_column_index(name, "inputs", columns, line) for name in inputs)
     else:
-        indices = tuple(n for n in range(len(columns)) if n not in (goal, _index(columns)))
+        first = int(is_index_name(columns[0]))  # pandas numbers the rows
+        indices = tuple(n for n in range(first, len(columns)) if n != goal)
     if not indices or goal in indices:
         raise DataError(
             f"{line.where}: there must be an input column beside the target {columns[goal]!r}; got "
@@ -154,11 +155,6 @@ def _layout(
         )
     names = tuple(columns[index] for index in indices)
     return _Layout(columns, indices, goal, names, has_header, has_commas)
-
-
-def _index(columns: Sequence[str]) -> int | None:
-    """The place of the column in which pandas numbers the rows, if there is one."""
-    return 0 if is_index_name(columns[0]) else None
 
 
 def _column_index(name: str, setting: str, columns: Sequence[str], line: Line) -> int:

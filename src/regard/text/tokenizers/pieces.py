@@ -114,11 +114,6 @@ class Tokenizer(Protocol):
         """Write plain files into ``folder``, for ``load_tokenizer``."""
 
 
-def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:
-    """Surface form of every id: the reserved ids first, then ``surfaces``."""
-    return ["", UNKNOWN_TEXT, "", "", *surfaces]
-
-
 def join(
     ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int] | None = None
 ) -> tuple[str, list[Span]]:

@@ -11,28 +11,20 @@ from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.text.files import TABLE_FILE, known, write_plain
-from regard.text.normalization import (
-    normalize,
-    opens_with_word,
-    split_characters,
-    split_words,
-)
+from regard.text.normalization import normalize, opens_with_word, split_words
 from regard.text.tokenizers.pieces import (
     PAD_ID,
     RESERVED,
     UNK_ID,
+    UNKNOWN_TEXT,
     Piece,
     Span,
     Tokenizer,
     display_text,
     join,
-    surfaces_with_reserved,
 )
 
-SPLITTERS: dict[str, Callable[[str], list[str]]] = {
-    "characters": split_characters,
-    "words": split_words,
-}
+SPLITTERS: dict[str, Callable[[str], list[str]]] = {"characters": list, "words": split_words}
 
 
 class ListTokenizer(Tokenizer):
@@ -42,7 +34,7 @@ class ListTokenizer(Tokenizer):
         """Number the pieces, in the order of their ids."""
         self.kind = kind
         self._split = choose("tokenizer.type", kind, SPLITTERS)
-        self._surfaces = surfaces_with_reserved(pieces)
+        self._surfaces = ["", UNKNOWN_TEXT, "", "", *pieces]
         self._ids = {piece: i for i, piece in enumerate(pieces, start=len(RESERVED))}
 
     @property
