@@ -28,11 +28,6 @@ class Parts(Generic[ExampleT]):
         train: For the model, and for the baselines that stand beside it.
         valid: For validation: the recipe's file, or some held out of the training text.
         test: For the test, where that is a part of the training text; else none.
-
-    Example:
-        >>> parts = Parts(*hold_out_texts(range(30), lambda n: str(n % 10), unit="last digits"))
-        >>> len(parts.train), parts.valid, parts.test
-        (27, [0, 10, 20], ())
     """
 
     train: Sequence[ExampleT]

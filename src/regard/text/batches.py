@@ -34,12 +34,6 @@ class BatchPlan:
     Attributes:
         indices: Their places in the corpus.
         cursor: How many samples of the epoch are used up when this batch is.
-
-    Example:
-        >>> lengths = np.array([3, 9, 4, 8])
-        >>> plan = next(Batches(lengths, lengths, max_tokens=20, seed=0).epoch(0))
-        >>> sorted(plan.indices.tolist()), plan.cursor
-        ([1, 3], 2)
     """
 
     indices: Indices
@@ -56,13 +50,6 @@ class Batch:
         target_in: What the decoder reads: begin, then the target.
         labels: What it should say: the target, then end.
         target_lengths: How many of each row of ``target_in`` and of ``labels`` are real.
-
-    Example:
-        >>> batch = pad_pairs([[7], [8, 9]], [[5, 6], [4]])
-        >>> batch.source.tolist(), batch.source_lengths.tolist()
-        ([[7, 3, 0], [8, 9, 3]], [2, 3])
-        >>> batch.target_in.tolist(), batch.labels.tolist(), batch.target_lengths.tolist()
-        ([[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]], [3, 2])
     """
 
     source: Int[Tensor, "B S"]
@@ -123,15 +110,7 @@ class Batches:
         window: int = WINDOW,
         block: int = BLOCK,
     ) -> "Batches":
-        """The batches of ``size`` samples whose lengths are read a window at a time.
-
-        Example:
-            >>> lengths_at = lambda indices: np.stack([indices + 1, indices + 1])
-            >>> sizes = {"max_tokens": 99, "seed": 0, "window": 4, "block": 2}
-            >>> batches = Batches.of_stored(9, lengths_at, **sizes)
-            >>> [(sorted(plan.indices.tolist()), plan.cursor) for plan in batches.epoch(0)]
-            [([4, 5, 6, 7], 4), ([0, 1, 2, 3], 8), ([8], 9)]
-        """
+        """The batches of ``size`` samples whose lengths are read a window at a time."""
         check_divides("block", block, "window", window)
         nothing = np.zeros(0, dtype=np.int64)
         batches = cls(nothing, nothing, max_tokens=max_tokens, seed=seed, window=window)
@@ -220,10 +199,6 @@ def permutation(n: int, *, seed: int, epoch: int, stream: int = 0) -> Indices:
     """The numbers below ``n`` in an order drawn from seed, epoch and stream.
 
     It sorts raw bits of PCG64, which NumPy promises never to change, unlike its own permutation.
-
-    Example:
-        >>> permutation(5, seed=0, epoch=1).tolist()
-        [4, 1, 2, 0, 3]
     """
     seeds = np.random.SeedSequence([seed, epoch, stream])
     return np.argsort(np.random.PCG64(seeds).random_raw(n), kind="stable").astype(np.int64)

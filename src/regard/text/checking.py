@@ -55,14 +55,6 @@ class DataReport(CheckReport):
         source: The source side.
         target: The target side.
         findings: What is odd, problems first.
-
-    Example:
-        >>> pairs = [Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")]
-        >>> report = check_pairs(pairs, held_out={"test": pairs})
-        >>> report.pairs, report.held_out, report.target.lengths.longest
-        (1, {'test': 1}, 3)
-        >>> report.problems[0].meaning, report.problems[0].count
-        ('pairs of test whose source occurs in training, so that results flatter', 1)
     """
 
     pairs: int

@@ -29,11 +29,6 @@ class Sequences:
     Attributes:
         ids: All ids.
         offsets: Where each sentence starts, and where the last one ends.
-
-    Example:
-        >>> sentences = Sequences.of([[5, 6], [], [7]])
-        >>> sentences[0].tolist(), sentences.lengths.tolist()
-        ([5, 6], [2, 0, 1])
     """
 
     ids: Int[np.ndarray, " ids"]
@@ -74,11 +69,6 @@ class Corpus:
         source: The sources.
         target: The targets, in the same order.
         texts: The pairs as text, kept only where ``resample`` will need them.
-
-    Example:
-        >>> corpus = Corpus(Sequences.of([[7], [8, 9]]), Sequences.of([[5, 6], [4]]))
-        >>> len(corpus), corpus.source[1].tolist(), corpus.target[1].tolist()
-        (2, [8, 9], [4])
     """
 
     source: Sequences
@@ -153,16 +143,6 @@ def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int)
 
     The same seed and epoch give the same ids, and pairs keep their places. A tokenizer that does
     not sample gives ``corpus`` back.
-
-    Example:
-        >>> from regard.text import TokenizerConfig, train_pair_tokenizer
-        >>> line = "the lowest and the slowest of the lower and slower"
-        >>> settings = TokenizerConfig(dropout=0.5, may_shrink=True)
-        >>> tokenizer = train_pair_tokenizer([line], [line], settings)
-        >>> corpus = encode_corpus([Pair(line, line, (line,), "a.tsv:1")], tokenizer)
-        >>> ids = resample(corpus, tokenizer, seed=0, epoch=1).source[0].tolist()
-        >>> len(ids) > len(corpus.source[0]), tokenizer.source.decode(ids)
-        (True, 'the lowest and the slowest of the lower and slower')
     """
     if corpus.texts is None or not tokenizer.is_sampling:
         return corpus

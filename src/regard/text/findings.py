@@ -32,13 +32,6 @@ class Finding:
         meaning: What is counted.
         is_problem: Whether something should be done about it; some are only worth knowing.
         examples: The first ones, as ``file:line: text``.
-
-    Example:
-        >>> from regard.text import check_pairs
-        >>> pairs = [Pair("我爱你", "I love you", ("I love you",), f"a.tsv:{n}") for n in (1, 2)]
-        >>> finding = check_pairs(pairs).findings[0]
-        >>> finding.kind, finding.count, finding.is_problem, finding.examples
-        ('duplicates', 1, False, ('a.tsv:2 = a.tsv:1: 我爱你 | I love you',))
     """
 
     kind: str

@@ -33,15 +33,6 @@ class Masked:
     Attributes:
         ids: What the model reads.
         chosen: Which places it is to guess; their ids before are the answers.
-
-    Example:
-        >>> ids, words = torch.tensor([[7, 8, 9]]), torch.tensor([[0, 1, 2]])
-        >>> dice = torch.Generator().manual_seed(0)
-        >>> masked = mask_words(
-        ...     ids, words, mask_id=4, vocab_size=10, kept=0, swapped=0, generator=dice
-        ... )
-        >>> masked.ids.tolist(), masked.chosen.tolist(), ids[masked.chosen].tolist()
-        ([[7, 8, 4]], [[False, False, True]], [9])
     """
 
     ids: Int[Tensor, "B N"]
@@ -108,12 +99,7 @@ def mask_words(
 def words_of_spans(
     pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """The number of the word that each piece begins in, from places in the text; −1 for none.
-
-    Example:
-        >>> words_of_spans([(0, 3), (3, 5), (6, 7), (7, 8)], [(0, 5), (6, 8)])
-        [0, 0, 1, 1]
-    """
+    """The number of the word that each piece begins in, from places in the text; −1 for none."""
     numbers, word = [], 0
     for start, _ in pieces:
         while word < len(words) and words[word][1] <= start:

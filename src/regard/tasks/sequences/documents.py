@@ -38,11 +38,6 @@ class DocumentExample:
         question: What is asked about it; empty where a summary is wanted.
         answers: Right ones, none where they are asked for.
         where: ``file:line`` it was read at.
-
-    Example:
-        >>> line = Line('{"document": "It rained.", "question": "Why?"}', "tales.jsonl:1")
-        >>> parse_document(line, DocumentData(), ".jsonl")
-        DocumentExample(text='It rained.', question='Why?', answers=(), where='tales.jsonl:1')
     """
 
     text: str

@@ -92,17 +92,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     Attributes:
         reads_documents: Whether sources are documents, of which a run keeps what is read.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.sequences.translation import TranslationTask
-        >>> pair = Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")
-        >>> recipe = recipe_from_table({"tokenizer": {"type": "words"}})
-        >>> task = TranslationTask.learn(recipe, [pair])
-        >>> isinstance(task, SequenceTask), task.is_written
-        (True, True)
-        >>> task.lengths(task.encode([pair], training=True)).tolist()  # 4 and an end, a begin and 3
-        [[5], [4]]
     """
 
     reads_documents: ClassVar[bool] = False

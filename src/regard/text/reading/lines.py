@@ -173,14 +173,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 def decode_lines(
     lines: Iterable[bytes], name: str, *, numbers: Iterable[int] | None = None
 ) -> Iterator[Line]:
-    r"""``lines`` of a file of this name decoded; ``numbers`` are theirs in it, None counts from 1.
-
-    Example:
-        >>> for line in decode_lines([b"\xef\xbb\xbfa\r\n", b"caf\xe9\n"], "x.txt"):
-        ...     print(line.where, line.text, line.problem)
-        x.txt:1 a None
-        x.txt:2 caf� byte 0xE9 at place 4
-    """
+    """``lines`` of a file of this name, decoded; ``numbers`` are theirs, None counts from 1."""
     for number, raw in zip(itertools.count(1) if numbers is None else numbers, lines, strict=False):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:

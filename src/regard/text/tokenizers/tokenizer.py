@@ -120,13 +120,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
     Raises:
         RunError: A file is missing, damaged or of a newer format.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters")).save(folder)
-        >>> load_tokenizer(folder).encode("中国")
-        [6, 7]
     """
     table = read_table(folder)
     try:
@@ -243,14 +236,7 @@ class PairTokenizer:
 def train_pair_tokenizer(
     sources: Iterable[str], targets: Iterable[str], settings: TokenizerConfig
 ) -> PairTokenizer:
-    """Tokenizers for both sides, learned together if ``settings.shared``.
-
-    Example:
-        >>> settings = TokenizerConfig(type="words")
-        >>> pair = train_pair_tokenizer(["我爱中国。"], ["I love China."], settings)
-        >>> pair.is_shared, pair.target.decode(pair.target.encode("I love 中国."))
-        (True, 'I love 中国.')
-    """
+    """Tokenizers for both sides, learned together if ``settings.shared``."""
     if settings.shared:
         tokenizer = train_tokenizer([*sources, *targets], settings)
         return PairTokenizer(tokenizer, tokenizer)
@@ -262,14 +248,6 @@ def load_pair_tokenizer(folder: Path) -> PairTokenizer:
 
     Raises:
         RunError: A file is missing, damaged or of a newer format; the message names it.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp()) / "tokenizer"
-        >>> pair = train_pair_tokenizer(["我爱"], ["I love"], TokenizerConfig(type="words"))
-        >>> pair.save(folder)
-        >>> load_pair_tokenizer(folder).source.encode("我爱") == pair.source.encode("我爱")
-        True
     """
     table = read_table(folder, _PAIR_FILE)
     if table.get("shared", False):
