@@ -18,14 +18,6 @@ ENCODING = (
     r"convert it, which reads 'Anna est allée au ja' in WINDOWS-1252: iconv -f WINDOWS-1252 -t "
     r"UTF-8 FILE > utf8-"
 )
-# A task, what is written otherwise in line 8 of its file, and what is said of that. What a task's
-# own file is read for is in the unit tests of its room; these go through commands.
-SPOILED = [
-    ("classification", ("\tbad", ""), r"FILE:8: expected 2 columns, found 1. It should hold"),
-    ("classification", ("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
-    ("regression", ("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
-    ("tagging", ("hours\t", "\t"), "FILE:8: the word is empty. Fill it in, or leave"),
-]
 
 
 def spoiled(task: str, old: str, new: str) -> str:
@@ -87,11 +79,6 @@ def checked(regard, home: Path, task: str, text: str | bytes, message: str) -> P
     assert done.code in (1, 2), done
     assert re.search(message.replace("FILE", re.escape(str(file))), done.out + done.err), done
     return written
-
-
-@pytest.mark.parametrize(("task", "change", "message"), SPOILED)
-def test_text_that_cannot_be_used(regard, tmp_path: Path, task, change, message) -> None:
-    checked(regard, tmp_path, task, spoiled(task, *change), message)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_columns_and_lists_give_the_same_sentences(write):
     [
         ("a.txt", "a\n", r"a.txt:1: expected at least 2 columns, found 1. A tab must stand"),
         ("a.txt", "a\t \n", r"a.txt:1: the tag is empty"),
+        ("a.txt", "\tO\n", r"a.txt:1: the word is empty. Fill it in, or leave"),
         ("a.jsonl", '{"tokens": ["a"], "tags": []}', r"tags must be as many as .*; got 0 for 1"),
         ("a.jsonl", '{"words": []}', r"a.jsonl:1: expected a JSON object"),
         ("a.conllu", "1\ta\n", r"a.conllu:1: expected at least 10 columns, found 2"),

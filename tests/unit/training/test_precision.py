@@ -5,14 +5,9 @@ import torch
 
 from regard.errors import SettingError
 from regard.training import precision
-from regard.training.precision import LossScale, compute_dtype, mixed_precision, products_of
+from regard.training.precision import LossScale, compute_dtype, products_of
 
 CPU = torch.device("cpu")
-
-
-def test_a_named_format_is_taken():
-    assert compute_dtype("float32", CPU) == torch.float32
-    assert compute_dtype("bfloat16", CPU) == torch.bfloat16
 
 
 def test_a_format_that_is_slow_here_is_taken_with_a_warning(monkeypatch):
@@ -23,17 +18,6 @@ def test_a_format_that_is_slow_here_is_taken_with_a_warning(monkeypatch):
     assert not warned
     assert compute_dtype("bfloat16", CPU) == torch.bfloat16
     assert warned == [CPU]
-
-
-def test_only_products_run_in_half_precision():
-    a, norm = torch.randn(3, 3), torch.nn.LayerNorm(3)
-    with mixed_precision(torch.bfloat16, CPU):
-        assert (a @ a).dtype == torch.bfloat16
-        assert (a + a).dtype == torch.float32
-        assert norm(a).dtype == torch.float32
-    with mixed_precision(torch.float32, CPU):
-        assert (a @ a).dtype == torch.float32
-    assert (a @ a).dtype == torch.float32
 
 
 def test_few_compiled_products_are_cached_unless_the_user_says_so(monkeypatch):

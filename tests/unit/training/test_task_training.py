@@ -190,22 +190,6 @@ def test_text_that_cannot_be_used_leaves_no_run(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("task", "old", "new", "message"),
-    [
-        ("classification", "yes", "maybe", r"valid.tsv:\d+: label must be one met in training"),
-        ("tagging", "B-D", "B-X", r"valid.conll:\d+: tags must be ones met in training .*'B-X'"),
-    ],
-)
-def test_labels_unknown_to_training_are_named(toy, tmp_path, make_recipe, task, old, new, message):
-    recipe = make_recipe(task)
-    path = tmp_path / f"valid.{CASES[task][0]}"
-    path.write_text(path.read_text().replace(old, new), encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        train(recipe, tmp_path / "run", reporter=toy.Recorder())
-    assert not (tmp_path / "run").exists()
-
-
 def test_settings_that_make_no_sense_are_named(make_recipe):
     with pytest.raises(SettingError, match=r"head.pooling must be one of"):
         make_recipe("classification", head={"pooling": "median"})

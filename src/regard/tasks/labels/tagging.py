@@ -12,7 +12,15 @@ from torch import nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import several
-from regard.metrics.labels import accuracy, as_bio, marks_entities
+from regard.metrics.labels import (
+    accuracy,
+    as_bio,
+    as_known,
+    by_label,
+    entity_scores,
+    macro_f1,
+    marks_entities,
+)
 from regard.tasks.batches import Batch, Sample, dropped
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
@@ -20,14 +28,13 @@ from regard.tasks.labels.tags import (
     TaggerTask,
     Tags,
     compared,
+    entities_of_training,
     flattened,
     in_scheme,
-    looked_up,
     marked_errors,
+    most_frequent_tags,
     space_of,
-    tag_figures,
     tag_numbers,
-    tag_table,
     without_marks,
 )
 from regard.tasks.labels.word_parts import (
@@ -41,7 +48,7 @@ from regard.tasks.labels.word_parts import (
 )
 from regard.tasks.settings.data import TaggingData
 from regard.tasks.settings.recipe import Recipe, check_framed_positions, check_positions
-from regard.tasks.tables import Table, by_group, confusion_table
+from regard.tasks.tables import Table, by_group, confusion_table, label_table
 from regard.text import (
     BOS_ID,
     EOS_ID,
@@ -274,7 +281,11 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
 
     def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
         """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
-        return tag_figures([each.tags for each in answers], self._true(examples), self.tags)
+        predicted, true = [each.tags for each in answers], self._true(examples)
+        flat = flattened(predicted), flattened(true)
+        is_marked = marks_entities(self.tags)
+        f1 = entity_scores(predicted, true)[0].f1 if is_marked else macro_f1(*flat)
+        return {"accuracy": accuracy(*flat), "f1": f1}
 
     def example_score(self, answer: Tags, example: TaggedWords) -> float:
         """The share of right tags."""
@@ -284,7 +295,11 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
     ) -> dict[str, list[Tags]]:
         """Tags looked up in the training text, by word and, of entities, by their words."""
-        rows = looked_up([in_scheme(example, self.tags) for example in train], examples, self.tags)
+        known = [in_scheme(example, self.tags) for example in train]
+        rows = {"each word's most frequent tag": most_frequent_tags(known, examples)}
+        if marks_entities(self.tags):
+            met = entities_of_training(known, examples)
+            rows["entities met in training"] = [as_known(each, self.tags) for each in met]
         return {
             name: [Tags(each.words, tags) for each, tags in zip(examples, every, strict=True)]
             for name, every in rows.items()
@@ -299,7 +314,11 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         groups = ["unknown" if n == UNK_ID else "known from training" for n in ids]
         hits = {"accuracy": [float(a == b) for a, b in zip(*flat, strict=True)]}
         by_word = by_group("word", groups, hits, column="words")
-        return [tag_table(predicted, true, self.tags), by_word, confusion_table(*flat)]
+        if marks_entities(self.tags):
+            by_tag = label_table(entity_scores(predicted, true)[1], "type", "type of entity")
+        else:
+            by_tag = label_table(by_label(*flat))
+        return [by_tag, by_word, confusion_table(*flat)]
 
     def draw(
         self, model: nn.Module, example: TaggedWords, encoded: Sample, answer: Tags

@@ -13,19 +13,14 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import (
-    accuracy,
     as_known,
-    by_label,
     entities,
-    entity_scores,
     is_bio,
-    macro_f1,
     marks_entities,
 )
 from regard.models import READERS, Reader, Tagger, TaggerConfig
 from regard.tasks.batches import Batch
 from regard.tasks.one_pass_task import Loss, OnePassTask
-from regard.tasks.tables import Table, label_table
 from regard.tasks.task import AnswerT, ExampleT
 from regard.text.reading.tagged import TaggedWords
 
@@ -83,25 +78,6 @@ def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
 def flattened(rows: Iterable[Iterable[str]]) -> list[str]:
     """The tags, or words, of all sentences."""
     return list(chain.from_iterable(rows))
-
-
-def tag_figures(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], tags: Sequence[str]
-) -> dict[str, float]:
-    """Accuracy; F1 of whole entities where tags mark them, else averaged over tags."""
-    flat = flattened(predicted), flattened(true)
-    is_marked = marks_entities(tags)
-    f1 = entity_scores(predicted, true)[0].f1 if is_marked else macro_f1(*flat)
-    return {"accuracy": accuracy(*flat), "f1": f1}
-
-
-def tag_table(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], tags: Sequence[str]
-) -> Table:
-    """Scores of each type of entity where tags mark them, else of each tag."""
-    if marks_entities(tags):
-        return label_table(entity_scores(predicted, true)[1], "type", "type of entity")
-    return label_table(by_label(flattened(predicted), flattened(true)))
 
 
 def without_marks(example: TaggedWords) -> TaggedWords | None:
@@ -179,17 +155,6 @@ def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
                 "of the sentence. Correct it, or add sentences that have it to data.train."
             )
     return [numbers[tag] for tag in example.tags]
-
-
-def looked_up(
-    train: Sequence[TaggedWords], examples: Sequence[TaggedWords], tags: Sequence[str]
-) -> dict[str, list[tuple[str, ...]]]:
-    """Tags looked up in the training text, by word and, of entities, by their words."""
-    rows = {"each word's most frequent tag": most_frequent_tags(train, examples)}
-    if marks_entities(tags):
-        known = entities_of_training(train, examples)
-        rows["entities met in training"] = [as_known(each, tags) for each in known]
-    return rows
 
 
 def most_frequent_tags(

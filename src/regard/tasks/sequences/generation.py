@@ -55,7 +55,6 @@ class GenerationTask(SequenceTask):
     """
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
-    reads_documents: ClassVar[bool] = True
     data: DocumentData
 
     @classmethod

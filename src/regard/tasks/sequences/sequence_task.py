@@ -88,13 +88,8 @@ class EncodedCorpus(Sequence[EncodedSequences]):
 
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
-    """A text for a text, written token by token by a sequence-to-sequence model.
+    """A text for a text, written token by token by a sequence-to-sequence model."""
 
-    Attributes:
-        reads_documents: Whether sources are documents, of which a run keeps what is read.
-    """
-
-    reads_documents: ClassVar[bool] = False
     is_written: ClassVar[bool] = True
     unit: ClassVar[str] = "pairs"
     loss_unit = "tokens"
