@@ -8,6 +8,7 @@ from regard.inference.comparison import compare, compare_answers
 from regard.inference.evaluation import evaluate, quality_by_length
 from regard.inference.report import answer_timed
 from regard.tasks.labels.classification import Classification, LabelledText
+from regard.tasks.labels.label_task import LabelPrediction
 
 REFERENCES = [f"the number {n} comes before {n + 1}" for n in range(40)]
 SOURCES = [f"数字{n}在{n + 1}之前" + "呢" * n for n in range(40)]
