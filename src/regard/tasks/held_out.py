@@ -35,6 +35,25 @@ class Parts(Generic[ExampleT]):
     test: Sequence[ExampleT] = ()
 
 
+def split_examples(
+    recipe: Recipe,
+    read: Callable[[str], list[T]],
+    subject: Callable[[T], str],
+    hold_out: Callable[[list[T]], tuple[list[T], list[T]]],
+    *,
+    least: int = LEAST_FOR_TEST,
+) -> Parts[T]:
+    """The examples of a training: of its files, or held out of the training ones."""
+    train, test = read("train"), list[T]()
+    if not train:
+        raise DataError("data.train must name the training text; got nothing.")
+    if recipe.holds_out_test:
+        train, test = hold_out_by_hash(train, subject, least=least)
+    if not (valid := read("valid")):
+        train, valid = hold_out(train)
+    return Parts(train, valid, test)
+
+
 def valid_share(recipe: Recipe) -> float:
     """The fraction of the training text that is validated on, ``training.valid_share``."""
     share = recipe.training.get("valid_share", _SHARE)
@@ -65,7 +84,7 @@ def hold_out_texts(
 def hold_out_by_hash(
     examples: Sequence[T], text_of: Callable[[T], str], *, least: int = LEAST_FOR_TEST
 ) -> tuple[list[T], list[T]]:
-    """Training examples, and one text in twenty to test on; none below ``least`` texts."""
+    """Training examples and one in twenty to test on, by hash; none below ``least`` texts."""
     texts = dict.fromkeys(map(text_of, examples))
     if len(texts) < least:
         return list(examples), []

@@ -22,15 +22,15 @@ from regard.tasks.held_out import (
     LEAST_FOR_TEST,
     Parts,
     evenly,
-    hold_out_by_hash,
     hold_out_texts,
+    split_examples,
     valid_share,
 )
 from regard.tasks.overlap import Overlap
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import Table, by_group
 from regard.tasks.task import AnswerT, ExampleT, Task
-from regard.text import BadLines, Line, PairTokenizer, TokenizerConfig, load_tokenizer
+from regard.text import BadLines, Line, TokenizerConfig, load_tokenizer
 from regard.text.files import read_saved, write_plain
 from regard.text.reading.lines import readable
 from regard.text.reading.records import Handling, object_of, record_in
@@ -212,27 +212,16 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
         """The examples of a training: of its files, or held out of the training ones."""
-        train = cls.read(recipe, "train", bad_lines=bad_lines)
-        if not train:
-            raise DataError("data.train must name the training text; got nothing.")
-        test: list[ExampleT] = []
-        if recipe.holds_out_test:
-            train, test = hold_out_by_hash(train, cls.subject, least=cls.least_for_test)
-        valid = cls.read(recipe, "valid", bad_lines=bad_lines)
-        if not valid:
-            train, valid = cls.hold_out(recipe, train)
-        return Parts(train, valid, test)
+        return split_examples(
+            recipe,
+            lambda split: cls.read(recipe, split, bad_lines=bad_lines),
+            cls.subject,
+            lambda examples: cls.hold_out(recipe, examples),
+            least=cls.least_for_test,
+        )
 
     @classmethod
-    def check(
-        cls,
-        recipe: Recipe,
-        *,
-        examples: int = 3,
-        tokenizer: PairTokenizer | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> ExamplesReport:
-
+    def check(cls, recipe: Recipe, *, examples: int = 3, **of_pairs: object) -> ExamplesReport:
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
 

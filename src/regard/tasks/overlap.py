@@ -71,7 +71,7 @@ class Overlap:
     """Numbers about the words that two texts share, of which rare ones count more.
 
     A word weighs its inverse document frequency, ``log((1 + texts) / texts that have it)`` (Spärck
-    Jones, 1972, https://doi.org/10.1108/eb026526); runs of before have fewer features.
+    Jones, 1972, https://doi.org/10.1108/eb026526); older runs have fewer features.
     """
 
     def __init__(

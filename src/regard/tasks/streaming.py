@@ -53,19 +53,12 @@ class Chunk:
         return next(decode_lines([self.header], str(self.shard[0])))
 
 
-class Stored(Sequence[EncodedT]):
-    """Encoded samples on disk, each of them made when it is asked for."""
-
-    def __init__(self, arrays: MappedArrays) -> None:
-        self.arrays = arrays
+class Samples(Sequence[EncodedT]):
+    """Encoded samples, each of them made when it is asked for."""
 
     @abstractmethod
     def sample(self, index: int) -> EncodedT:
         """One of them."""
-
-    @abstractmethod
-    def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, "2 _"]:
-        """Cost of samples in ``training.batch_tokens``, on each side."""
 
     @overload
     def __getitem__(self, index: int) -> EncodedT: ...
@@ -78,8 +71,18 @@ class Stored(Sequence[EncodedT]):
             return [self[position] for position in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
-        self.arrays.reading()
         return self.sample(index)
+
+
+class Stored(Samples[EncodedT]):
+    """Encoded samples on disk."""
+
+    def __init__(self, arrays: MappedArrays) -> None:
+        self.arrays = arrays
+
+    @abstractmethod
+    def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, "2 _"]:
+        """Cost of samples in ``training.batch_tokens``, on each side."""
 
 
 class StreamedTask(ABC, Generic[ExampleT, EncodedT]):

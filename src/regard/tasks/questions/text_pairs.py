@@ -133,7 +133,7 @@ class PairReading:
     def encode_pair(
         self, text: CutText, other: CutText, *, part: slice = _ALL, other_part: slice = _ALL
     ) -> Sample:
-        """``ids`` and ``features`` of a part of the text, ``other`` of one of the other."""
+        """Ids and features of a pair; ``part`` and ``other_part`` are the tokens that stay."""
         model = pair_model(self.recipe)
         of_both = model.reads_features and not model.reads_apart
         return {
@@ -144,7 +144,7 @@ class PairReading:
         }
 
     def collate_pairs(self, pairs: Sequence[Sample], *, every: int = 1) -> Batch:
-        """A batch of pairs, texts at ``firsts``; ``every`` so many share the other text."""
+        """A batch of pairs; ``every`` so many consecutive ones share the other text."""
         model = pair_model(self.recipe)
         if model.reads_apart:
             rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
@@ -180,7 +180,7 @@ class PairReading:
         read: range | None = None,
         row: int = 0,
     ) -> tuple[CrossAttention, ...]:
-        """Attention between two named texts in a row, the first ``read`` as far as said."""
+        """Attention between two named texts in a row; ``read`` limits the first one's tokens."""
         model = pair_model(self.recipe)
         start, other_start = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
         forth = CrossAttention(

@@ -37,7 +37,7 @@ def windows_of(
     halves: bool,
     generator: torch.Generator | None,
 ) -> Iterator[Window]:
-    """Windows of so many tokens: of a stretch one, shifted; without a generator, all."""
+    """Windows of ``length`` tokens: one, shifted by the generator, or all without one."""
     if generator is None:
         firsts = range(0, stretch.length, length)
         generator = torch.Generator().manual_seed(len(stretch.ids))

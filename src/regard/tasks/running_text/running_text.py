@@ -96,6 +96,7 @@ class StoredStretches(Stored[Stretch]):
         return self._size // self._length
 
     def sample(self, index: int) -> Stretch:
+        self.arrays.reading()
         return Stretch(self._text, index * self._length, self._length, self._words)
 
     def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:

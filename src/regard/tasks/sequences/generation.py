@@ -6,9 +6,10 @@ and evaluation are those of ``translation.py``.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l, rouge_n
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
-from regard.tasks.held_out import Parts, hold_out_by_hash, hold_out_texts, valid_share
+from regard.tasks.held_out import Parts, hold_out_texts, split_examples, valid_share
 from regard.tasks.sequences.documents import (
     DocumentExample,
     cut_to,
@@ -30,7 +31,7 @@ from regard.tasks.sequences.documents import (
 from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DocumentData, Recipe
-from regard.text import BadLines, Line, Pair, PairTokenizer
+from regard.text import BadLines, Line, Pair
 from regard.text.reading.lines import readable
 from regard.text.reading.records import record_in
 from regard.text.reading.tables import Field
@@ -67,25 +68,12 @@ class GenerationTask(SequenceTask):
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
         """The documents to train on, to validate on and to test on: no text is in two of them."""
-        data = recipe.settings(DocumentData)
-        train, test = cls._train_and_test(recipe, bad_lines)
-        if not train:
-            raise DataError("data.train must name the training text; got nothing.")
-        valid = cls.read(recipe, "valid", bad_lines=bad_lines)
-        if not valid:
-            train, held = cls._hold_out(recipe, train)
-            valid = pairs_of(held, data, merge=True)
-        return Parts(pairs_of(train, data), valid, pairs_of(test, data, merge=True))
+        data, parts = recipe.settings(DocumentData), cls._documents(recipe, bad_lines)
+        held = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
+        return Parts(pairs_of(parts.train, data), *held)
 
     @classmethod
-    def check(
-        cls,
-        recipe: Recipe,
-        *,
-        examples: int = 3,
-        tokenizer: PairTokenizer | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> ExamplesReport:
+    def check(cls, recipe: Recipe, *, examples: int = 3, **of_pairs: object) -> ExamplesReport:
         """Check the documents: see ``check_examples``."""
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
@@ -106,13 +94,10 @@ class GenerationTask(SequenceTask):
         known: list[str] = []
         with suppress(DataError):  # the text of training may be gone
             known = [pair.target for pair in cls.read_parts(recipe).train]
-        if split == "valid" and not recipe.named("valid"):
-            documents = cls._hold_out(recipe, cls._train_and_test(recipe)[0])[1]
-        elif split == "test" and recipe.holds_out_test:
-            documents = cls._train_and_test(recipe)[1]
-        else:
-            documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
-        return extracts(documents, known)
+        is_held = {"valid": not recipe.named("valid"), "test": recipe.holds_out_test}
+        if is_held.get(split):
+            return extracts(getattr(cls._documents(recipe), split), known)
+        return extracts(read_documents(recipe.files(split), recipe.settings(DocumentData)), known)
 
     def describe_reading(self) -> list[str]:
         data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
@@ -169,20 +154,14 @@ class GenerationTask(SequenceTask):
         return Pair(source_of(document, self.data), "", (), line.where)
 
     @classmethod
-    def _train_and_test(
+    def _documents(
         cls, recipe: Recipe, bad_lines: BadLines | None = None
-    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
-        """The documents of the training text, and those of them that the test holds out."""
-        data = recipe.settings(DocumentData)
-        documents = read_documents(recipe.files("train"), data, bad_lines=bad_lines)
-        if not recipe.holds_out_test:
-            return documents, []
-        return hold_out_by_hash(documents, attrgetter("text"))
-
-    @classmethod
-    def _hold_out(
-        cls, recipe: Recipe, documents: Sequence[DocumentExample]
-    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
-        """The documents to train on and those to validate on: no text is among both."""
-        share = valid_share(recipe)
-        return hold_out_texts(documents, attrgetter("text"), unit="documents", share=share)
+    ) -> Parts[DocumentExample]:
+        """The documents of a training: no text is in two of its parts."""
+        data, text_of = recipe.settings(DocumentData), attrgetter("text")
+        return split_examples(
+            recipe,
+            lambda split: read_documents(recipe.files(split), data, bad_lines=bad_lines),
+            text_of,
+            partial(hold_out_texts, text_of=text_of, unit="documents", share=valid_share(recipe)),
+        )

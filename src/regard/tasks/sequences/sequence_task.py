@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from regard.tasks.sequences.chunked_loss import (
 )
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import Recipe, RecipeTable, SequenceData
+from regard.tasks.streaming import Samples
 from regard.tasks.task import Task
 from regard.text import (
     BadLines,
@@ -66,7 +67,7 @@ class SequenceBatch:
     encoded: Sequence[EncodedSequences]
 
 
-class EncodedCorpus(Sequence[EncodedSequences]):
+class EncodedCorpus(Samples[EncodedSequences]):
     """A corpus as a sequence of its pairs."""
 
     def __init__(self, corpus: Corpus) -> None:
@@ -75,15 +76,7 @@ class EncodedCorpus(Sequence[EncodedSequences]):
     def __len__(self) -> int:
         return len(self.corpus)
 
-    @overload
-    def __getitem__(self, index: int) -> EncodedSequences: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[EncodedSequences]: ...
-
-    def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
+    def sample(self, index: int) -> EncodedSequences:
         return EncodedSequences(self.corpus.source[index], self.corpus.target[index])
 
 

@@ -54,6 +54,7 @@ class StoredPairs(Stored[EncodedSequences]):
         return len(self._source)
 
     def sample(self, index: int) -> EncodedSequences:
+        self.arrays.reading()
         return EncodedSequences(self._source[index], self._target[index])
 
     def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:

@@ -54,7 +54,7 @@ def usable(
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[MadeT]:
-    """Convert items; those that cannot be are errors or counted. ``rule`` is broken if none can."""
+    """Convert each item; unusable ones are errors or counted, and ``rule`` breaks if all are."""
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
     for item in filled(items, bad_lines):
