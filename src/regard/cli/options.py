@@ -16,72 +16,55 @@ if TYPE_CHECKING:
     from regard.tasks import TaskEntry
 
 # Settings, and the names that other tools have for them.
-_SETTINGS: dict[str, tuple[str, ...]] = {
-    "training.learning_rate": ("lr",),
-    "training.batch_tokens": ("batch_size", "per_device_train_batch_size", "max_tokens"),
-    "training.updates": ("max_steps", "num_steps", "steps", "max_updates", "max_update"),
-    "training.epochs": (
-        "max_epochs",
-        "max_epoch",
-        "num_epochs",
-        "num_train_epochs",
-        "n_epochs",
-        "max_num_epochs",
-    ),
-    "training.warmup": ("warmup_steps", "warmup_updates"),
-    "training.accumulate": ("gradient_accumulation_steps", "grad_accum", "update_freq"),
-    "training.validate_every": ("eval_steps", "checkpoint_interval", "save_interval_updates"),
-    "training.clip_norm": ("max_grad_norm", "clip"),
-    "training.patience": ("early_stopping",),
-    "training.optimizer": ("optim",),
-    "training.schedule": ("scheduler", "lr_scheduler"),
-    "training.seed": ("random_seed",),
-    "model.type": ("model", "arch"),
-    "model.model_dim": ("hidden_size", "d_model"),
-    "model.num_heads": ("n_heads", "nhead"),
-    "model.num_layers": ("n_layers", "layers"),
-    "tokenizer.vocab_size": ("vocab",),
-    "data.max_length": ("max_len", "max_length", "max_seq_length"),
-    "data.source_language": ("src_lang",),
-    "data.target_language": ("tgt_lang",),
+_SETTINGS = {
+    "training.learning_rate": "lr",
+    "training.batch_tokens": "batch_size per_device_train_batch_size max_tokens",
+    "training.updates": "max_steps num_steps steps max_updates max_update",
+    "training.epochs": "max_epochs max_epoch num_epochs num_train_epochs n_epochs max_num_epochs",
+    "training.warmup": "warmup_steps warmup_updates",
+    "training.accumulate": "gradient_accumulation_steps grad_accum update_freq",
+    "training.validate_every": "eval_steps checkpoint_interval save_interval_updates",
+    "training.clip_norm": "max_grad_norm clip",
+    "training.patience": "early_stopping",
+    "training.optimizer": "optim",
+    "training.schedule": "scheduler lr_scheduler",
+    "training.seed": "random_seed",
+    "model.type": "model arch",
+    "model.model_dim": "hidden_size d_model",
+    "model.num_heads": "n_heads nhead",
+    "model.num_layers": "n_layers layers",
+    "tokenizer.vocab_size": "vocab",
+    "data.max_length": "max_len max_length max_seq_length",
+    "data.source_language": "src_lang",
+    "data.target_language": "tgt_lang",
 }
 # And what is no setting; of ``train``, ``look``, ``predict``, and of every command.
-_TRAIN: dict[tuple[str, ...], str] = {
-    ("output", "out", "o", "output_dir", "save_dir", "save", "run_dir"): "as --run FOLDER",
-    ("workers", "num_workers", "num_gpus", "gpus", "nproc", "nproc_per_node"): "as --processes N",
-    ("config", "recipe", "c"): "before the files: regard train RECIPE FILES",
-    (
-        "source",
-        "target",
-        "src",
-        "tgt",
-        "train_src",
-        "train_tgt",
-    ): "as files: regard train SOURCE TARGET",
-    ("data", "input", "train", "file", "train_file", "i"): "as files: regard train FILES",
+_TRAIN = {
+    "as --run FOLDER": "output out o output_dir save_dir save run_dir",
+    "as --processes N": "workers num_workers num_gpus gpus nproc nproc_per_node",
+    "before the files: regard train RECIPE FILES": "config recipe c",
+    "as files: regard train SOURCE TARGET": "source target src tgt train_src train_tgt",
+    "as files: regard train FILES": "data input train file train_file i",
 }
-_LOOK: dict[tuple[str, ...], str] = {
-    ("model_name_or_path", "model_name", "checkpoint", "path"): "as --model FOLDER",
-    ("text", "sentence", "prompt", "input_text", "t"): "as it is: regard look RUN TEXT",
-    ("method", "attribution", "attribution_method", "m"): "as --attribute METHOD",
-    ("against", "contrast", "foil", "wrong"): "as --not WORD",
-    ("include_layers", "layer"): "as --layers NUMBERS, from 0",
-    ("include_heads", "head"): "as --heads NUMBERS, from 0",
+_LOOK = {
+    "as --model FOLDER": "model_name_or_path model_name checkpoint path",
+    "as it is: regard look RUN TEXT": "text sentence prompt input_text t",
+    "as --attribute METHOD": "method attribution attribution_method m",
+    "as --not WORD": "against contrast foil wrong",
+    "as --layers NUMBERS, from 0": "include_layers layer",
+    "as --heads NUMBERS, from 0": "include_heads head",
 }
-_PREDICT: dict[tuple[str, ...], str] = {
-    ("beam", "beams", "num_beams"): "as --beam-size N",
-    ("lenpen", "alpha"): "as --length-penalty NUMBER",
-    ("num_return_sequences", "num_hypotheses"): "as --n-best N",
-    ("max_length", "max_len", "max_len_b", "max_new_tokens", "max_decoding_length"): (
-        "as --max-tokens N, of language models; a translation ends by itself"
+_PREDICT = {
+    "as --beam-size N": "beam beams num_beams",
+    "as --length-penalty NUMBER": "lenpen alpha",
+    "as --n-best N": "num_return_sequences num_hypotheses",
+    "as --max-tokens N, of language models; a translation ends by itself": (
+        "max_length max_len max_len_b max_new_tokens max_decoding_length"
     ),
-    ("do_sample", "sampling"): "as --method sample",
-    ("min_len", "min_new_tokens"): "as --min-length N",
+    "as --method sample": "do_sample sampling",
+    "as --min-length N": "min_len min_new_tokens",
 }
-_EVERYWHERE: dict[tuple[str, ...], str] = {
-    ("gpu", "cuda", "use_gpu"): "as --device cuda",
-    ("cpu", "no_cuda", "no_gpu"): "as --device cpu",
-}
+_EVERYWHERE = {"as --device cuda": "gpu cuda use_gpu", "as --device cpu": "cpu no_cuda no_gpu"}
 _OF_COMMAND = {"train": _TRAIN, "look": _LOOK, "predict": _PREDICT}
 _FILES = ("source", "target", "src", "data", "input", "file", "i")
 # Sections in which a setting of that name is looked for.
@@ -139,15 +122,15 @@ def option_here(option: str, value: str | None, command: str) -> str | None:
     return None if way is None else f"{option} must be given {way}."
 
 
-def _way(name: str, ways: Mapping[tuple[str, ...], str]) -> str | None:
-    return next((way for names, way in ways.items() if name in names), None)
+def _way(name: str, ways: Mapping[str, str]) -> str | None:
+    return next((way for way, names in ways.items() if name in names.split()), None)
 
 
 def _setting(name: str, among: Sequence[str]) -> str | None:
     from regard.tasks import TASKS
 
     for setting, names in _SETTINGS.items():
-        if name in names and setting.partition(".")[0] in among:
+        if name in names.split() and setting.partition(".")[0] in among:
             return setting
     described = sections(TASKS)
     for section in among:
