@@ -95,13 +95,13 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def parts(self, text: str) -> list[str]:
         """Parts of a long source, each of a length that training has seen."""
 
-    @abstractmethod
     def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
-        """The pair as training reads it, where a long source is cut."""
+        """The pair as training reads it, where a long source is cut: by default as it is."""
+        return pair
 
-    @abstractmethod
     def describe_reading(self) -> list[str]:
         """Describe how sources are truncated, in lines; none if they are read whole."""
+        return []
 
     @abstractmethod
     def parse_pair(self, line: Line, ending: str) -> Pair:
@@ -223,13 +223,11 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def encoded_parts(self, source: str) -> list[EncodedSequences]:
         """The parts of a source, as ``parts`` cuts it."""
+        encode = self.tokenizer.source.encode
         return [
-            self.encoded_part(part, index == 0) for index, part in enumerate(self.parts(source))
+            EncodedSequences(encode(part), (), part, is_first=index == 0)
+            for index, part in enumerate(self.parts(source))
         ]
-
-    def encoded_part(self, text: str, is_first: bool = True) -> EncodedSequences:
-        """A text that is read at once."""
-        return EncodedSequences(self.tokenizer.source.encode(text), (), text, is_first)
 
     def of_epoch(
         self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int

@@ -250,13 +250,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             for part in self._fitting(sentence, longest)
         ]
 
-    def describe_reading(self) -> list[str]:
-        return []
-
-    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
-        """The pair itself: one that is too long is left out."""
-        return pair
-
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
