@@ -143,6 +143,19 @@ def quiet_tab(chromium: Browser, folder: Path, **options: Any) -> Iterator[Tab]:
     assert not opened.outside(), opened.outside()
 
 
+@contextmanager
+def served_tab(chromium: Browser, address: str, folder: Path) -> Iterator[Tab]:
+    """The page of a server; it must not complain, and must ask nobody else."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
+    opened = open_tab(context, folder)
+    opened.page.goto(address)
+    opened.page.wait_for_selector("#told:not(:empty)")
+    yield opened
+    context.close()
+    assert not opened.complaints, opened.complaints
+    assert all(each.startswith((address, "data:", "blob:")) for each in opened.requests)
+
+
 @pytest.fixture
 def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
     """A quiet tab of an English browser in the light."""

@@ -48,6 +48,7 @@ class Server:
     def __init__(self, process, port):
         self.process = process
         self.port = port
+        self.address = f"http://127.0.0.1:{port}/"
 
     def stop(self, wait=60.0):
         """Ask it to stop; what it wrote to stderr since it was ready."""

@@ -1,5 +1,6 @@
-"""Every view of every page keeps the rules of axe, in both languages and themes."""
+"""Every view of every page keeps the rules of axe in both languages and themes, and fits a phone."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ from playwright.sync_api import Browser
 from tests.end_to_end.browsing import Tab, open_tab
 from tests.end_to_end.long_texts import long_document
 from tests.end_to_end.server_clients import Server, serving
+from tests.end_to_end.test_comparing_page import two_models
 from tests.end_to_end.test_explained_page import document as explained_document
 from tests.end_to_end.test_page_deeper import document as pair_document
+from tests.end_to_end.test_page_languages import opinion, unlike_heads
 from tests.end_to_end.test_typing_page import opened as typed
 from tests.end_to_end.test_typing_page import untrained
 from tests.end_to_end.test_views import document as translation
@@ -38,7 +41,7 @@ def labelled() -> Document:
         labels=(("good", 0.7), ("bad", 0.3)),
         tags=(),
         values=(0.9, 0.1, 0.4, 0.2),
-        measure="mean attention to each token",
+        measure="the more the query of the pooling looks at it",
     )
     edited = Change(edit="layer 1, head 1 muted", output="We love China.", score=-1.5)
     maps = tuple(map_ for map_ in whole.maps if map_.kind == "encoder")
@@ -68,8 +71,13 @@ PAGES: dict[str, tuple[Callable[[], Document], str]] = {
         for view in ("words", "map", "arcs", "text", "flow", "grid", "compare")
     },
     "maps of heads": (translation, "view=grid&measure=map"),
+    "heads of a measure": (pair_document, "view=grid&measure=induction"),
+    "maps by a measure": (pair_document, "view=grid&measure=map&order=same"),
+    "several words": (pair_document, "view=words&picked=rows_2_4"),
+    "several words of a text": (pair_document, "view=text&picked=rows_2_4"),
     "a pair": (pair_document, "view=words&pair=ab&picked=rows_2_4"),
-    "a pair as text": (pair_document, "view=text&pair=ab&column=2"),
+    "a pair as arcs": (pair_document, "view=arcs&picked=columns_2_4&pair=bb"),
+    "a pair as text": (pair_document, "view=text&pair=ba&column=2"),
     "neurons": (pair_document, "view=neurons&layer=1&head=1&row=3&column=2"),
     "no neurons": (pair_document, "view=neurons&layer=1&head=2"),
     "trust": (explained_document, "view=trust"),
@@ -82,7 +90,25 @@ PAGES: dict[str, tuple[Callable[[], Document], str]] = {
     "a long text": (lambda: long_document(2000, layers=2, heads=12), "view=arcs&layer=1&head=1"),
     "heads of a long text": (lambda: long_document(2000, layers=2, heads=12), "view=grid"),
     "two texts": (lambda: translation(example(), replace(example(), score=-2.0)), "view=compare"),
+    "two models": (two_models, "view=compare"),
+    **{f"{view} of a label": (opinion, f"view={view}") for view in ("answer", "words", "map")},
+    **{f"{view} of unlike heads": (unlike_heads, f"view={view}") for view in ("words", "grid")},
 }
+# What is no Chinese on a Chinese page: words of the documents, names, files, the other language.
+KNOWN = re.compile(
+    r"I love China|We love|We|My|like|all|the cat sat on a|[Tt]he|cat|sat|on|newest|new|est|dog|at|"
+    r"mat|rug|room|was|cold|bad|good|B-LOC|I-LOC|B-PER|CLS|SEP|small|large|soft|hard|of|attention|"
+    r"model|words|looks|every|token|in|turn|[Ww]hy|softmax|logit lens|test|none|Show in English|"
+    r"English|PNG|SVG|CSV|Esc|Enter|Home|Shift|Jain|Wallace|Wiegreffe|Pinter|Olsson|nostalgebraist"
+)
+SAID = """[document.body.innerText, ...[...document.querySelectorAll('#regard *')].flatMap(node =>
+  ['title', 'aria-label', 'placeholder', 'aria-valuetext'].map(name => node.getAttribute(name)))
+].join('\\n')"""
+MOVING = "document.getAnimations().filter(one => one.effect.getTiming().duration > 1).length"
+UNNAMED = (
+    "[...document.querySelectorAll('main canvas[tabindex]')].filter(node => node.offsetParent "
+    "&& !node.ariaLabel).map(node => node.outerHTML)"
+)
 
 
 @pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}-{look[2]}")
@@ -93,6 +119,7 @@ def tab(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> It
         viewport={"width": width, "height": 900},
         color_scheme=scheme,
         locale={"en": "en-US", "zh": "zh-CN"}[language],
+        reduced_motion="reduce",
     )
     opened = open_tab(context, tmp_path)
     yield opened
@@ -113,16 +140,34 @@ def violations(tab: Tab) -> list[str]:
 def keeps_the_rules(tab: Tab) -> None:
     broken = violations(tab)
     assert not broken, "\n\n".join(broken)
+    assert tab.ask(MOVING) == 0
+    assert tab.ask(UNNAMED) == []
+    fits(tab)
+
+
+def fits(tab: Tab) -> None:
+    assert tab.page.viewport_size is not None
+    assert tab.ask("document.documentElement.scrollWidth") <= tab.page.viewport_size["width"]
+
+
+def speaks_chinese(tab: Tab) -> None:
+    if tab.ask("document.documentElement.lang") == "zh":
+        said = re.sub(rf"(?<![A-Za-z])(?:{KNOWN.pattern})(?![A-Za-z])", "", tab.ask(SAID))
+        assert re.findall("[^\n]*[A-Za-z]{2,}[^\n]*", said) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_view_keeps_the_rules(tab: Tab, name: str) -> None:
+def test_a_view_keeps_the_rules_and_fits_a_telephone(tab: Tab, name: str) -> None:
     make, state = PAGES[name]
     keeps_the_rules(tab.open(make(), f"#{state}"))
+    speaks_chinese(tab)
+    tab.page.set_viewport_size({"width": 400, "height": 800})
+    fits(tab.open(make(), f"#{state}"))
 
 
 def test_the_keys_keep_the_rules(tab: Tab) -> None:
     keeps_the_rules(tab.open(translation(), "#view=words").press("?"))
+    speaks_chinese(tab)
 
 
 def test_a_typed_sentence_keeps_the_rules(tab: Tab) -> None:

@@ -1,6 +1,5 @@
 """Why, predictions by layer and surprise on the page, in a real browser."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -123,27 +122,3 @@ def test_surprise_colours_the_text_and_says_the_loss(tab: Tab) -> None:
     )
     assert tab.ask(shares) == ["", "1.0000", "0.5000", "0.2500", "0.2500"]
     assert "Together 4 nats for 4 tokens: 1 nats (1.44 bits) a token" in tab.text("main .caption")
-
-
-# Names of people, and of what they named.
-NAMES = re.compile(
-    "Jain|Wallace|Wiegreffe|Pinter|nostalgebraist|logit lens|[Ww]hy|test|CSV|English"
-)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["trust", "lens", "text"])
-def test_the_views_fit_a_telephone_in_both_languages(tab: Tab, view: str, scheme: str) -> None:
-    tab.page.set_viewport_size({"width": 400, "height": 800})
-    tab.page.emulate_media(color_scheme=scheme)
-    for language in ("zh", "en"):
-        tab.open(document(), f"#view={view}&lang={language}")
-        assert tab.ask("document.documentElement.scrollWidth") <= 400
-    tab.open(document(), f"#view={view}&lang=zh")
-    page_words = NAMES.sub("", tab.text("main.view section"))
-    left = [
-        word
-        for word in re.findall("[A-Za-z]{2,}", page_words)
-        if word not in (*WORDS, "mat", "rug")
-    ]
-    assert left == []

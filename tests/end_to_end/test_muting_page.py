@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.browsing import Tab, served_tab
 from tests.end_to_end.server_clients import Server, serving
 from tests.unit.interop.tiny_folders import save_bert, save_gpt2
 
@@ -31,19 +31,8 @@ def server(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 @pytest.fixture
 def page(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
-    """The page, opened; it must not complain, and must ask nobody but its server."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
-    tab = open_tab(context, tmp_path)
-    tab.page.goto(address(server))
-    tab.page.wait_for_selector("#told:not(:empty)")
-    yield tab
-    assert tab.complaints == []
-    assert all(each.startswith((address(server), "data:", "blob:")) for each in tab.requests)
-    context.close()
-
-
-def address(server: Server) -> str:
-    return f"http://127.0.0.1:{server.port}/"
+    with served_tab(chromium, server.address, tmp_path) as opened:
+        yield opened
 
 
 def look(tab: Tab, name: str, text: str) -> None:
@@ -71,7 +60,7 @@ def columned(tab: Tab, columns: int) -> None:
 
 def replies(server: Server, **members: object) -> list[dict[str, object]]:
     request = urllib.request.Request(
-        f"{address(server)}attention",
+        f"{server.address}attention",
         json.dumps(members).encode(),
         {"Content-Type": "application/json"},
     )
@@ -178,18 +167,6 @@ def test_an_answer_is_explained_once_when_it_is_first_asked_why(page: Tab) -> No
     page.page.click("#language")
     page.page.wait_for_selector(":root:lang(zh) main.view .prose .shaded")
     assert asked() == 1
-
-
-def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page: Tab) -> None:
-    page.page.select_option("#run", "gpt2")
-    page.page.fill("#text", "a" * 90)
-    page.page.press("#text", "Enter")
-    page.page.wait_for_selector("#failure:not([hidden])")
-    assert page.text("#failure").startswith("text must be at most 77 tokens long")
-    assert any("422" in each for each in page.complaints)
-    page.complaints.clear()  # the browser's own line about the status
-    look(page, "gpt2", "the cat")
-    assert page.page.locator("#failure").is_hidden()
 
 
 def test_it_fits_a_phone_in_the_dark_and_speaks_chinese(page: Tab) -> None:

@@ -19,7 +19,6 @@ from regard.viewer import (
     GoldLinks,
     HeadLines,
     HeadMap,
-    Importance,
     LayerSummary,
     Token,
     View,
@@ -530,27 +529,11 @@ def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) 
     tab.wait("() => location.hash.includes('row=62') || location.hash.includes('row=61')")
 
 
-def test_other_measures_and_changes_are_shown_with_the_attention(tab: Tab) -> None:
+def test_changes_of_the_attention_are_listed(tab: Tab) -> None:
     original = document()
-    first = replace(
-        original.examples[0],
-        importances=(
-            Importance(method="attention", values=(0.5, 0.1, 0.2, 0.2), output=1),
-            Importance(method="leave one out", values=(-2.0, 1, 0, 0), output=1, correlation=0.4),
-        ),
-        changes=(Change(edit="head 2 muted", output="I hate China.", score=-1.5),),
-    )
-    tab.open(replace(original, examples=(first,)), "#view=trust")
-    assert "What mattered for “love”" in tab.text("section h2")
-    weights = "[...document.querySelectorAll('.measure:last-child .shaded')].map(t => %s)"
-    assert tab.ask(weights % "t.style.getPropertyValue('--w')") == [
-        "1.0000", "0.5000", "0.0000", "0.0000",
-    ]  # fmt: skip
-    assert tab.ask(weights % "t.title")[0] == "我, 1: −2"
-    numbers = "[...document.querySelectorAll('.measure:last-child data')].map(t => t.textContent)"
-    assert tab.ask(numbers) == ["−2", "1", "0", "0"]
-    assert tab.ask(weights % "t.classList.contains('negative')") == [True, False, False, False]
-    assert tab.text(".facts data") == "0.4"
+    change = Change(edit="head 2 muted", output="I hate China.", score=-1.5)
+    changed = replace(original.examples[0], changes=(change,))
+    tab.open(replace(original, examples=(changed,)), "#view=trust")
     assert tab.text(".changes mark") == "hate"
     assert "−1.5" in tab.text(".changes tbody tr:last-child")
     tab.open(original)

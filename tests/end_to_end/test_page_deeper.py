@@ -7,7 +7,6 @@ import pytest
 import torch
 from tests.end_to_end.browsing import Tab, tokens
 from tests.end_to_end.long_texts import long_document
-from tests.end_to_end.test_page_languages import LATIN, READ
 from tests.end_to_end.test_views import addressed, entries, texts
 
 from regard.attention import causal, head_scores
@@ -354,32 +353,3 @@ def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
     eye, even = tab.ask(alphas)
     assert len(set(even)) == 1
     assert [at for at, red in enumerate(eye) if red == even[0]] == [0, 6, 12, 18, 24]
-
-
-# All of them.
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "state",
-    [
-        "view=words&picked=rows_2_4",
-        "view=words&pair=ab",
-        "view=arcs&picked=columns_2_4&pair=bb",
-        "view=text&picked=rows_2_4",
-        "view=text&pair=ba&column=2",
-        "view=neurons&layer=1&head=1&row=3&column=2",
-        "view=neurons&layer=1&head=2",
-        "view=grid&measure=induction",
-        "view=grid&measure=map&order=same",
-    ],
-)
-def test_they_fit_a_telephone_and_speak_chinese(chinese: Tab, state: str, scheme: str) -> None:
-    chinese.page.set_viewport_size({"width": 400, "height": 800})
-    chinese.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    opened(chinese, state)
-    assert chinese.ask("document.documentElement.scrollWidth") <= 400
-    said = LATIN.sub("", chinese.ask(READ))
-    for known in (*NAMES, "softmax", "CLS", "SEP", "Olsson", "Shift"):
-        said = said.replace(known, "")
-    assert not re.search("[A-Za-z]{2,}", said), re.findall("[^\n]*[A-Za-z]{2,}[^\n]*", said)

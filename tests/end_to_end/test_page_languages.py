@@ -1,72 +1,15 @@
 """Pages in Chinese and in English: as the browser asks, as a link asks, and as one switches."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import torch
 from tests.end_to_end.browsing import CHOSEN, Tab
-from tests.end_to_end.test_page import document as every_kind
+from tests.end_to_end.test_views import document as translation
 
-from regard.viewer import (
-    Change,
-    Document,
-    Example,
-    HeadMap,
-    Importance,
-    Prediction,
-    SearchTree,
-    Text,
-    show,
-)
-from regard.viewer.search import Beginning, Extension, SearchAnswer
+from regard.viewer import Document, Example, HeadMap, Prediction, Text, show
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-# Latin letters of a Chinese page: data, names of files and of keys, the other language.
-LATIN = re.compile(
-    "(?<![A-Za-z])(?:Show in English|English|PNG|SVG|CSV|Esc|Enter|Home|Shift|np|I|love|China|you|"
-    "the|room|was|cold|bad|good|soft|hard|transformer|test|Jain|Wallace|Wiegreffe|Pinter|[A-Za-z])"
-    "(?![A-Za-z])"
-)
-READ = """() => {
-    const texts = [document.body.innerText];
-    for (const node of document.querySelectorAll('#regard *')) {
-        for (const name of ['title', 'aria-label', 'placeholder', 'aria-valuetext']) {
-            if (node.getAttribute(name)) texts.push(node.getAttribute(name));
-        }
-    }
-    return texts.join('\\n');
-}"""
-
-
-def translation() -> Document:
-    document = every_kind()
-    example = document.examples[0]
-    options = (
-        Extension(text="I", probability=0.7, outcome="kept"),
-        Extension(text="", probability=0.2, outcome="ended"),
-        Extension(text="a", probability=0.1),
-    )
-    beginning = Beginning(parent=-1, text="", log_prob=-0.5, extensions=options)
-    steps = ((beginning,), *[(replace(beginning, parent=0),)] * 3)
-    answers = (SearchAnswer(text="I love China.", score=-0.25, log_prob=-1.0, is_finished=False),)
-    search = SearchTree(
-        beam_size=1,
-        steps=steps,
-        path=(0,) * 4,
-        probabilities=(0.7, None, 0.5, 0.9),
-        answers=answers,
-    )
-    changes = (Change(edit="layer 1, head 2 muted", output="I love you", score=-0.4),)
-    importance = Importance(method="leave one out", values=(0.1, 0.4, 0.0, 0.2), correlation=0.5)
-    example = replace(example, search=search, changes=changes, importances=(importance,))
-    return replace(
-        document,
-        title="我爱中国",
-        model="transformer, 1,234 parameters",
-        examples=(example, replace(example, label="test", output="I love China!")),
-    )
 
 
 def opinion() -> Document:
@@ -95,42 +38,6 @@ def opinion() -> Document:
 def unlike_heads() -> Document:
     weights = torch.stack([torch.full((3, 3), 1 / 3), torch.eye(3)])
     return show(weights, names=["soft", "hard"]).document
-
-
-DOCUMENTS = {"translation": translation, "opinion": opinion, "unlike heads": unlike_heads}
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_view_of_a_chinese_browser_is_chinese(chinese: Tab, name: str) -> None:
-    chinese.open(DOCUMENTS[name]())
-    assert chinese.ask("document.documentElement.lang") == "zh"
-    views = chinese.ask(
-        "[...document.querySelectorAll('[data-view][role=tab]')].map(t => t.dataset.view)"
-    )
-    assert len(views) > 3
-    for view in views:
-        chinese.click(f"[role=tab][data-view={view}]")
-        for key in ("ArrowRight", "Escape", "?"):
-            chinese.press(key)
-            left = LATIN.sub("", chinese.ask(READ))
-            assert not re.search("[A-Za-z]{2,}", left), (
-                view,
-                re.findall("[^\n]*[A-Za-z]{2,}[^\n]*", left),
-            )
-        chinese.press("Escape")
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_a_telephone(chinese: Tab, name: str, scheme: str) -> None:
-    chinese.page.set_viewport_size({"width": 400, "height": 800})
-    chinese.page.emulate_media(color_scheme=scheme)
-    for language in ("zh", "en"):
-        chinese.open(DOCUMENTS[name](), f"#lang={language}")
-        for at in range(chinese.page.locator("[role=tab]").count()):
-            chinese.page.locator("[role=tab]").nth(at).click()
-            chinese.settled()
-            assert chinese.ask("document.documentElement.scrollWidth") <= 400
 
 
 def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab: Tab) -> None:

@@ -387,20 +387,6 @@ def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(
     assert tab.ask(CHOSEN)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_fits_a_phone_in_both_languages(tab: Tab, transformer_run: Path, language: str) -> None:
-    tab.page.set_viewport_size({"width": 400, "height": 800})
-    tab.page.emulate_media(color_scheme="dark")
-    opened(tab, Predictor.load(transformer_run), ["我爱中国", "他昨天去北京了"]).settled()
-    if tab.ask("document.documentElement.lang") != language:
-        tab.click(".typing .language")
-    tab.page.click(".typing summary")
-    tab.click('[data-head="cross 0 1"]')
-    assert tab.ask("document.documentElement.scrollWidth") <= 400
-    assert tab.text(".typing h1") == {"en": "Type a sentence", "zh": "输入一句话"}[language]
-    assert tab.ask("getComputedStyle(document.documentElement).colorScheme") == "light dark"
-
-
 def test_a_word_takes_less_than_the_blink_of_an_eye(tab: Tab, transformer_run: Path) -> None:
     opened(tab, Predictor.load(transformer_run))
     texts = sentences()[:50]

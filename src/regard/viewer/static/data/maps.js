@@ -58,6 +58,25 @@ export function tokensOf(example, kind) {
   return { rows: output, columns: started };
 }
 
+/**
+ * Rows and columns as tokens of their texts, and the other way round: `sideOf(axis)`, `tokenAt(axis, place)`,
+ * `placeOf(axis, token)`, which may be negative, and `tell(point, side, token, isFirm)`, which points at a
+ * token of a text. Of a pair a part is shown (`places`), and the output so far begins with a start sign.
+ */
+export function tokensIn({ looks, seen }, places) {
+  const sideOf = (axis) => ((axis === "rows" ? looks : seen) === "source" ? "source" : "output");
+  const shift = (axis) => Number(axis === "columns" && seen === "output so far");
+  const tokenAt = (axis, place) => (places ? places[axis][place] : place - shift(axis));
+  const placeOf = (axis, token) => (places ? places[axis].indexOf(token) : token + shift(axis));
+  // In a text that looks at itself, a token that is pointed at is one that looks.
+  function tell(point, side, token, isFirm) {
+    if (token === null) return point(null, isFirm);
+    const axis = ["rows", "columns"].find((one) => side === sideOf(one) && placeOf(one, token) >= 0);
+    return axis && point({ row: null, column: null, [axis === "rows" ? "row" : "column"]: placeOf(axis, token) }, isFirm);
+  }
+  return { sideOf, shift, tokenAt, placeOf, tell };
+}
+
 /** Gold links by "row,column". */
 export function goldOf(example, kind) {
   const links = new Map();
@@ -110,11 +129,6 @@ export function rolesOf(rows, kind, keys) {
   }));
 }
 
-/** The mean of rows of the same length. */
-export function meanRow(rows) {
-  return Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
-}
-
 /** What is pointed at as lists of rows and columns: one token, a cell, or several tokens of a side. */
 export function chosenOf({ row = null, column = null, rows, columns }) {
   const one = (place) => (place === null ? [] : [place]);
@@ -122,16 +136,16 @@ export function chosenOf({ row = null, column = null, rows, columns }) {
 }
 
 /** What several rows look at together, on average; and what every row gives to several columns. */
-export const meanOver = (rows) => (rows.length === 1 ? rows[0] : meanRow(rows));
+export const meanOver = (rows) => (rows.length === 1 ? rows[0] : Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length));
 export const sumOver = (weights, columns) => weights.map((row) => columns.reduce((sum, column) => sum + row[column], 0));
 
-/** The largest entries of a row, as `{column, weight}`, falling; zeros are left out. */
+/** The largest entries of a row, as `{at, weight}`, falling; zeros are left out. */
 export function largestOf(row, most) {
   const found = [];
-  row.forEach((weight, column) => {
+  row.forEach((weight, at) => {
     if (weight > 0 && (found.length < most || weight > found.at(-1).weight)) {
       const place = found.findIndex((other) => weight > other.weight);
-      found.splice(place < 0 ? found.length : place, 0, { column, weight });
+      found.splice(place < 0 ? found.length : place, 0, { at, weight });
       if (found.length > most) found.pop();
     }
   });
@@ -143,6 +157,27 @@ export function figure(weight, digits = 4) {
   return weight === 0 ? "0" : String(Number(weight.toPrecision(digits)));
 }
 
+/** A number that may be negative, with a minus sign that people read. */
+export const signed = (value, digits) => figure(value, digits).replace("-", "−");
+
+/** The largest of numbers that are not negative. */
+export const mostOf = (values) => values.reduce((most, value) => Math.max(most, value), 0);
+
+/** How wide a text is in letters, of which a Chinese sign takes two. */
+export const widthOf = (text) => [...text].reduce((sum, sign) => sum + (sign > "\u2e80" ? 2 : 1), 0);
+
+/** A matrix for a CSV file: `map` has tokens as rows and columns, and weights. */
+export const weightsTable = ({ rows, columns, weights }) => ({
+  columns: ["row", "token", ...columns.map((token) => token.text)],
+  rows: weights.map((row, at) => [at + 1, rows[at].text, ...Array.from(row, (weight) => figure(weight))]),
+});
+
+/** The steps of an arrow key, down and across; undefined of another key. */
+export const arrowOf = (key) => ({ ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] })[key];
+
+/** The nearest place of so many. */
+export const within = (at, count) => Math.max(0, Math.min(count - 1, at));
+
 /** The text of a token without its marks, for a sentence about it. */
 export function nameOf(token) {
   const text = token.text.replaceAll(/[▁Ġ]/g, " ").replaceAll(/\r?\n/g, "↵").replaceAll("\t", "⇥");
@@ -151,6 +186,7 @@ export function nameOf(token) {
 
 const STARTS = /^[▁Ġ]/; // SentencePiece and byte-level BPE mark the space before a word
 const CONTINUES = /^##/; // WordPiece marks what continues one
+const SIGN = /^(?:<.*>|\[.*\]|⟨.*⟩)$/;
 
 /**
  * The words that tokens make, in order: `{words: [{text, start, end, tokens}], wordOf}`, where
@@ -185,19 +221,17 @@ export function receivedByWords(row, wordOf, count) {
   return found;
 }
 
-/** The entries of a word's row from those of its tokens: `[{column, weight}]`, falling. */
+/** The entries of a word's row from those of its tokens: `[{at, weight}]`, falling. */
 export function entriesOfWord(lists, wordOf) {
   const means = new Map();
-  for (const entries of lists) {
-    for (const { column, weight } of entries) means.set(column, (means.get(column) ?? 0) + weight / lists.length);
-  }
+  for (const { at, weight } of lists.flat()) means.set(at, (means.get(at) ?? 0) + weight / lists.length);
   const found = new Map();
-  for (const [column, weight] of means) {
-    const word = wordOf[column];
-    found.set(word, Math.max(found.get(word) ?? 0, weight));
-  }
-  return [...found].map(([column, weight]) => ({ column, weight })).sort((a, b) => b.weight - a.weight);
+  for (const [at, weight] of means) found.set(wordOf[at], Math.max(found.get(wordOf[at]) ?? 0, weight));
+  return entriesOf(found);
 }
+
+/** The entries of a map from places to weights: `[{at, weight}]`, falling. */
+export const entriesOf = (weights) => [...weights].map(([at, weight]) => ({ at, weight })).sort((a, b) => b.weight - a.weight);
 
 // The number of the word each token is part of.
 function bySpans(tokens, text, language) {
@@ -226,9 +260,7 @@ function byMarks(tokens) {
   let count = 0;
   return Int32Array.from(tokens, (token, at) => {
     const joins = isContinued ? CONTINUES.test(token.text) : isStarted && !STARTS.test(token.text);
-    const isSign = /^(?:<.*>|\[.*\]|⟨.*⟩)$/.test(token.text);
-    const wasSign = at > 0 && /^(?:<.*>|\[.*\]|⟨.*⟩)$/.test(tokens[at - 1].text);
-    if (!joins || isSign || wasSign || at === 0) count += 1;
+    if (!joins || at === 0 || SIGN.test(token.text) || SIGN.test(tokens[at - 1].text)) count += 1;
     return count - 1;
   });
 }
@@ -237,20 +269,12 @@ function byMarks(tokens) {
 export function spansOf(text, language) {
   const spans = [];
   let at = 0;
-  for (const { segment } of segments(text, language)) {
+  for (const { segment } of new Intl.Segmenter(language ?? undefined, { granularity: "word" }).segment(text)) {
     const length = Array.from(segment).length;
     if (/\S/u.test(segment)) spans.push([at, at + length]);
     at += length;
   }
   return spans;
-}
-
-function segments(text, language) {
-  if (typeof Intl.Segmenter === "function") {
-    return new Intl.Segmenter(language ?? undefined, { granularity: "word" }).segment(text);
-  }
-  const parts = text.match(/\s+|[\p{L}\p{N}\p{M}]+|[^\s\p{L}\p{N}\p{M}]/gu) ?? [];
-  return parts.map((segment) => ({ segment }));
 }
 
 function textOf(word, tokens, characters) {

@@ -4,7 +4,7 @@
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
 import { phrase, t } from "../page/language.js";
-import { KINDS, alignmentError, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, meanRow, numberOf, rolesOf, sidesOf, tokensOf } from "./maps.js";
+import { KINDS, alignmentError, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, numberOf, rolesOf, sidesOf, tokensIn, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
@@ -72,7 +72,7 @@ export function createReader(data, source) {
   const isNamed = (at) => (exampleAt(at).head_names ?? []).length > 0;
 
   /** A kind and a head in words, a head as an option, and both with the layer. */
-  const kindName = (at, kind) => t(exampleAt(at).sides === "queries and keys" ? "kind.weights" : `kind.${kind}`);
+  const kindName = (at, kind) => t(exampleAt(at).sides === "queries and keys" ? "weights" : `kind.${kind}`);
   const headNamed = (at, head) => exampleAt(at).head_names?.[head] && phrase(exampleAt(at).head_names[head]);
   const headName = (at, head) => headNamed(at, head) ?? (head === "mean" ? t("head.mean") : t("head.number", { number: head + 1 }));
   const headOption = (at, head) => headNamed(at, head) ?? numberOf(head);
@@ -135,16 +135,17 @@ export function createReader(data, source) {
     return { rows: of(pair[0]), columns: of(pair[1]) };
   }
 
-  /** What looks (rows) and what is seen (columns): `{rows, columns, places, gold, looks, seen, says, called}`. */
+  /** What looks (rows) and what is seen (columns): `{rows, columns, gold, looks, seen, says, called}`, and see `tokensIn`. */
   function axes(view) {
     const example = exampleAt(view.example);
-    const whole = { ...sidesOf(example, view.kind, data.task), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
     const places = placesOf(view);
+    const sides = sidesOf(example, view.kind, data.task);
+    const whole = { ...sides, ...tokensOf(example, view.kind), ...tokensIn(sides, places), gold: goldOf(example, view.kind) };
     if (!places) return whole;
     const rows = places.rows.map((at) => whole.rows[at]);
     const columns = view.pair[0] === view.pair[1] ? rows : places.columns.map((at) => whole.columns[at]);
     const called = { rows: t(`pair.${view.pair[0]}`), columns: t(`pair.${view.pair[1]}`) };
-    return { ...whole, rows, columns, places, called, says: t("pair.says", called) };
+    return { ...whole, rows, columns, called, says: t("pair.says", called) };
   }
 
   /** The single heads that a view is the mean of, as [layer, head]. */
@@ -185,9 +186,9 @@ export function createReader(data, source) {
     }
     for (const [layer, headsIn] of layersIn) {
       const parts = await Promise.all(headsIn.map((head) => rowsOfHead(view, layer, head, queries)));
-      found.push(queries.map((_, at) => (parts.length === 1 ? parts[0][at] : meanRow(parts.map((part) => part[at])))));
+      found.push(queries.map((_, at) => meanOver(parts.map((part) => part[at]))));
     }
-    return found.length === 1 ? found[0] : queries.map((_, at) => meanRow(found.map((part) => part[at])));
+    return queries.map((_, at) => meanOver(found.map((part) => part[at])));
   }
 
   async function rowsOfHead(view, layer, head, queries) {
@@ -258,7 +259,7 @@ export function createReader(data, source) {
     }
     const { places } = parts[0];
     if (parts.some((part) => part.places !== places)) return null;
-    return { places, values: meanRow(parts.map((part) => part.values)) };
+    return { places, values: meanOver(parts.map((part) => part.values)) };
   }
 
   async function lineOfRows(view, name) {
@@ -331,7 +332,7 @@ export function createReader(data, source) {
   }
 
   /**
-   * What a query looks at most: `{entries: [{column, weight}], isWhole}`, falling; `isWhole` where
+   * What a query looks at most: `{entries: [{at, weight}], isWhole}`, falling; `isWhole` where
    * the whole row was at hand, else only so many were kept. Or null.
    */
   async function top(view, query, most = 8) {
@@ -347,12 +348,9 @@ export function createReader(data, source) {
     if (place < 0) return null;
     const [keys, weights] = await Promise.all([open(summary.top_keys), open(summary.top_weights)]);
     const [, N, K] = keys.shape;
-    const entries = [];
-    for (let at = 0; at < Math.min(K, most); at++) {
-      const spot = (place * N + query) * K + at;
-      if (keys.get(spot) >= 0) entries.push({ column: keys.get(spot), weight: weights.get(spot) });
-    }
-    return { entries, isWhole: false };
+    const start = (place * N + query) * K;
+    const spots = Array.from({ length: Math.min(K, most) }, (_, at) => start + at).filter((spot) => keys.get(spot) >= 0);
+    return { entries: spots.map((spot) => ({ at: keys.get(spot), weight: weights.get(spot) })), isWhole: false };
   }
 
   /** The heads of a layer whose largest weights were kept, or all where the rows are held. */

@@ -1,6 +1,6 @@
 // Heads to mute or to scale, a button for each; and the answers without and with that, side by side.
 
-import { figure } from "../data/maps.js";
+import { figure, signed } from "../data/maps.js";
 import { element } from "../page/dom.js";
 import { t } from "../page/language.js";
 
@@ -49,7 +49,7 @@ export function createMuting({ attentions = [], scales = false, changed }) {
         return element("button", { type: "button", "aria-pressed": String(chosen.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => toggle([key]) }, String(head + 1));
       });
       const keys = buttons.map((one) => one.dataset.head);
-      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("typing.all")}`, onclick: () => toggle(keys) }, t("typing.all"));
+      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("pair.all")}`, onclick: () => toggle(keys) }, t("pair.all"));
       return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads.length > 1 ? all : "");
     });
     const clear = element("button", { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) }, t("typing.unmute"));
@@ -125,6 +125,6 @@ export function answerOf(name, nodes, { next, labels, score = null, nextName = "
     name ? element("span", { class: "name" }, name) : "",
     nodes.length ? element("p", { lang: language }, ...nodes) : "",
     shown.length ? element("div", { class: "nexts" }, next?.length ? element("span", { class: "name" }, t(nextName)) : "", ...shown) : "",
-    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${figure(score).replace("-", "−")}`),
+    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${signed(score)}`),
   );
 }

@@ -174,6 +174,16 @@ export function painted(rows, columns, colour) {
   return canvas;
 }
 
+/** Gives a canvas a size in CSS pixels, sharp on any screen; its pen then counts in these. */
+export function sized(canvas, width, height) {
+  const sharp = devicePixelRatio || 1;
+  const [wide, high] = [width, height].map((side) => Math.max(1, Math.round(side * sharp)));
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  const pen = canvas.getContext("2d");
+  pen.setTransform(sharp, 0, 0, sharp, 0, 0);
+  return pen;
+}
+
 /** The largest share of a map. */
 export function largestShare({ rows, columns, share }) {
   let most = 0;

@@ -46,7 +46,6 @@ export const STRINGS = {
   "kind.encoder": ["Encoder", "编码器"],
   "kind.decoder": ["Decoder", "解码器"],
   "kind.attention": ["{kind} attention", "{kind}注意力"],
-  "kind.weights": ["Weights", "权重"],
   "layer.number": ["layer {number}", "第 {number} 层"],
   "layer.mean": ["mean of layers", "各层平均"],
   "head.number": ["head {number}", "第 {number} 个头"],
@@ -162,7 +161,6 @@ export const STRINGS = {
   "grid": ["Heads", "头"],
   "grid.says": ["Every head of every layer, by one number each", "每一层的每一个头，各用一个数表示"],
   "grid.measure": ["Measure", "度量"],
-  "grid.head": ["Head", "头"],
   "grid.point": ["Point at a head to see its map; click it to open it.", "把鼠标移到一个头上看它的热图，单击打开。"],
   "grid.table": ["{kind} attention, layers by heads", "{kind}注意力，层 × 头"],
   "grid.corner": ["layer ↓ head →", "层 ↓ 头 →"],
@@ -399,7 +397,6 @@ export const STRINGS = {
   "trust.changed": ["When the attention is changed", "改动注意力之后"],
   "trust.marked": ["Words that the output had not before are marked.", "原来的输出中没有的词已标出。"],
   "trust.change": ["change", "改动"],
-  "trust.output": ["output", "输出"],
   "trust.token": ["{token}, {place}: {value}", "{token}，{place}：{value}"],
 
   // Predictions by layer.
@@ -456,7 +453,6 @@ export const STRINGS = {
 
   // The page of a server.
   "serve.title": ["Regard: what a model looks at", "Regard：模型关注什么"],
-  "serve.text": ["Text", "文本"],
   "serve.target": ["Translation to explain", "要解释的译文"],
   "serve.own": ["the model's own", "模型自己的译文"],
   "serve.run": ["Run", "运行"],
@@ -486,7 +482,6 @@ export const STRINGS = {
   "typing.scale": ["Mute or scale heads", "关掉或缩放一些头"],
   "typing.scale.says": ["What the chosen heads mix is multiplied by the factor: 0 mutes them, 1 changes nothing. The answer with that stands beside that of the whole model, and Compare shows both attentions.", "所选的头混入的内容乘以系数：0 是关掉，1 是不变。改动后的回答与完整模型的回答并排显示，“比较”里有两者的注意力。"],
   "typing.factor": ["Factor", "系数"],
-  "typing.all": ["all", "全部"],
   "typing.unmute": ["Turn all heads on", "打开所有的头"],
   "typing.search": ["Search", "搜索"],
   "typing.greedy": ["greedy", "贪心"],

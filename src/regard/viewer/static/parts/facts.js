@@ -45,7 +45,7 @@ export function createFacts(host, { reader, languages }) {
     const found = await reader.rows(state, [row]);
     if (found) return { text: figure(found[0][column], 3), says: "" };
     const kept = await reader.keptTop(state, row);
-    const entry = kept?.entries.find((one) => one.column === column);
+    const entry = kept?.entries.find(({ at }) => at === column);
     if (entry) return { text: figure(entry.weight, 3), says: "" };
     const pooled = await reader.pooled(state);
     if (!pooled) return null;
@@ -59,7 +59,7 @@ export function createFacts(host, { reader, languages }) {
     const parts = [head];
     if (top) {
       const full = top.entries[0]?.weight ?? 1;
-      const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.column === column, full));
+      const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.at === column, full));
       parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing")));
       if (!top.isWhole) parts.push(element("p", { class: "hint" }, t(top.entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: top.entries.length })));
     } else parts.push(element("p", { class: "hint" }, t("facts.no-weights")));
@@ -79,7 +79,7 @@ export function createFacts(host, { reader, languages }) {
 
   // A row as one sentence, for people who listen.
   function tell(axes, row, column, top, exact, say) {
-    const best = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.column])} ${figure(entry.weight, 2)}`);
+    const best = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.at])} ${figure(entry.weight, 2)}`);
     const cell = exact && column !== null ? t("facts.row.cell", { token: nameOf(axes.columns[column]), weight: exact.text }) : "";
     const text = row === null
       ? t("facts.column", { number: column + 1, token: nameOf(axes.columns[column]) })
@@ -98,7 +98,7 @@ export async function overviewOf(reader, state, tongues) {
   const parts = [];
   if (received) {
     const { values, places } = received;
-    const entries = largestOf(values, MOST).map(({ column, weight }) => ({ column: column * places, weight: weight * places }));
+    const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * places, weight: weight * places }));
     const items = entries.map((entry) => itemOf(entry, axes, tongues, false, entries[0].weight));
     const spans = places > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: places })) : "";
     parts.push(element("h3", {}, t("facts.most")), element("ol", {}, ...items), spans);
@@ -110,9 +110,9 @@ export async function overviewOf(reader, state, tongues) {
   return parts;
 }
 
-function itemOf({ column, weight }, axes, tongues, isChosen, full) {
-  const attributes = { class: isChosen ? "marked" : null, title: t("facts.place", { number: column + 1 }) };
-  return entryOf([tokenLabel(axes.columns[column], tongues[axes.seen])], shareOf(weight, full), weight, attributes);
+function itemOf({ at, weight }, axes, tongues, isChosen, full) {
+  const attributes = { class: isChosen ? "marked" : null, title: t("facts.place", { number: at + 1 }) };
+  return entryOf([tokenLabel(axes.columns[at], tongues[axes.seen])], shareOf(weight, full), weight, attributes);
 }
 
 function valueAt({ values, places }, at) {

@@ -2,8 +2,8 @@
 // elements, and links are drawn on a canvas; those of few tokens as shapes. Looked at above, looking below.
 
 import { element, shape, tokenLabel, weigh } from "../page/dom.js";
-import { chosenOf, nameOf } from "../data/maps.js";
-import { inks } from "../page/palette.js";
+import { chosenOf, nameOf, within } from "../data/maps.js";
+import { inks, sized } from "../page/palette.js";
 
 const PADDING = 14; // pixels of a token beside its letters
 const BESIDE = 200; // pixels beyond the frame that tokens are kept
@@ -85,7 +85,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
 
   function settle(side, wish) {
     if (!side.tokens.length) return;
-    side.current = Math.max(0, Math.min(side.tokens.length - 1, wish));
+    side.current = within(wish, side.tokens.length);
     bring(side, side.current);
     side.buttons.get(side.current)?.focus({ preventScroll: true });
   }
@@ -132,8 +132,6 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     extent.style.width = `${Math.max(whole, 1)}px`;
     sheet.style.width = `${width()}px`;
     overview.hidden = whole <= width();
-    if (!areFew) sized(drawing, width(), drawing.clientHeight || 130);
-    sized(overview, overview.clientWidth, 18);
     place();
   }
 
@@ -280,9 +278,8 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   }
 
   function paintLinks() {
-    const pen = drawing.getContext("2d");
-    const [across, height] = [width(), drawing.height / sharpness()];
-    pen.setTransform(sharpness(), 0, 0, sharpness(), 0, 0);
+    const [across, height] = [width(), drawing.clientHeight || 130];
+    const pen = sized(drawing, across, height);
     pen.clearRect(0, 0, across, height);
     const { accent } = inks();
     pen.strokeStyle = accent;
@@ -302,9 +299,8 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
 
   // The whole of both lines: where the frame is, and where the links that are brought out end.
   function paintOverview() {
-    const pen = overview.getContext("2d");
-    const [across, height] = [overview.width / sharpness(), overview.height / sharpness()];
-    pen.setTransform(sharpness(), 0, 0, sharpness(), 0, 0);
+    const [across, height] = [overview.clientWidth, 18];
+    const pen = sized(overview, across, height);
     pen.clearRect(0, 0, across, height);
     const { accent, edge, rule } = inks();
     pen.fillStyle = rule;
@@ -421,13 +417,4 @@ function after(starts, wish) {
     else low = middle + 1;
   }
   return low;
-}
-
-function sized(canvas, width, height) {
-  canvas.width = Math.max(1, Math.round(width * sharpness()));
-  canvas.height = Math.max(1, Math.round(height * sharpness()));
-}
-
-function sharpness() {
-  return globalThis.devicePixelRatio || 1;
 }

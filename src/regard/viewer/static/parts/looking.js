@@ -3,7 +3,7 @@
 
 import { element, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { entriesOfWord, figure, largestOf, meanRow, receivedByWords } from "../data/maps.js";
+import { entriesOf, entriesOfWord, figure, largestOf, meanOver, receivedByWords } from "../data/maps.js";
 import { shareOf } from "../page/palette.js";
 
 const SAMPLE = 256; // rows asked for how large weights are
@@ -16,8 +16,8 @@ const AT_ONCE = 4096; // rows between which the page may do other things
  * `view` is a view of the reader; `merged` is null, or `{rows, columns}` as `wordsOf` gives them.
  *
  * - `isKnown()`: whether there is anything at all, a promise.
- * - `rows(places, most)`: for each place its largest entries `[{column, weight}]`, falling, or null.
- * - `lookers(place, most)`: the largest `[{row, weight}]` of a column, or null.
+ * - `rows(places, most)`: for each place its largest entries `[{at, weight}]`, falling, or null.
+ * - `lookers(place, most)`: the same of a column: who looks at it.
  * - `rowsOf(places, most)`, `lookersOf(places, most)`: of several together, their mean and their sum.
  * - `largest()`: the weight that the deepest colour stands for.
  * - `depth()`: how many entries of a token are known at most.
@@ -27,20 +27,18 @@ export function createLooking(reader, view, merged = null) {
   const { rows: queries } = reader.axes(view);
   const count = merged ? merged.rows.words.length : queries.length;
   const kept = new Map(); // entries by place
-  let whole = null; // a promise of all rows, where they can be had
-  let inverse = null; // a promise of who looks at every column
-  let deepest = null;
+  const made = {}; // promises: `whole` of all rows, where they can be had; `inverse` of who looks at every column; `deepest`
 
   const tokensOf = (place) => (merged ? merged.rows.words[place].tokens : [place]);
 
   function wholeMap() {
-    whole ??= reader.map(view).then((map) => {
+    made.whole ??= reader.map(view).then((map) => {
       if (!map || !merged) return map?.weights ?? null;
       return merged.rows.words.map(({ tokens }) =>
-        receivedByWords(meanRow(tokens.map((at) => map.weights[at])), merged.columns.wordOf, merged.columns.words.length),
+        receivedByWords(meanOver(tokens.map((at) => map.weights[at])), merged.columns.wordOf, merged.columns.words.length),
       );
     });
-    return whole;
+    return made.whole;
   }
 
   const isWhole = async () => (await wholeMap()) !== null;
@@ -71,19 +69,17 @@ export function createLooking(reader, view, merged = null) {
 
   async function lookers(place, most = 8) {
     const all = await wholeMap();
-    if (all) return named(largestOf(all.map((row) => row[place]), most));
-    inverse ??= inverted();
-    const found = (await inverse)?.get(place);
-    return found === undefined ? (await inverse) && [] : found.slice(0, most);
+    if (all) return largestOf(all.map((row) => row[place]), most);
+    made.inverse ??= inverted();
+    const found = await made.inverse;
+    return found && (found.get(place) ?? []).slice(0, most);
   }
 
   const rowsOf = async (places, most) =>
-    places.length === 1 ? (await rows(places, most))[0] : together(await rows(places, Infinity), "column", places.length, most);
+    places.length === 1 ? (await rows(places, most))[0] : together(await rows(places, Infinity), places.length, most);
 
   const lookersOf = async (places, most) =>
-    places.length === 1 ? lookers(places[0], most) : together(await Promise.all(places.map((place) => lookers(place, Infinity))), "row", 1, most);
-
-  const named = (entries) => entries.map(({ column, weight }) => ({ row: column, weight }));
+    places.length === 1 ? lookers(places[0], most) : together(await Promise.all(places.map((place) => lookers(place, Infinity))), 1, most);
 
   async function inverted() {
     if (!(await reader.keptTop(view, 0, 1))) return null; // a source would have to give every row
@@ -92,9 +88,9 @@ export function createLooking(reader, view, merged = null) {
       const places = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, at) => from + at);
       const lists = await rows(places, 99);
       lists.forEach((entries, at) => {
-        for (const { column, weight } of entries ?? []) {
+        for (const { at: column, weight } of entries ?? []) {
           if (!found.has(column)) found.set(column, []);
-          found.get(column).push({ row: from + at, weight });
+          found.get(column).push({ at: from + at, weight });
         }
       });
       await new Promise((done) => setTimeout(done));
@@ -103,15 +99,12 @@ export function createLooking(reader, view, merged = null) {
     return found;
   }
 
-  function largest() {
-    deepest ??= measure();
-    return deepest;
-  }
+  const largest = () => (made.deepest ??= measure());
 
   async function measure() {
     const step = Math.max(1, Math.floor(count / SAMPLE));
     const places = Array.from({ length: Math.min(count, SAMPLE) }, (_, at) => at * step);
-    const lists = (await isWhole()) ? await rows(Array.from({ length: count }, (_, at) => at), 1) : await rows(places, 1);
+    const lists = await rows((await isWhole()) ? Array.from({ length: count }, (_, at) => at) : places, 1);
     return lists.reduce((most, entries) => Math.max(most, entries?.[0]?.weight ?? 0), 0);
   }
 
@@ -120,12 +113,12 @@ export function createLooking(reader, view, merged = null) {
   return { isKnown, isWhole, depth, rows, lookers, rowsOf, lookersOf, largest };
 }
 
-// The sums of entries at one end, over a number, falling.
-function together(lists, end, by, most) {
+// The sums of entries, over a number, falling.
+function together(lists, by, most) {
   if (!lists.every(Boolean)) return null;
   const sums = new Map();
-  for (const entry of lists.flat()) sums.set(entry[end], (sums.get(entry[end]) ?? 0) + entry.weight / by);
-  return [...sums].map(([at, weight]) => ({ [end]: at, weight })).sort((a, b) => b.weight - a.weight).slice(0, most);
+  for (const { at, weight } of lists.flat()) sums.set(at, (sums.get(at) ?? 0) + weight / by);
+  return entriesOf(sums).slice(0, most);
 }
 
 /** The heading of a list: tokens, and what they do, "looks-at" or "looked-at-by". */

@@ -3,7 +3,7 @@
 import { element, tokenLabel, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { t } from "../page/language.js";
-import { chosenOf, figure, nameOf } from "../data/maps.js";
+import { arrowOf, chosenOf, figure, nameOf, widthOf, within } from "../data/maps.js";
 import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
@@ -226,24 +226,13 @@ function placeOf(target) {
   return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
 }
 
-function stepOf(event, map, at) {
-  const last = { row: map.rows.length - 1, column: map.columns.length - 1 };
-  const { row, column } = at;
-  switch (event.key) {
-    case "ArrowUp": return { row: Math.max(0, row - 1), column };
-    case "ArrowDown": return { row: Math.min(last.row, row + 1), column };
-    case "ArrowLeft": return { row, column: Math.max(0, column - 1) };
-    case "ArrowRight": return { row, column: Math.min(last.column, column + 1) };
-    case "Home": return event.ctrlKey ? { row: 0, column: 0 } : { row, column: 0 };
-    case "End": return event.ctrlKey ? last : { row, column: last.column };
-    default: return null;
-  }
+// With Control, Home and End go to the corners.
+function stepOf({ key, ctrlKey }, { rows, columns }, { row, column }) {
+  const down = ctrlKey ? Infinity : 0;
+  const step = { Home: [-down, -Infinity], End: [down, Infinity] }[key] ?? arrowOf(key);
+  return step && { row: within(row + step[0], rows.length), column: within(column + step[1], columns.length) };
 }
 
 function short(weight) {
   return weight >= 0.995 ? "1" : weight.toFixed(2).slice(1);
-}
-
-function widthOf(text) {
-  return [...text].reduce((sum, character) => sum + (character > "\u2e80" ? 2 : 1), 0);
 }

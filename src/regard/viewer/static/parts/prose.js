@@ -1,6 +1,7 @@
 // A text that flows as prose, whose tokens are shaded and can be pointed at. Only what is near the
 // screen has an element for each token; the rest is plain text, so that long texts scroll smoothly.
 
+import { within } from "../data/maps.js";
 import { element, weigh } from "../page/dom.js";
 
 const BLOCK = 256; // tokens of a paragraph, about
@@ -45,7 +46,7 @@ export function createProse(host, { point, label, hasSigns = true }) {
     if ((by === undefined && to === null) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     const forward = getComputedStyle(text).direction === "rtl" && event.key.match(/Left|Right/) ? -by : by;
-    const next = Math.max(0, Math.min(tokens.length - 1, to ?? (cursor < 0 ? 0 : cursor + forward)));
+    const next = within(to ?? (cursor < 0 ? 0 : cursor + forward), tokens.length);
     reveal(next);
     cursor = next;
     point(next, true);

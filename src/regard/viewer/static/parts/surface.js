@@ -2,8 +2,8 @@
 
 import { element } from "../page/dom.js";
 import { FONT, columnText, drawOn } from "../page/exporting.js";
-import { nameOf } from "../data/maps.js";
-import { cssOf, inks, isDark, pixels, shareOf } from "../page/palette.js";
+import { mostOf, nameOf } from "../data/maps.js";
+import { cssOf, inks, isDark, pixels, shareOf, sized } from "../page/palette.js";
 
 const STRIP = 14; // pixels of the strips beside the cells
 const GAP = 4;
@@ -16,28 +16,23 @@ const HATCH = 9; // pixels between the lines of the hatching
 /** Draws scenes of map.js on `canvas`; margins are pixels around the cells. */
 export function createSurface(canvas, margins) {
   let size = { width: 1, height: 1 };
+  let whole = [1, 1]; // with the margins
   let plate = { key: null, image: null }; // the whole map, or the pooled one, a pixel a cell
   let tile = { of: null, image: null };
   const pen = canvas.getContext("2d");
 
   function resize(width, height) {
     size = { width: Math.round(width), height: Math.round(height) };
-    const sharp = devicePixelRatio || 1;
-    const [w, h] = [size.width + margins.left + margins.right, size.height + margins.top + margins.bottom];
-    canvas.style.width = `${w}px`;
-    canvas.style.height = `${h}px`;
-    const [wide, high] = [Math.round(w * sharp), Math.round(h * sharp)];
-    if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-    pen.setTransform(sharp, 0, 0, sharp, 0, 0);
+    whole = [size.width + margins.left + margins.right, size.height + margins.top + margins.bottom];
+    [canvas.style.width, canvas.style.height] = whole.map((side) => `${side}px`);
   }
 
   const forget = () => (plate = { key: null, image: null });
   const forgetTile = () => (tile = { of: null, image: null });
 
   function draw(scene, place) {
-    const sharp = devicePixelRatio || 1;
-    pen.setTransform(sharp, 0, 0, sharp, 0, 0);
-    pen.clearRect(0, 0, canvas.width, canvas.height);
+    sized(canvas, ...whole);
+    pen.clearRect(0, 0, ...whole);
     pen.save();
     pen.translate(margins.left, margins.top);
     const colours = inks();
@@ -128,7 +123,7 @@ export function createSurface(canvas, margins) {
   function strip(line, [first, last], scale, pixelOf, rect, end) {
     if (!line) return;
     const { values, places } = line;
-    const full = values.reduce((most, value) => Math.max(most, value), 0);
+    const full = mostOf(values);
     let from = Math.floor(first / places);
     const to = Math.ceil(last / places);
     while (from < to) {
@@ -250,7 +245,7 @@ export function createSurface(canvas, margins) {
     const shapes = [part(0, 0, size.width, size.height), ...strips];
     draw(scene, place);
     shapes.push({ group: labels(scene, place, inks()), at: [margins.left, margins.top] });
-    return { width: size.width + margins.left + margins.right, height: size.height + margins.top + margins.bottom, shapes };
+    return { width: whole[0], height: whole[1], shapes };
   }
 
   return { resize, draw, forget, forgetTile, within, placeAt, picture };

@@ -4,7 +4,7 @@
 import { element, section } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
 import { phrase, t } from "../page/language.js";
-import { figure } from "../data/maps.js";
+import { figure, mostOf } from "../data/maps.js";
 import { createLegend } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
@@ -81,7 +81,7 @@ function create(host, { reader, point, languages }) {
   }
 
   function shaded(text, language) {
-    const full = said.values.reduce((most, value) => Math.max(most, value), 0);
+    const full = mostOf(said.values);
     const place = element("div", { class: "running" });
     host.append(section(t("text"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), place, scaleTo(full)));
     prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: t("text") });

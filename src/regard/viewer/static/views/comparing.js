@@ -4,8 +4,8 @@ import { titleOf } from "../page/controls.js";
 import { element, section, tokenLabel } from "../page/dom.js";
 import { columnText, wrapped } from "../page/exporting.js";
 import { listed, phrase, sentences, t } from "../page/language.js";
-import { figure, nameOf, numberOf } from "../data/maps.js";
-import { colourOf, createLegend, inks, isDark, largestShare, painted, shareOf } from "../page/palette.js";
+import { arrowOf, figure, nameOf, numberOf, widthOf, within } from "../data/maps.js";
+import { colourOf, createLegend, inks, isDark, largestShare, painted, shareOf, sized } from "../page/palette.js";
 import { differing } from "../parts/differing.js";
 import { tokenizations } from "./tokenizations.js";
 
@@ -250,14 +250,11 @@ function create(host, context) {
   }
 
   function press(event) {
-    const { key } = event;
-    if (!key.startsWith("Arrow") || !maps?.one) return false;
-    const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[key];
+    const by = arrowOf(event.key);
+    if (!by || !maps?.one) return false;
     const held = charts.one.held();
-    const cell = held.row === null ? { row: 0, column: 0 } : { row: held.row + by[0], column: (held.column ?? 0) + by[1] };
-    cell.row = Math.max(0, Math.min(maps.one.rows - 1, cell.row));
-    cell.column = Math.max(0, Math.min(maps.one.columns - 1, cell.column));
-    pointAt(cell, true);
+    const [row, column] = held.row === null ? [0, 0] : [held.row + by[0], (held.column ?? 0) + by[1]];
+    pointAt({ row: within(row, maps.one.rows), column: within(column, maps.one.columns) }, true);
     say(told.textContent);
     return true;
   }
@@ -331,13 +328,11 @@ function createChart(name, title, point) {
     size = Math.min(44, (wide - (hasTicks ? MARGIN : 0)) / Math.max(map.columns, map.rows));
     if (size > 2) size = Math.floor(size);
     raw = painted(map.rows, map.columns, colour);
-    const sharp = globalThis.devicePixelRatio || 1;
     const [width, height] = [map.columns * size, map.rows * size];
-    [canvas.width, canvas.height] = [Math.round(width * sharp), Math.round(height * sharp)];
     Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
-    const brush = canvas.getContext("2d");
-    brush.imageSmoothingEnabled = false;
-    brush.drawImage(raw, 0, 0, canvas.width, canvas.height);
+    const pen = sized(canvas, width, height);
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(raw, 0, 0, width, height);
     canvas.setAttribute("aria-label", t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }));
     node.style.setProperty("--cell", `${size}px`);
     const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
@@ -363,7 +358,7 @@ function createChart(name, title, point) {
   function picture() {
     const { ink } = inks();
     const [rowNames, columnNames] = names;
-    const room = (tokens) => 12 + 6.5 * Math.max(0, ...tokens.map((text) => [...text].reduce((sum, sign) => sum + (sign > "\u2e80" ? 2 : 1), 0)));
+    const room = (tokens) => 12 + 6.5 * Math.max(0, ...tokens.map(widthOf));
     const [left, top] = names.map((tokens) => (tokens.length ? room(tokens) : 0));
     const cell = rowNames.length ? Math.max(size, LEGIBLE) : size;
     const [width, height] = [shown.columns * cell, shown.rows * cell];

@@ -104,7 +104,7 @@ function create(host, context) {
     for (const bar of bars.children) bar.classList.toggle("now", Number(bar.dataset.at) === at);
     lines.fade((place) => at >= 0 && place > at);
     lines.draw(linksOf((place) => at < 0 || place <= at));
-    const shares = new Map((entries[at] ?? []).map((entry) => [entry.column, shareOf(entry.weight, full, scale)]));
+    const shares = new Map((entries[at] ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)]));
     lines.mark(at < 0 ? null : { row: at, column: null }, { columns: shares });
     if (at >= 0) lines.reveal({ row: at, column: null });
     tell();
@@ -118,8 +118,8 @@ function create(host, context) {
     if (mine !== turn) return;
     lines.fade(() => false);
     lines.draw(linksOf(() => true));
-    lines.mark({ row: null, column }, { rows: new Map((lookers ?? []).map((entry) => [entry.row, shareOf(entry.weight, full, scale)])) });
-    const most = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.row])} (${figure(entry.weight, 2)})`);
+    lines.mark({ row: null, column }, { rows: new Map((lookers ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)])) });
+    const most = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.at])} (${figure(entry.weight, 2)})`);
     says.textContent = most.length
       ? t("flow.looked", { token: nameOf(axes.columns[column]), tokens: listed(most) })
       : t("flow.nobody", { token: nameOf(axes.columns[column]) });
@@ -129,7 +129,7 @@ function create(host, context) {
     return entries.flatMap((found, row) =>
       (isShown(row) ? found ?? [] : [])
         .filter(({ weight }) => weight >= FAINTEST)
-        .map(({ column, weight }) => ({ row, column, share: shareOf(weight, full, "largest") })),
+        .map((entry) => ({ row, column: entry.at, share: shareOf(entry.weight, full, "largest") })),
     );
   }
 
@@ -138,7 +138,7 @@ function create(host, context) {
       says.textContent = t("flow.all");
       return;
     }
-    const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST).map((entry) => `${nameOf(axes.columns[entry.column])} (${figure(entry.weight, 2)})`);
+    const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST).map((entry) => `${nameOf(axes.columns[entry.at])} (${figure(entry.weight, 2)})`);
     const before = tail(axes.rows.slice(0, at));
     const chance = example.search?.probabilities?.[at];
     const parts = [

@@ -3,7 +3,7 @@
 import { element, radios, section, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { named, t } from "../page/language.js";
-import { figure } from "../data/maps.js";
+import { arrowOf, figure, within } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
 const SHARES = ["first", "previous", "next", "same", "duplicate", "induction", "diagonal", "punctuation", "alignment_error"];
@@ -26,7 +26,7 @@ function create(host, { reader, choose, say }) {
   const orders = element("label", { class: "switch", for: "order" }, t("grid.order"), sorting);
   const says = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
-  const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
+  const aside = element("aside", { class: "readout head", "aria-label": t("group.head") });
   const nameOfKind = (kind) => reader.kindName(state.example, kind);
   const legend = createLegend();
   host.append(section(t("grid"), strip, orders, says, element("div", { class: "split" }, tables, aside), legend.node));
@@ -202,13 +202,13 @@ function create(host, { reader, choose, say }) {
 
   function walk(event) {
     const cell = event.target.closest("button");
-    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -999], End: [0, 999] }[event.key];
+    const step = { Home: [0, -999], End: [0, 999] }[event.key] ?? arrowOf(event.key);
     if (!cell || !step) return;
     event.preventDefault();
     const rows = [...tables.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("button")]);
     const at = rows.findIndex((row) => row.includes(cell));
-    const row = rows[Math.max(0, Math.min(rows.length - 1, at + step[0]))];
-    const next = row[Math.max(0, Math.min(row.length - 1, rows[at].indexOf(cell) + step[1]))];
+    const row = rows[within(at + step[0], rows.length)];
+    const next = row[within(rows[at].indexOf(cell) + step[1], row.length)];
     cell.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();

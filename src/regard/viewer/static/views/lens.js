@@ -3,7 +3,7 @@
 
 import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { figure, nameOf } from "../data/maps.js";
+import { arrowOf, figure, nameOf } from "../data/maps.js";
 import { entryOf } from "../parts/looking.js";
 
 export const lens = {
@@ -91,7 +91,7 @@ function create(host, { reader, choose, languages }) {
   }
 
   function walk(event) {
-    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const by = arrowOf(event.key);
     if (!by || !chosen || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     buttonOf([chosen[0] + by[0], chosen[1] + by[1]])?.focus();

@@ -121,7 +121,7 @@ function create(host, context) {
       lists.flatMap((entries, at) =>
         (entries ?? [])
           .filter(({ weight }) => weight >= FAINTEST)
-          .map(({ column, weight }) => ({ row: places[at], column, share: strength(weight) })),
+          .map((entry) => ({ row: places[at], column: entry.at, share: strength(entry.weight) })),
       ).concat(lit),
     );
   }
@@ -153,8 +153,9 @@ function create(host, context) {
     const each = isRow ? await asked.rows(from, MOST) : await Promise.all(to.map((at) => asked.lookers(at, MOST)));
     const first = await (isRow ? looks : lookers);
     if (mine !== turn || asked !== looking) return null;
-    const shares = new Map((first ?? []).map((entry) => [isRow ? entry.column : entry.row, share(entry)]));
-    lit = each.flatMap((entries, at) => (entries ?? []).map((entry) => ({ row: from[at], column: to[at], ...entry, share: strength(entry.weight) })));
+    const shares = new Map((first ?? []).map((entry) => [entry.at, share(entry)]));
+    const ends = (one, other) => (isRow ? { row: one, column: other } : { row: other, column: one });
+    lit = each.flatMap((entries, at) => (entries ?? []).map((entry) => ({ ...ends((isRow ? from : to)[at], entry.at), share: strength(entry.weight) })));
     lines.mark(isRow ? { rows: from } : { columns: to }, isRow ? { columns: shares } : { rows: shares });
     const isWhole = Math.max(from.length, to.length) < 2 || (await asked.isWhole());
     tell(from, to, isRow ? first : undefined, isRow ? undefined : first, isWhole);
@@ -168,10 +169,8 @@ function create(host, context) {
   function tell(from, to, looks, lookers, isWhole) {
     const isSelf = axes.rows === axes.columns;
     const lists = listsOf({
-      axes: { ...axes, rows: tokensOf("rows"), columns: tokensOf("columns") }, languages: context.languages(view.example), full, scale, go,
+      axes: { ...axes, rows: tokensOf("rows"), columns: tokensOf("columns") }, languages: context.languages(view.example), full, scale, go, looks, lookers,
       from: isSelf && !from.length ? to : from, to: isSelf && !to.length ? from : to, note: isWhole ? null : t("picked.kept"),
-      looks: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })) ?? looks,
-      lookers: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })) ?? lookers,
     });
     aside.replaceChildren(...lists.map((nodes) => element("div", {}, ...nodes)));
   }
@@ -187,7 +186,7 @@ function create(host, context) {
     const count = Math.min(tokensOf("rows").length, 4096);
     const lists = await looking.rows(Array.from({ length: count }, (_, at) => at), MOST);
     const rows = lists.flatMap((entries, at) =>
-      (entries ?? []).map(({ column, weight }) => [at + 1, tokensOf("rows")[at].text, column + 1, tokensOf("columns")[column].text, figure(weight)]),
+      (entries ?? []).map((entry) => [at + 1, tokensOf("rows")[at].text, entry.at + 1, tokensOf("columns")[entry.at].text, figure(entry.weight)]),
     );
     return { columns, rows };
   }

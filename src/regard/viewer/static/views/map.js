@@ -3,7 +3,7 @@
 import { element, section } from "../page/dom.js";
 import { createFacts } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
-import { figure } from "../data/maps.js";
+import { figure, weightsTable, within } from "../data/maps.js";
 import { DECADES, createLegend, largestShare } from "../page/palette.js";
 import { createSurface } from "../parts/surface.js";
 
@@ -228,8 +228,8 @@ function create(host, context) {
       const top = await reader.keptTop(state, query);
       if (!top) return null;
       const row = new Float32Array(to - from);
-      for (const { column, weight } of top.entries) {
-        if (column >= from && column < to) row[column - from] = weight;
+      for (const { at, weight } of top.entries) {
+        if (at >= from && at < to) row[at - from] = weight;
         found.full = Math.max(found.full, weight);
       }
       found.weights.push(row);
@@ -320,8 +320,8 @@ function create(host, context) {
       }[key];
       if (!step || event.ctrlKey) return;
       const next = {
-        row: Math.min(rows.length - 1, Math.max(0, (place.row ?? -step[0]) + step[0])),
-        column: Math.min(columns.length - 1, Math.max(0, (place.column ?? -step[1]) + step[1])),
+        row: within((place.row ?? -step[0]) + step[0], rows.length),
+        column: within((place.column ?? -step[1]) + step[1], columns.length),
       };
       point(next, true);
       viewport.reveal(next);
@@ -361,13 +361,8 @@ function create(host, context) {
 
   // The weights, if they are at hand; else the shares of the pooled map.
   function table() {
-    const { whole, pooled, axes } = scene;
-    if (whole) {
-      return {
-        columns: ["row", "token", ...axes.columns.map((token) => token.text)],
-        rows: whole.weights.map((row, at) => [at + 1, axes.rows[at].text, ...row.map((weight) => figure(weight))]),
-      };
-    }
+    const { whole, pooled } = scene;
+    if (whole) return weightsTable(whole);
     if (!pooled) return { columns: [], rows: [] };
     const across = Array.from({ length: pooled.columns }, (_, at) => at);
     return {

@@ -1,6 +1,6 @@
 // One pair of tokens in one head: the query, the key and their products, dimension by dimension.
 
-import { figure, nameOf } from "../data/maps.js";
+import { figure, mostOf, nameOf, signed } from "../data/maps.js";
 import { element, headOf, section, shape, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { inks } from "../page/palette.js";
@@ -173,5 +173,4 @@ function create(host, context) {
   };
 }
 
-const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-const signed = (value) => figure(value).replace("-", "−");
+const largest = (values) => mostOf(values.map(Math.abs));

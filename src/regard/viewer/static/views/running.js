@@ -3,7 +3,7 @@
 import { element, radios, section } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
 import { createLooking, listsOf, offersOf } from "../parts/looking.js";
-import { chosenOf, figure } from "../data/maps.js";
+import { chosenOf, figure, mostOf } from "../data/maps.js";
 import { createLegend, shareOf } from "../page/palette.js";
 import { createProse } from "../parts/prose.js";
 
@@ -69,21 +69,14 @@ function create(host, context) {
     return { places: 1, values: Float32Array.from(values, (value) => value ?? 0), counted: values.filter((value) => typeof value === "number") };
   }
 
-  const canBeSurprised = () => !view.pair && sideOf("rows") === "output";
+  const canBeSurprised = () => !view.pair && axes.sideOf("rows") === "output";
 
   function reveal({ row, column }) {
     const [axis, place] = row !== null ? ["rows", row] : ["columns", column];
-    if (place !== null) proses[sideOf(axis)].reveal(tokenAt(axis, place));
+    if (place !== null) proses[axes.sideOf(axis)].reveal(axes.tokenAt(axis, place));
   }
 
-  const sideOf = (axis) => (axes[axis === "rows" ? "looks" : "seen"] === "source" ? "source" : "output");
-  const isSelf = () => (view.pair ? axes.rows === axes.columns : sideOf("rows") === sideOf("columns")); // a token looks, and is looked at
-
-  // A row or a column as a token of its text, and the other way round, -1 where it is none: of a pair a part
-  // is shown, and the output so far begins with a start sign.
-  const shift = (axis) => (axis === "columns" && axes.seen === "output so far" ? 1 : 0);
-  const tokenAt = (axis, place) => axes.places?.[axis][place] ?? place - shift(axis);
-  const placeOf = (axis, token) => (axes.places ? axes.places[axis].indexOf(token) : token + shift(axis));
+  const isSelf = () => (view.pair ? axes.rows === axes.columns : axes.sideOf("rows") === axes.sideOf("columns")); // a token looks, and is looked at
 
   function build(key) {
     built = key;
@@ -93,20 +86,13 @@ function create(host, context) {
     for (const prose of Object.values(proses)) prose.destroy();
     texts.replaceChildren();
     proses = {};
-    for (const side of new Set([sideOf("columns"), sideOf("rows")])) {
-      const called = whole.called[side === sideOf("rows") ? "rows" : "columns"];
+    for (const side of new Set([axes.sideOf("columns"), axes.sideOf("rows")])) {
+      const called = whole.called[side === axes.sideOf("rows") ? "rows" : "columns"];
       const place = element("div", {}, element("h3", { class: "side" }, called));
       texts.append(place);
-      proses[side] = createProse(place, { point: (token, isFirm) => tell(side, token, isFirm), label: called });
+      proses[side] = createProse(place, { point: (token, isFirm) => axes.tell(point, side, token, isFirm), label: called });
       proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
     }
-  }
-
-  // In a text that looks at itself, a token that is pointed at is one that looks.
-  function tell(side, token, isFirm) {
-    if (token === null) return point(null, isFirm);
-    const axis = ["rows", "columns"].find((one) => side === sideOf(one) && placeOf(one, token) >= 0);
-    return axis && point({ row: null, column: null, [axis === "rows" ? "row" : "column"]: placeOf(axis, token) }, isFirm);
   }
 
   /** Shades by the measure where nothing is pointed at, else by the links of the token. */
@@ -117,27 +103,27 @@ function create(host, context) {
     const isAny = chosen.rows.length + chosen.columns.length > 0;
     const brought = isAny ? chosen : hits;
     for (const [side, prose] of Object.entries(proses)) {
-      prose.mark(["rows", "columns"].flatMap((axis) => (side === sideOf(axis) ? brought[axis].map((place) => tokenAt(axis, place)) : [])));
+      prose.mark(["rows", "columns"].flatMap((axis) => (side === axes.sideOf(axis) ? brought[axis].map((place) => axes.tokenAt(axis, place)) : [])));
     }
     if (!isAny) return shadeByMeasure();
     const isRow = chosen.rows.length > 0;
-    const across = (from, to, places) => places.map((place) => placeOf(to, tokenAt(from, place))).filter((place) => place >= 0);
+    const across = (from, to, places) => places.map((place) => axes.placeOf(to, axes.tokenAt(from, place))).filter((place) => place >= 0);
     const from = isRow ? chosen.rows : isSelf() ? across("columns", "rows", chosen.columns) : [];
     const to = chosen.columns.length ? chosen.columns : isSelf() ? across("rows", "columns", chosen.rows) : [];
-    const looks = from.length ? asked.rowsOf(from, MOST).then((found) => found?.map((entry) => ({ at: entry.column, weight: entry.weight }))) : undefined;
-    const lookers = to.length ? asked.lookersOf(to, MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight }))) : undefined;
+    const looks = from.length ? asked.rowsOf(from, MOST) : undefined;
+    const lookers = to.length ? asked.lookersOf(to, MOST) : undefined;
     const isWhole = Math.max(from.length, to.length) < 2 || (await asked.isWhole());
     const entries = await (isRow ? looks : lookers);
     if (mine !== turn) return null;
     if (!entries) return tellMissing();
-    const largest = scale === "one" ? 1 : entries.reduce((top, entry) => Math.max(top, entry.weight), 0);
+    const largest = scale === "one" ? 1 : (entries[0]?.weight ?? 0);
     const end = isRow ? "columns" : "rows";
-    shadeTokens(end, new Map(entries.map(({ at, weight }) => [tokenAt(end, at), shareOf(weight, largest, scale)])));
+    shadeTokens(end, new Map(entries.map(({ at, weight }) => [axes.tokenAt(end, at), shareOf(weight, largest, scale)])));
     legend.tell("0", figure(largest, 3));
     says.textContent ||= axes.says;
     const list = (isLooks, found, full) => listsOf({
       axes, languages: context.languages(view.example), from, to, [isLooks ? "looks" : "lookers"]: (found ?? null)?.slice(0, LISTED) ?? null, full, scale,
-      go: ({ row, column }) => proses[sideOf(row === null ? "columns" : "rows")].reveal(row === null ? tokenAt("columns", column) : tokenAt("rows", row)),
+      go: reveal,
     }).flat().concat(measuresOf(isLooks ? "rows" : "columns", isLooks ? from : to));
     const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.kept"))];
     const first = list(isRow, entries, largest);
@@ -151,7 +137,7 @@ function create(host, context) {
   }
 
   function shadeTokens(axis, shares) {
-    for (const [side, prose] of Object.entries(proses)) prose.shade(side === sideOf(axis) ? (token) => shares.get(token) ?? 0 : () => 0);
+    for (const [side, prose] of Object.entries(proses)) prose.shade(side === axes.sideOf(axis) ? (token) => shares.get(token) ?? 0 : () => 0);
   }
 
   // The text stays shaded by its measure where the links of this view were not kept.
@@ -175,12 +161,12 @@ function create(host, context) {
     const axis = SIDES[measure];
     const largest = largeOf(line.values);
     const least = measure === "received" || measure === "surprise" ? 0 : leastOf(line.values); // what is received adds up from nothing
-    const shares = axes[axis].map((_, place) => [tokenAt(axis, place), Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
+    const shares = axes[axis].map((_, place) => [axes.tokenAt(axis, place), Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
     shadeTokens(axis, new Map(shares));
     const groups = line.places > 1 && t("text.groups", { count: line.places });
-    const start = shift(axis) && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
+    const start = axes.shift(axis) > 0 && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
     says.textContent = sentences(view.pair && axes.says, t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);
-    legend.tell(figure(least, 3), `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`);
+    legend.tell(figure(least, 3), `${largest < mostOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`);
   }
 
   // The values of one token that is pointed at.
@@ -205,7 +191,7 @@ function create(host, context) {
 
   return {
     show, mark, table, reveal,
-    focus: () => proses[sideOf("rows")].focus(),
+    focus: () => proses[axes.sideOf("rows")].focus(),
     destroy: () => Object.values(proses).forEach((prose) => prose.destroy()),
   };
 }
@@ -217,17 +203,13 @@ function lossOf(values) {
   return { count: values.length, sum: figure(sum), mean: figure(mean, 3), bits: figure(mean / Math.LN2, 3), perplexity: figure(Math.exp(mean), 3) };
 }
 
-function maxOf(values) {
-  return values.reduce((most, value) => Math.max(most, value), 0);
-}
-
 function leastOf(values) {
   return values.reduce((least, value) => Math.min(least, value), Infinity);
 }
 
 // The value of the deepest colour: the largest of a short text, of a long one that of most tokens.
 function largeOf(values) {
-  if (values.length < 50) return maxOf(values);
+  if (values.length < 50) return mostOf(values);
   const sorted = Float32Array.from(values).sort();
-  return sorted[Math.floor(LARGE * (sorted.length - 1))] || maxOf(values);
+  return sorted[Math.floor(LARGE * (sorted.length - 1))] || mostOf(values);
 }

@@ -3,7 +3,7 @@
 
 import { element, headOf, radios, section, tokenLabel, weigh } from "../page/dom.js";
 import { phrase, sentences, t } from "../page/language.js";
-import { figure, largestOf, nameOf } from "../data/maps.js";
+import { largestOf, mostOf, nameOf, signed } from "../data/maps.js";
 import { differing } from "../parts/differing.js";
 import { createProse } from "../parts/prose.js";
 
@@ -62,7 +62,7 @@ function create(host, { reader, choose, languages }) {
       const cell = element("div", { role: "cell", lang: language, dir: "auto" });
       place.append(element("div", { class: "measure", role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell));
       contributions(cell, method, tokens, values, language, isSource);
-      if (typeof start === "number") cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start) })));
+      if (typeof start === "number") cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start, 3) })));
     }
     return made;
   }
@@ -70,18 +70,18 @@ function create(host, { reader, choose, languages }) {
   // Short texts token by token, with their numbers; of long ones the whole text, and the largest.
   function contributions(cell, method, tokens, values, language, isSource) {
     const sizes = values.map(Math.abs);
-    const full = sizes.reduce((most, size) => Math.max(most, size), 0);
+    const full = mostOf(sizes);
     if (tokens.length > MOST) {
       const prose = createProse(cell, { point: () => {}, label: phrase(method) });
       prose.show(tokens, isSource ? example.source : example.output, language);
       prose.shade((at) => (full > 0 ? values[at] / full : 0));
       proses.push(prose);
     }
-    const places = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ column }) => column);
+    const places = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ at }) => at);
     const line = element("p", { class: "contributions" });
     for (const at of places) {
       const label = tokenLabel(tokens[at], language);
-      label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at]) });
+      label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at], 3) });
       shade(label, full > 0 ? values[at] / full : 0);
       const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
       line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at], SHORT))), element("wbr"));
@@ -134,7 +134,7 @@ function create(host, { reader, choose, languages }) {
       { "aria-label": t("trust.changes") },
       element("h2", {}, t("trust.changed")),
       element("p", { class: "caption" }, t("trust.marked")),
-      element("table", { class: "changes" }, headOf(["trust.change", "trust.output", "score"].map((key) => t(key))), element("tbody", {}, ...rows)),
+      element("table", { class: "changes" }, headOf(["trust.change", "side.output", "score"].map((key) => t(key))), element("tbody", {}, ...rows)),
     );
   }
 
@@ -162,5 +162,3 @@ function shade(label, share) {
   label.classList.toggle("negative", share < 0);
   weigh(label, Math.abs(share));
 }
-
-const signed = (value, digits = 3) => figure(value, digits).replace("-", "−");

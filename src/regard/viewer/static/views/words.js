@@ -4,7 +4,7 @@ import { element, section, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { entryOf, headingOf } from "../parts/looking.js";
-import { chosenOf, figure, meanOver, sideName, sumOver } from "../data/maps.js";
+import { chosenOf, figure, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
 import { createProse } from "../parts/prose.js";
 import { DECADES, createLegend, inks, sample, shareOf } from "../page/palette.js";
@@ -75,24 +75,13 @@ function createTexts(host, { point }) {
   const scored = element("div", {}, element("dt", {}, t("score")), score);
   const lines = Object.fromEntries(["source", "output"].map((side) => {
     const [name, text] = [element("dt", {}), element("dd", {})];
-    const prose = createProse(text, { point: (token, isFirm) => tell(side, token, isFirm), hasSigns: false });
+    const prose = createProse(text, { point: (token, isFirm) => sides.tell(point, side, token, isFirm), hasSigns: false });
     return [side, { name, prose, node: element("div", {}, name, text) }];
   }));
   host.append(element("dl", { class: "texts" }, lines.source.node, lines.output.node, scored));
   let map = null;
   let sides = null;
   let full = 1;
-
-  const sideOf = (axis) => (sides[axis === "rows" ? "looks" : "seen"] === "source" ? "source" : "output");
-  const shift = (axis) => (axis === "columns" && map.kind === "decoder" ? 1 : 0); // its columns begin with the start sign
-
-  function tell(side, token, isFirm) {
-    if (token === null) return point(null, isFirm);
-    const { places } = sides; // of a part of a pair
-    const axis = places ? (places.rows.includes(token) ? "row" : "column") : side === sides.looks ? "row" : "column";
-    const place = places ? places[`${axis}s`].indexOf(token) : token;
-    return place >= 0 && point({ row: null, column: null, [axis]: place }, isFirm);
-  }
 
   /** Sets another example. */
   function show(example, languages, task) {
@@ -104,7 +93,7 @@ function createTexts(host, { point }) {
       prose.show(tokens, example[side], languages[side]);
     }
     scored.hidden = example.score === null || example.score === undefined;
-    score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");
+    score.textContent = scored.hidden ? "" : signed(example.score);
   }
 
   function paint(next, axes, deepest) {
@@ -113,7 +102,7 @@ function createTexts(host, { point }) {
 
   /** Shades the tokens at the other end of a row or column. */
   function mark({ rows, columns }) {
-    const tokenAt = (axis, place) => sides.places?.[axis][place] ?? place - shift(axis);
+    const { sideOf, tokenAt } = sides;
     const [end, weights] = rows.length ? ["columns", meanOver(rows.map((row) => map.weights[row]))] : ["rows", columns.length ? sumOver(map.weights, columns) : []];
     const shares = new Map(Array.from(weights, (weight, at) => [tokenAt(end, at), weight < FAINTEST ? 0 : shareOf(weight, full)]));
     const marked = [...rows.map((at) => ["rows", at]), ...columns.map((at) => ["columns", at])];
@@ -221,10 +210,7 @@ function create(host, context) {
       arcs.fit();
     },
     focus: () => matrix.focus(),
-    table: () => ({
-      columns: ["row", "token", ...map.columns.map((token) => token.text)],
-      rows: map.weights.map((row, at) => [at + 1, map.rows[at].text, ...row.map((weight) => figure(weight))]),
-    }),
+    table: () => weightsTable(map),
     destroy: () => {
       arcs.destroy();
       texts.destroy();
