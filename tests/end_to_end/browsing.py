@@ -4,14 +4,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from regard.viewer import Document, Example, HeadMap, Text, Token, page
+from regard.viewer import Document, Example, HeadMap, Text, Token, page, show
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
@@ -98,6 +99,14 @@ def one_text(
     return Example(
         **{**texts, side: text.text, f"{side}_tokens": text.tokens}, maps=maps, started=False
     )
+
+
+def written(text: Text, weights: torch.Tensor) -> Example:
+    """A text that a decoder wrote, with the weights of its layers and heads."""
+    (example,) = show(weights, text).document.examples
+    summaries = tuple(replace(one, kind="decoder") for one in example.summaries)
+    sides = {"source": "", "source_tokens": (), "output": text.text, "output_tokens": text.tokens}
+    return replace(example, **sides, summaries=summaries, started=False, sides="texts")
 
 
 def open_tab(context: BrowserContext, folder: Path) -> Tab:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab
+from tests.end_to_end.browsing import Tab, written
+from tests.end_to_end.test_views import texts
 
-from regard.viewer import Document, Example, Importance, Lens, Text, pack, pack_integers, show
+from regard.viewer import Document, Example, Importance, Lens, Text, pack, pack_integers
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -17,20 +18,13 @@ def example() -> Example:
     """A language model's text: two layers of one head."""
     text = Text.of(WORDS)
     weights = torch.ones(2, 1, 5, 5).tril()
-    (made,) = show(weights / weights.sum(-1, keepdim=True), text).document.examples
     why = {"target": "mat", "against": "rug", "position": 4}
     values = (0.5, -1.2, 0.25, 0.1, 2.0)
     complete = {"correlation": -0.3, "total": 1.65, "change": 1.5}
     chances = torch.tensor([[0.6, 0.3, 0.1], [0.9, 0.06, 0.04]])[:, None].expand(2, 5, 3)
     ids = torch.tensor([[0, 1, 2], [1, 2, 0]])[:, None].expand(2, 5, 3)
     return replace(
-        made,
-        source="",
-        source_tokens=(),
-        output=text.text,
-        output_tokens=text.tokens,
-        started=False,
-        summaries=tuple(replace(one, kind="decoder") for one in made.summaries),
+        written(text, weights / weights.sum(-1, keepdim=True)),
         importances=(
             Importance(method="attention", values=(0.2,) * 5, **why),
             Importance(method="gradient × input", values=values, correlation=0.9, **why),
@@ -48,10 +42,6 @@ def example() -> Example:
 
 def document(*examples: Example) -> Document:
     return Document(title="Why", task="", model="test", examples=examples or (example(),))
-
-
-def texts(tab: Tab, selector: str) -> list[str]:
-    return [text.strip() for text in tab.page.locator(selector).all_inner_texts()]
 
 
 def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(tab: Tab) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, tokens
+from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, tokens, written
 from tests.end_to_end.long_texts import long_document, text_of_length
 
 from regard.viewer import (
@@ -17,12 +18,9 @@ from regard.viewer import (
     Document,
     Example,
     GoldLinks,
-    HeadLines,
     HeadMap,
-    LayerSummary,
     Token,
     View,
-    pack,
     page,
     show,
 )
@@ -92,46 +90,16 @@ def medium() -> Document:
     return watched_document(97)
 
 
-def watched_document(
-    length: int, layers: int = 3, heads: int = 5, *, rows: bool = True
-) -> Document:
-    """Causal heads with random weights, kept exactly or as their summaries."""
-    draw = np.random.default_rng(0)
-    text = text_of_length(length)
-    summaries = []
-    for layer in range(layers):
-        weights = np.tril(draw.exponential(1, (heads, length, length)) ** 3)
-        weights /= weights.sum(-1, keepdims=True)
-        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
-        summaries.append(
-            LayerSummary(
-                kind="decoder",
-                layer=layer,
-                heads=tuple(range(heads)),
-                measures={"entropy": tuple(entropy.mean(-1).tolist())},
-                entropy=HeadLines(values=pack(entropy)),
-                received=HeadLines(values=pack(weights.sum(1), scale="log")),
-                pooled=None if rows else pack(pooled(weights), scale="log"),
-                bucket=(1, 1) if rows else (8, 8),
-                rows=pack(weights, bits=16, scale="log") if rows else None,
-            )
-        )
-    example = Example(
-        source="",
-        output=text.text,
-        source_tokens=(),
-        output_tokens=text.tokens,
-        summaries=tuple(summaries),
-        started=False,
-    )
+def watched_document(length: int, layers: int = 3, heads: int = 5) -> Document:
+    """Causal heads with random weights, all rows in the document."""
+    draw = torch.Generator().manual_seed(0)
+    weights = torch.empty(layers, heads, length, length).exponential_(generator=draw).pow(3).tril()
+    example = written(text_of_length(length), weights / weights.sum(-1, keepdim=True))
+    measured = [
+        replace(one, measures={"entropy": one.measures["entropy"]}) for one in example.summaries
+    ]
+    example = replace(example, summaries=tuple(measured))
     return Document(title="Heads", task="", model="", examples=(example,))
-
-
-def pooled(weights: np.ndarray) -> np.ndarray:
-    size = -(-weights.shape[-1] // 8) * 8
-    rest = size - weights.shape[-1]
-    padded = np.pad(weights, ((0, 0), (0, rest), (0, rest)))
-    return padded.reshape(-1, size // 8, 8, size // 8, 8).sum((2, 4))
 
 
 def cells(tab: Tab, selector: str) -> list[list[int]]:
@@ -483,7 +451,6 @@ def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> Non
 
 
 def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
-    summaries = watched_document(640, 1, 2, rows=False)
     draw = np.random.default_rng(5).random((640, 640))
     requests = []
 
@@ -492,7 +459,8 @@ def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
         return draw[list(queries)]
 
     server = RowServer(rows)
-    tab.open(summaries, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
+    pooled = long_document(640, layers=1, heads=2)
+    tab.open(pooled, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
     tab.wait(
         "wanted => Number(document.querySelector('.readout .weight')?.innerText) === wanted",
         float(f"{draw[100, 7]:.3g}"),

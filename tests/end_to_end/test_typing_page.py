@@ -247,6 +247,16 @@ def test_a_muted_head_mixes_zeros(tab: Tab, name: str, head: tuple[str, int, int
     assert [one.best.text for one in plain] != [one.best.text for one in expected]
 
 
+def shaken(task: LanguageModelling | Classification, spread: float) -> torch.nn.Module:
+    """A model whose weights have noise added, so that it says something else of every text."""
+    torch.manual_seed(1)
+    built = task.build_model().eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(spread * torch.randn_like(parameter))
+    return built
+
+
 DECODER = {"type": "decoder", "model_dim": 16, "num_heads": 4, "num_layers": 2, "ffn_dim": 24}
 
 
@@ -265,11 +275,7 @@ def test_a_language_model_continues_what_is_typed(
     table = {"task": "language_modelling", "data": {"context": 64}, "model": {**DECODER, **model}}
     table["tokenizer"] = {**tokenizer, "vocab_size": 600, "may_shrink": True}
     task = LanguageModelling.learn(recipe_from_table(table), [Passage(tuple(lines), "test")])
-    torch.manual_seed(1)
-    built = task.build_model().eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+    built = shaken(task, 0.2)
     reference = Predictor(rounded(built), task)
     texts = [*lines[:10], "Where", "I 龘"]
     expected = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
@@ -321,11 +327,7 @@ def test_a_classifier_says_the_label_of_what_is_typed(
     table = {"task": "classification", "model": {**READERS[reader], **options}, "head": head}
     table["tokenizer"] = {"type": "words", "begin": head["pooling"] == "first"}
     task = Classification.learn(recipe_from_table(table), known)
-    torch.manual_seed(1)
-    built = task.build_model().eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(0.5 * torch.randn_like(parameter))
+    built = shaken(task, 0.5)
     reference = Predictor(rounded(built), task)
     texts = [*(each.text for each in known[:10]), "Where", "I 龘"]
     answers = opened(tab, Predictor(built, task), texts[:2]).ask(ASK, [texts, {}])

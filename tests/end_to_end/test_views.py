@@ -27,38 +27,40 @@ ROWS = (
 END = "⟨end⟩"
 
 
+# What a beam of two held at each step, and thought of: it writes 'I love China.', not 'We'.
+STEPS: list[list[tuple[int, str, float, list[tuple[str, float, Any]]]]] = [
+    [(-1, "", 0.0, [("I", 0.8, "kept"), ("We", 0.15, "kept"), ("My", 0.05, "dropped")])],
+    [
+        (0, "I", -0.22, [(" love", 0.9, "kept"), (" like", 0.05, "dropped")]),
+        (0, "We", -1.9, [(" love", 0.7, "kept"), (" all", 0.1, "dropped")]),
+    ],
+    [
+        (0, " love", -0.33, [(" China", 0.6, "kept"), (END, 0.01, "dropped")]),
+        (1, " love", -2.25, [(" China", 0.6, "kept")]),
+    ],
+    [
+        (0, " China", -0.84, [(".", 0.95, "kept"), (END, 0.04, "dropped")]),
+        (1, " China", -2.76, [(".", 0.9, "kept")]),
+    ],
+    [(0, ".", -0.89, [(END, 0.97, "ended")]), (1, ".", -2.87, [(END, 0.97, "ended")])],
+]
+
+
 def search() -> SearchTree:
-    """A beam of two that writes 'I love China.' and thinks of 'We'."""
-
-    def beginning(parent: int, text: str, log_prob: float, *options: tuple[str, float, str]) -> Any:
-        extensions = tuple(
-            Extension(text=token, probability=chance, outcome=outcome)  # type: ignore[arg-type]
-            for token, chance, outcome in options
+    steps = tuple(
+        tuple(
+            Beginning(
+                parent=parent,
+                text=text,
+                log_prob=log_prob,
+                extensions=tuple(
+                    Extension(text=token, probability=chance, outcome=outcome)
+                    for token, chance, outcome in options
+                ),
+            )
+            for parent, text, log_prob, options in step
         )
-        return Beginning(parent=parent, text=text, log_prob=log_prob, extensions=extensions)
-
-    steps = (
-        (
-            beginning(
-                -1, "", 0.0, ("I", 0.8, "kept"), ("We", 0.15, "kept"), ("My", 0.05, "dropped")
-            ),
-        ),
-        (
-            beginning(0, "I", -0.22, (" love", 0.9, "kept"), (" like", 0.05, "dropped")),
-            beginning(0, "We", -1.9, (" love", 0.7, "kept"), (" all", 0.1, "dropped")),
-        ),
-        (
-            beginning(0, " love", -0.33, (" China", 0.6, "kept"), (END, 0.01, "dropped")),
-            beginning(1, " love", -2.25, (" China", 0.6, "kept")),
-        ),
-        (
-            beginning(0, " China", -0.84, (".", 0.95, "kept"), (END, 0.04, "dropped")),
-            beginning(1, " China", -2.76, (".", 0.9, "kept")),
-        ),
-        (
-            beginning(0, ".", -0.89, (END, 0.97, "ended")),
-            beginning(1, ".", -2.87, (END, 0.97, "ended")),
-        ),
+        for step in STEPS
     )
     return SearchTree(
         beam_size=2,

@@ -396,3 +396,80 @@ def test_heads_of_a_long_text_are_scored_without_keeping_its_queries(
     assert len(example.source_tokens) > 512
     assert len(measures["induction"]) == 3
     assert example.vectors == ()
+
+
+def test_two_texts_are_read_as_one(folders: dict[str, Path]) -> None:
+    first, second = "我爱中国", "the cat sat on a mat."
+    shown = regard.look(*load_folder(folders["bert"]), [first, second], pair=True)
+    (example,) = shown.document.examples
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert"])
+    model = transformers.AutoModel.from_pretrained(folders["bert"], attn_implementation="eager")
+    given = tokenizer(first, second, return_tensors="pt")
+    with torch.no_grad():
+        weights = model.eval()(**given, output_attentions=True).attentions
+    for layer, expected in enumerate(weights):
+        got = rows(example, layer)
+        torch.testing.assert_close(got, expected[0].double(), atol=2e-3, rtol=2e-3)
+    assert list(example.segments) == given["token_type_ids"][0].tolist()
+    assert example.source == f"{first}\n{second}"
+    words = [example.source[token.start : token.end] for token in example.source_tokens]
+    assert words[:6] == ["", "我", "爱", "中", "国", ""]
+    assert words[6:] == ["the", "cat", "sat", "on", "a", "mat", ".", ""]
+    assert shown.document.title == f"{first} / {second}"
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "options", "message"),
+    [
+        ("bert", ["我"], {}, "pair must be two texts for a model that reads only; got 1"),
+        ("t5", ["a", "b"], {}, "pair must be two texts for a model that reads only; got 2"),
+        ("bert", ["我", " "], {}, "text must hold something to look at; got an empty one of"),
+        ("gpt2", ["we go " * 9] * 2, {}, "text must be at most 77 tokens long, both texts"),
+    ],
+)
+def test_a_pair_that_cannot_be_read_is_refused(
+    name: str, texts: list[str], options: Any, message: str, folders: dict[str, Path]
+) -> None:
+    model, tokenizer = load_folder(folders[name])
+    with pytest.raises(DataError, match=message):
+        regard.look(model, tokenizer, texts, pair=True, **options)
+    if name == "gpt2":
+        (cut,) = regard.look(model, tokenizer, texts, pair=True, truncate=True).document.examples
+        assert len(cut.segments) == len(cut.output_tokens) == 77
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_heads_are_scored_as_in_python(name: str, folders: dict[str, Path]) -> None:
+    text = "the cat sat on a mat . the cat sat . " * 2
+    model, tokenizer = load_folder(folders[name])
+    target = {"target": "the cat."} if name == "t5" else {}
+    (example,) = regard.look(model, tokenizer, text, **target).document.examples
+    pieces = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
+    kinds = {"bert": "encoder", "gpt2": "decoder", "t5": "encoder"}
+    with torch.no_grad(), regard.watch(model, keep=True) as seen:
+        ids = torch.tensor([tokenizer(text).input_ids])
+        if name == "t5":
+            model(input_ids=ids, decoder_input_ids=ids[:, :2])
+        else:
+            model(input_ids=ids)
+    for summary in example.summaries:
+        if summary.kind == kinds[name]:
+            scores = seen.head_scores(summary.layer, pieces, summary.kind)
+            assert {"previous", "induction", "duplicate"} < set(summary.measures)
+            for measure in set(scores.weight) - {"first"}:
+                expected = scores.weight[measure].tolist()
+                assert summary.measures[measure] == pytest.approx(expected, rel=2e-3, abs=1e-4)
+        elif summary.kind == "cross":
+            assert "diagonal" in summary.measures
+            assert "previous" not in summary.measures
+
+
+def test_heads_of_a_long_text_are_scored_without_keeping_its_queries(
+    folders: dict[str, Path],
+) -> None:
+    model, tokenizer = load_folder(folders["bert"])
+    (example,) = regard.look(model, tokenizer, "the cat sat. " * 200).document.examples
+    measures = example.summaries[0].measures
+    assert len(example.source_tokens) > 512
+    assert len(measures["induction"]) == 3
+    assert example.vectors == ()

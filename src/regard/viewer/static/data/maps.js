@@ -105,7 +105,6 @@ export function alignmentError(all, gold) {
   return links.length + sure ? 1 - (hits + possible) / (links.length + sure) : null;
 }
 
-/** A row's entropy in nats. */
 export function entropyOf(row) {
   return row.reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log(weight) : sum), 0);
 }

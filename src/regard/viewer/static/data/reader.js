@@ -3,6 +3,7 @@
 // A view of a map is `{example, kind, layer, head}`: `example` is its place in the document, layer
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
+import { languagesOf } from "../page/dom.js";
 import { phrase, t } from "../page/language.js";
 import { KINDS, alignmentError, bestOf, entropyOf, goldOf, largestOf, layerName, meanOver, numberOf, rolesOf, sidesOf, tokensIn, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
@@ -21,7 +22,6 @@ export function createReader(data, source) {
   const made = new Map();
   const kept = new Map(); // rows that a source gave
 
-  /** Unfolds an array once. */
   function open(packed) {
     if (!unfolded.has(packed)) unfolded.set(packed, unfold(packed));
     return unfolded.get(packed);
@@ -42,7 +42,6 @@ export function createReader(data, source) {
   const mapsOf = (at, kind) => exampleAt(at).maps.filter((found) => found.kind === kind);
   const summaryOf = (at, kind, layer) => summariesOf(at, kind).find((found) => found.layer === layer);
 
-  /** Whether there is anything to look at. */
   function isEmpty(at) {
     const example = exampleAt(at);
     return !example.maps.length && !(example.summaries ?? []).length;
@@ -53,7 +52,6 @@ export function createReader(data, source) {
     return KINDS.filter((kind) => mapsOf(at, kind).length || summariesOf(at, kind).length);
   }
 
-  /** The layers of a kind, ascending. */
   function layers(at, kind) {
     const found = [...mapsOf(at, kind), ...summariesOf(at, kind)].map((one) => one.layer);
     return [...new Set(found)].sort((a, b) => a - b);
@@ -107,13 +105,11 @@ export function createReader(data, source) {
     return { layer: found ?? layer, head };
   }
 
-  /** How many heads an example has, of all kinds. */
   function headCount(at) {
     const count = (kind) => layers(at, kind).reduce((sum, layer) => sum + heads(at, kind, layer).length, 0);
     return kinds(at).reduce((sum, kind) => sum + count(kind), 0);
   }
 
-  /** The view nearest to the one wished for that the example has. */
   function nearest(at, wish) {
     const nearestOf = (choices, wished) => (choices.includes(wished) ? wished : choices[0]);
     const kind = nearestOf(kinds(at), wish.kind);
@@ -135,12 +131,14 @@ export function createReader(data, source) {
     return { rows: of(pair[0]), columns: of(pair[1]) };
   }
 
-  /** What looks (rows) and what is seen (columns): `{rows, columns, gold, looks, seen, says, called}`, and see `tokensIn`. */
+  /** What looks (rows) and what is seen (columns): `{rows, columns, languages, gold, looks, seen, says, called}`, and see `tokensIn`. */
   function axes(view) {
     const example = exampleAt(view.example);
     const places = placesOf(view);
     const sides = sidesOf(example, view.kind, data.task);
-    const whole = { ...sides, ...tokensOf(example, view.kind), ...tokensIn(sides, places), gold: goldOf(example, view.kind) };
+    const ofTexts = languagesOf(example, data);
+    const languages = { rows: ofTexts[sides.looks], columns: ofTexts[sides.seen] };
+    const whole = { ...sides, ...tokensOf(example, view.kind), ...tokensIn(sides, places), languages, gold: goldOf(example, view.kind) };
     if (!places) return whole;
     const rows = places.rows.map((at) => whole.rows[at]);
     const columns = view.pair[0] === view.pair[1] ? rows : places.columns.map((at) => whole.columns[at]);

@@ -32,7 +32,6 @@ export function createMuting({ attentions = [], scales = false, changed }) {
   let offered = attentions;
   let factor = 0;
 
-  /** Draws the panel in the language of now. */
   function draw() {
     const key = scales ? "typing.scale" : "typing.mute";
     node.hidden = !offered.length;
@@ -49,7 +48,7 @@ export function createMuting({ attentions = [], scales = false, changed }) {
         return element("button", { type: "button", "aria-pressed": String(chosen.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => toggle([key]) }, String(head + 1));
       });
       const keys = buttons.map((one) => one.dataset.head);
-      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("pair.all")}`, onclick: () => toggle(keys) }, t("pair.all"));
+      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("typing.all")}`, onclick: () => toggle(keys) }, t("typing.all"));
       return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads.length > 1 ? all : "");
     });
     const clear = element("button", { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) }, t("typing.unmute"));

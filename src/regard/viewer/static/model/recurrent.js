@@ -4,7 +4,6 @@ import { added, dot, joined, logSoftmax, mixed, sigmoid, softmax } from "./tenso
 
 /** The states of both directions side by side, layer over layer, of torch's recurrence of a name. */
 export function readBothWays(tensors, recurrence, { cell, hidden_dim: h, num_layers: layers }, rows) {
-  /** One direction of a layer. */
   function direction(layer, isBack) {
     const of = (side) => `${recurrence}.${side}_l${layer}${isBack ? "_reverse" : ""}`;
     let state = new Float32Array(cell === "lstm" ? 2 * h : h);

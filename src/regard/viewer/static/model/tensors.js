@@ -142,18 +142,18 @@ export function mixed(weights, values, width = values[0].length, from = 0) {
 }
 
 const NORMS = {
-  layer(state, weight, bias, eps) {
+  layer(state, eps, weight, bias) {
     const mean = state.reduce((sum, value) => sum + value, 0) / state.length;
     const variance = state.reduce((sum, value) => sum + (value - mean) ** 2, 0) / state.length;
     const factor = 1 / Math.sqrt(variance + eps);
     return state.map((value, at) => (value - mean) * factor * weight.values[at] + bias.values[at]);
   },
-  rms(state, weight, bias, eps) {
+  rms(state, eps, weight) {
     const square = state.reduce((sum, value) => sum + value * value, 0) / state.length;
     const factor = 1 / Math.sqrt(square + eps);
     return state.map((value, at) => value * factor * weight.values[at]);
   },
-  batch(state, weight, bias, eps, mean, variance) {
+  batch(state, eps, weight, bias, mean, variance) {
     return state.map((value, at) => ((value - mean.values[at]) * weight.values[at]) / Math.sqrt(variance.values[at] + eps) + bias.values[at]);
   },
 };
@@ -162,9 +162,8 @@ const EPS = { layer: 1e-5, rms: 1e-6, batch: 1e-5 };
 /** States after the norm of a name; as they are where there is none. */
 export function normed(tensors, states, name, { norm_kind: kind, norm_eps: eps }) {
   if (!tensors.has(`${name}.weight`)) return states;
-  const parts = ["weight", "bias"].map((part) => tensors.get(`${name}.${part}`));
-  const running = ["mean", "variance"].map((part) => tensors.get(`${name}.${part}`));
-  return states.map((state) => NORMS[kind](state, ...parts.slice(0, 2), eps ?? EPS[kind], ...running));
+  const parts = ["weight", "bias", "mean", "variance"].map((part) => tensors.get(`${name}.${part}`));
+  return states.map((state) => NORMS[kind](state, eps ?? EPS[kind], ...parts));
 }
 
 // The error function, by a series of positive terms; gelu needs it exactly.

@@ -145,7 +145,6 @@ export function createFinding(host, { choose, go }) {
     }
   }
 
-  /** Goes to the next place, or the one before. */
   function step(by) {
     if (!places.length) return;
     at = at < 0 && by < 0 ? places.length - 1 : (at + by + places.length) % places.length;
@@ -160,7 +159,6 @@ export function createFinding(host, { choose, go }) {
     previous.hidden = next.hidden = !places.length;
   }
 
-  /** Shows a search and its hits. */
   function show(find, hits) {
     if (input.value !== find) input.value = find;
     const found = [...hits.rows.map((row) => ({ row, column: null })), ...hits.columns.map((column) => ({ row: null, column }))];

@@ -112,7 +112,7 @@ export const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",A
 /** Buttons inside `host` that save what `view()` shows, or `picture()` of it, under what `name()` says. */
 export function createExport(host, { view, picture, name, say }) {
   const buttons = {
-    PNG: button("PNG", t("save.png"), async () => blobOf(await pngOf(picture())), "png"),
+    PNG: button("PNG", t("save.png"), () => new Promise((done) => pngOf(picture()).toBlob(done, "image/png")), "png"),
     SVG: button("SVG", t("save.svg"), () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
     CSV: button("CSV", t("save.csv"), async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }), "csv"),
   };
@@ -133,7 +133,6 @@ export function createExport(host, { view, picture, name, say }) {
     say(t("save.done", { file }));
   }
 
-  /** Offers what this view can be saved as. */
   function show(instance) {
     buttons.PNG.hidden = buttons.SVG.hidden = !instance?.picture;
     buttons.CSV.hidden = !instance?.table;
@@ -226,8 +225,4 @@ export function drawOn(pen, one) {
     pen.fillText(one.text, 0, 0);
   }
   pen.restore();
-}
-
-function blobOf(canvas) {
-  return new Promise((done) => canvas.toBlob(done, "image/png"));
 }

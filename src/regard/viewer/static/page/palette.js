@@ -20,7 +20,6 @@ export function isDark() {
   return page.dataset.theme ? page.dataset.theme === "dark" : system.matches;
 }
 
-/** Changes over. */
 export function switchTheme() {
   page.dataset.theme = isDark() ? "light" : "dark";
   remembered((storage) => storage.setItem(KEPT, page.dataset.theme));
@@ -45,7 +44,6 @@ export function colourOf(share) {
   return steps()[Math.round(Math.min(1, Math.max(0, share)) * (STEPS - 1))];
 }
 
-/** The same as text. */
 export function cssOf(share) {
   const [red, green, blue] = colourOf(share);
   return `rgb(${red},${green},${blue})`;
@@ -184,7 +182,6 @@ export function sized(canvas, width, height) {
   return pen;
 }
 
-/** The largest share of a map. */
 export function largestShare({ rows, columns, share }) {
   let most = 0;
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) most = Math.max(most, share(row, column));

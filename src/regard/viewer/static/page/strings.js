@@ -482,6 +482,7 @@ export const STRINGS = {
   "typing.scale": ["Mute or scale heads", "关掉或缩放一些头"],
   "typing.scale.says": ["What the chosen heads mix is multiplied by the factor: 0 mutes them, 1 changes nothing. The answer with that stands beside that of the whole model, and Compare shows both attentions.", "所选的头混入的内容乘以系数：0 是关掉，1 是不变。改动后的回答与完整模型的回答并排显示，“比较”里有两者的注意力。"],
   "typing.factor": ["Factor", "系数"],
+  "typing.all": ["all", "全部"],
   "typing.unmute": ["Turn all heads on", "打开所有的头"],
   "typing.search": ["Search", "搜索"],
   "typing.greedy": ["greedy", "贪心"],

@@ -9,16 +9,15 @@ import { entryOf } from "./looking.js";
 const MOST = 8; // tokens listed
 
 /** Figures inside `host`; `show(state, place, say)` may be called again before it is done. */
-export function createFacts(host, { reader, languages }) {
+export function createFacts(host, { reader }) {
   let turn = 0;
   let said = "";
 
   async function show(state, { row, column }, say) {
     const mine = ++turn;
     const axes = reader.axes(state);
-    const tongues = languages(state.example);
     if (row === null && column === null) {
-      const parts = await overviewOf(reader, state, tongues);
+      const parts = await overviewOf(reader, state);
       if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, t("words.point")));
       return;
     }
@@ -33,10 +32,10 @@ export function createFacts(host, { reader, languages }) {
     const parts = [];
     if (exact) parts.push(element("p", { class: "weight" }, exact.text), exact.says ? element("p", { class: "hint" }, exact.says) : "");
     if (row !== null && column !== null) {
-      parts.push(element("p", { class: "pair" }, tokenLabel(asRow, tongues[axes.looks]), " → ", tokenLabel(axes.columns[column], tongues[axes.seen])));
+      parts.push(element("p", { class: "pair" }, tokenLabel(asRow, axes.languages.rows), " → ", tokenLabel(axes.columns[column], axes.languages.columns)));
     }
-    if (row !== null) parts.push(...rowParts(axes, tongues, row, column, top, entropy));
-    if (column !== null) parts.push(...columnParts(axes, tongues, column, received));
+    if (row !== null) parts.push(...rowParts(axes, row, column, top, entropy));
+    if (column !== null) parts.push(...columnParts(axes, column, received));
     host.replaceChildren(...parts);
     tell(axes, row, column, top, exact, say);
   }
@@ -54,12 +53,12 @@ export function createFacts(host, { reader, languages }) {
     return { text: figure(share, 3), says: t("facts.share", { height, width }) };
   }
 
-  function rowParts(axes, tongues, row, column, top, entropy) {
-    const head = element("h3", {}, tokenLabel(axes.rows[row], tongues[axes.looks]), element("small", {}, ` ${t("facts.looks", { number: row + 1 })}`));
+  function rowParts(axes, row, column, top, entropy) {
+    const head = element("h3", {}, tokenLabel(axes.rows[row], axes.languages.rows), element("small", {}, ` ${t("facts.looks", { number: row + 1 })}`));
     const parts = [head];
     if (top) {
       const full = top.entries[0]?.weight ?? 1;
-      const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.at === column, full));
+      const items = top.entries.map((entry) => itemOf(entry, axes, entry.at === column, full));
       parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing")));
       if (!top.isWhole) parts.push(element("p", { class: "hint" }, t(top.entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: top.entries.length })));
     } else parts.push(element("p", { class: "hint" }, t("facts.no-weights")));
@@ -70,9 +69,9 @@ export function createFacts(host, { reader, languages }) {
     return parts;
   }
 
-  function columnParts(axes, tongues, column, received) {
+  function columnParts(axes, column, received) {
     if (!received) return [];
-    const head = element("h3", {}, tokenLabel(axes.columns[column], tongues[axes.seen]), element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`));
+    const head = element("h3", {}, tokenLabel(axes.columns[column], axes.languages.columns), element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`));
     const value = valueAt(received, column);
     return [head, element("p", { class: "hint" }, t("facts.received", { value: figure(value, 3), count: axes.rows.length.toLocaleString("en"), average: onAverage(received) }))];
   }
@@ -92,14 +91,14 @@ export function createFacts(host, { reader, languages }) {
 }
 
 /** Where nothing is pointed at: what receives most, and how spread the rows are. */
-export async function overviewOf(reader, state, tongues) {
+export async function overviewOf(reader, state) {
   const axes = reader.axes(state);
   const [received, entropy] = await Promise.all([reader.line(state, "received"), reader.line(state, "entropy")]);
   const parts = [];
   if (received) {
     const { values, places } = received;
     const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * places, weight: weight * places }));
-    const items = entries.map((entry) => itemOf(entry, axes, tongues, false, entries[0].weight));
+    const items = entries.map((entry) => itemOf(entry, axes, false, entries[0].weight));
     const spans = places > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: places })) : "";
     parts.push(element("h3", {}, t("facts.most")), element("ol", {}, ...items), spans);
   }
@@ -110,9 +109,9 @@ export async function overviewOf(reader, state, tongues) {
   return parts;
 }
 
-function itemOf({ at, weight }, axes, tongues, isChosen, full) {
+function itemOf({ at, weight }, axes, isChosen, full) {
   const attributes = { class: isChosen ? "marked" : null, title: t("facts.place", { number: at + 1 }) };
-  return entryOf([tokenLabel(axes.columns[at], tongues[axes.seen])], shareOf(weight, full), weight, attributes);
+  return entryOf([tokenLabel(axes.columns[at], axes.languages.columns)], shareOf(weight, full), weight, attributes);
 }
 
 function valueAt({ values, places }, at) {

@@ -3,6 +3,7 @@
 
 import { element, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf, within } from "../data/maps.js";
+import { t } from "../page/language.js";
 import { inks, sized } from "../page/palette.js";
 
 const PADDING = 14; // pixels of a token beside its letters
@@ -90,9 +91,11 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     side.buttons.get(side.current)?.focus({ preventScroll: true });
   }
 
-  /** Sets both lines: `{tokens, language, name}` of the columns and of the rows. */
-  function build(columns, rows) {
+  /** Sets both lines, to the tokens of `axes`; `columnsKey` and `rowsKey` say what they are called. */
+  function build(axes, columnsKey = "line.seen", rowsKey = "line.looks") {
     if (isGone) return;
+    const columns = { tokens: axes.columns, language: axes.languages.columns, name: t(columnsKey, { side: axes.called.columns }) };
+    const rows = { tokens: axes.rows, language: axes.languages.rows, name: t(rowsKey, { side: axes.called.rows }) };
     const most = Math.max(columns.tokens.length, rows.tokens.length);
     const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     host.firstChild.dataset.density = density;
@@ -141,8 +144,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     const share = Math.min(1, frame.scrollLeft / room);
     for (const side of [sides.columns, sides.rows]) {
       const beyond = lengthOf(side) - width();
-      const turned = side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards) ? 1 - share : share;
-      side.offset = beyond > 0 ? turned * beyond : beyond / 2;
+      side.offset = beyond > 0 ? turned(side, share) * beyond : beyond / 2;
       lay(side);
     }
     const inSight = { rows: sightOf(sides.rows), columns: sightOf(sides.columns) };
@@ -152,6 +154,8 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     }
     paint();
   }
+
+  const turned = (side, share) => (side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards) ? 1 - share : share);
 
   const leftOf = (side, at) =>
     (side.isBackwards ? lengthOf(side) - side.starts[at + 1] : side.starts[at]) - side.offset;
@@ -331,12 +335,10 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     if (beyond <= 0) return;
     const middle = middleOf(side, at) + side.offset;
     const share = Math.max(0, Math.min(1, (middle - width() / 2) / beyond));
-    const isTurned = side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards);
-    frame.scrollLeft = (isTurned ? 1 - share : share) * (frame.scrollWidth - width());
+    frame.scrollLeft = turned(side, share) * (frame.scrollWidth - width());
     place();
   }
 
-  /** Brings a place into sight. */
   function reveal({ row, column }) {
     if (row !== null && row < sides.rows.tokens.length) bring(sides.rows, row);
     else if (column !== null && column < sides.columns.tokens.length) bring(sides.columns, column);

@@ -142,9 +142,9 @@ export function entryOf(nodes, share, weight, { digits = 3, ...attributes } = {}
  * - `axes` are those of a view, with its `rows` and `columns` (of words, where tokens are merged).
  * - `go(place)` is called with `{row, column}` when an entry is chosen; `note` stands below each list.
  */
-export function listsOf({ axes, languages, from, to, looks, lookers, go, ...common }) {
-  const rows = { tokens: axes.rows, language: languages[axes.looks] };
-  const columns = { tokens: axes.columns, language: languages[axes.seen] };
+export function listsOf({ axes, from, to, looks, lookers, go, ...common }) {
+  const rows = { tokens: axes.rows, language: axes.languages.rows };
+  const columns = { tokens: axes.columns, language: axes.languages.columns };
   const isAsked = (places, entries) => places.length > 0 && entries !== undefined;
   return [
     ...(isAsked(from, looks) ? [listOf(rows, from, "looks-at", columns, looks, (column) => go({ row: null, column }), common)] : []),

@@ -58,8 +58,7 @@ export function createMatrix(host, { point }) {
     if (cells[place.row]?.[place.column]) cells[place.row][place.column].focus();
   }
 
-  /** Builds the cells anew, for another pair of token lists. */
-  function build(next, languages, sides) {
+  function build(next, sides) {
     map = next;
     called = sides.called;
     at = { row: 0, column: 0 };
@@ -67,14 +66,14 @@ export function createMatrix(host, { point }) {
       element(
         "th",
         { scope: "col", "data-column": column, title: nameOf(token) },
-        element("div", { lang: languages[sides.seen] }, tokenLabel(token, languages[sides.seen])),
+        element("div", { lang: sides.languages.columns }, tokenLabel(token, sides.languages.columns)),
       ),
     );
     heads.rows = map.rows.map((token, row) =>
       element(
         "th",
         { scope: "row", "data-row": row, title: nameOf(token) },
-        tokenLabel(token, languages[sides.looks]),
+        tokenLabel(token, sides.languages.rows),
       ),
     );
     cells = map.rows.map((_, row) =>
@@ -163,12 +162,10 @@ export function createMatrix(host, { point }) {
     }
   }
 
-  /** Brings a row and a column into sight. */
   function reveal({ row, column }) {
     (cells[row ?? 0]?.[column ?? 0])?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /** The matrix for a file. */
   function picture() {
     const { ink, quiet, gold } = inks();
     const size = 40;

@@ -57,7 +57,6 @@ export function createProse(host, { point, label, hasSigns = true }) {
     if (at !== undefined) point(Number(at), isFirm);
   }
 
-  /** Sets another text. */
   function show(next, whole, language) {
     near.disconnect();
     tokens = next;
@@ -110,14 +109,12 @@ export function createProse(host, { point, label, hasSigns = true }) {
     dressAll();
   }
 
-  /** Brings these tokens out. */
   function mark(places) {
     marked = new Set(places);
     if (places.length === 1) [cursor] = places;
     for (const block of blocks) for (const [, span, at] of block.spans ?? []) span.classList.toggle("marked", marked.has(at));
   }
 
-  /** Scrolls to a token. */
   function reveal(at) {
     const block = blocks.find(({ first, last }) => at >= first && at <= last);
     if (!block) return;

@@ -206,13 +206,11 @@ function create(host, context) {
     const share = beside < NARROW ? row.clientWidth : beside; // each on a line of its own
     const width = Math.max(160, Math.min(LARGEST, Math.max(share, Math.min(named, row.clientWidth))));
     const shade = (map) => (at, to) => colourOf(shareOf(map.weight(at, to), full, scale));
-    charts.one.draw(maps.one, width, shade(maps.one), axesOf(views.one));
-    charts.other.draw(maps.other, width, shade(maps.other), axesOf(views.other));
+    charts.one.draw(maps.one, width, shade(maps.one), reader.axes(views.one));
+    charts.other.draw(maps.other, width, shade(maps.other), reader.axes(views.other));
     charts.change.node.hidden = !matches;
-    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour(gapOf(maps, at, to) / apart), axesOf(views.one));
+    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour(gapOf(maps, at, to) / apart), reader.axes(views.one));
   }
-
-  const axesOf = (view) => ({ ...reader.axes(view), languages: context.languages(view.example) });
 
   // The page holds places of A; what only B has is shown, and not held.
   function pointAt(cell, isFirm) {
@@ -337,8 +335,8 @@ function createChart(name, title, point) {
     node.style.setProperty("--cell", `${size}px`);
     const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
     names = [axes.rows, axes.columns].map((tokens) => (map.isPooled || tokens.length > MOST_SAVED ? [] : tokens.map(nameOf)));
-    rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages[axes.looks]) : []));
-    columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages[axes.seen]) : []));
+    rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages.rows) : []));
+    columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages.columns) : []));
     mark(at);
   }
 
@@ -354,7 +352,6 @@ function createChart(name, title, point) {
     [...columns.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.column));
   }
 
-  // The map with its tokens.
   function picture() {
     const { ink } = inks();
     const [rowNames, columnNames] = names;

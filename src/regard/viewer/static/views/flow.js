@@ -49,7 +49,6 @@ function create(host, context) {
   let built = "";
   let example = null;
   let axes = null;
-  let languages = null;
   let view = null;
   let looking = null;
   let entries = []; // of every row
@@ -64,7 +63,6 @@ function create(host, context) {
     view = { example: state.example, kind: "cross", layer: state.layer, head: state.head };
     axes = reader.axes(view);
     scale = state.scale;
-    languages = context.languages(state.example);
     if (built !== String(state.example)) build(state.example);
     looking = createLooking(reader, view);
     full = scale === "one" ? 1 : await looking.largest();
@@ -77,10 +75,7 @@ function create(host, context) {
     built = String(number);
     example = reader.exampleAt(number);
     slider.max = String(axes.rows.length);
-    lines.build(
-      { tokens: axes.columns, language: languages.source, name: t("line.seen", { side: axes.called.columns }) },
-      { tokens: axes.rows, language: languages.output, name: t("flow.written", { side: axes.called.rows }) },
-    );
+    lines.build(axes, "line.seen", "flow.written");
     const chances = example.search?.probabilities ?? [];
     bars.parentElement.hidden = !chances.length || chances.length > MOST_BARS;
     bars.replaceChildren(...(bars.parentElement.hidden ? [] : chances).map((chance, row) => {
@@ -175,7 +170,7 @@ function create(host, context) {
         "tr",
         { class: isPath ? "path" : null, "aria-label": isPath ? t("flow.path") : null },
         element("th", { scope: "row" }, String(rank + 1)),
-        element("td", {}, element("bdi", { lang: languages.output, class: text ? null : "sign" }, text || t("flow.start"))),
+        element("td", {}, element("bdi", { lang: axes.languages.rows, class: text ? null : "sign" }, text || t("flow.start"))),
         element("td", { class: "number" }, beginning.log_prob.toFixed(2).replace("-", "−")),
         element("td", {}, element("div", { class: "chips" }, ...(chips.length ? chips : [element("span", { class: "hint" }, t("flow.cut"))]))),
       );
@@ -198,7 +193,7 @@ function create(host, context) {
     const chip = element(
       "span",
       { class: `chip ${example.search.beam_size === null && !isTaken ? "open" : outcome} ${isTaken ? "taken" : ""}`, title: says },
-      element("bdi", { lang: languages.output }, text.replace(/^ /, "") || "␣"),
+      element("bdi", { lang: axes.languages.rows }, text.replace(/^ /, "") || "␣"),
       element("small", {}, figure(probability, 2)),
     );
     weigh(chip, probability);
@@ -227,7 +222,7 @@ function create(host, context) {
           element(
             "li",
             {},
-            element("bdi", { lang: languages.output, dir: "auto" }, one.text || t("flow.nothing")),
+            element("bdi", { lang: axes.languages.rows, dir: "auto" }, one.text || t("flow.nothing")),
             element("small", {}, t(one.is_finished ? "flow.score" : "flow.score.cut", { score: one.score.toFixed(3).replace("-", "−"), chance: figure(Math.exp(one.log_prob), 3) })),
           ),
         ),

@@ -76,7 +76,6 @@ function create(host, { reader, choose, languages }) {
     choose({ at: String(place[0] + 1), by: String(place[1] + 1) });
   }
 
-  // The five likeliest of a cell.
   function tell(place) {
     if (chosen && buttonOf(chosen)) {
       buttonOf(chosen).tabIndex = -1;

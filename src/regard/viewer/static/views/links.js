@@ -49,9 +49,8 @@ function create(host, context) {
     scale = state.scale;
     merge.checked = state.words === "merged";
     const key = `${state.example} ${state.kind} ${state.pair} ${merge.checked}`;
-    const languages = context.languages(state.example);
     const isNew = built !== key;
-    if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), state.kind, axes, languages) : null;
+    if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), axes) : null;
     looking = createLooking(reader, view, merged);
     const isKnown = await looking.isKnown();
     full = scale === "one" ? 1 : await looking.largest();
@@ -61,10 +60,7 @@ function create(host, context) {
     if (isNew) {
       built = key;
       aside.replaceChildren();
-      lines.build(
-        { tokens: tokensOf("columns"), language: languages[axes.seen], name: t("line.seen", { side: axes.called.columns }) },
-        { tokens: tokensOf("rows"), language: languages[axes.looks], name: t("line.looks", { side: axes.called.rows }) },
-      );
+      lines.build(shownAxes());
     }
     tellMissing(isKnown);
     lines.find(found());
@@ -73,6 +69,7 @@ function create(host, context) {
   }
 
   const tokensOf = (side) => (merged ? merged[side].words : axes[side]);
+  const shownAxes = () => ({ ...axes, rows: tokensOf("rows"), columns: tokensOf("columns") });
   const wordAt = (side, at) => (merged && at !== null ? merged[side].wordOf[at] : at);
   const tokenAt = (side, at) => (merged && at !== null ? merged[side].words[at].tokens[0] : at);
   const tokenPlaces = ({ row, column }) => ({ row: tokenAt("rows", row), column: tokenAt("columns", column) });
@@ -138,7 +135,7 @@ function create(host, context) {
     if (!from.length && !to.length) {
       lit = [];
       lines.mark(null);
-      const parts = await overviewOf(reader, view, context.languages(view.example));
+      const parts = await overviewOf(reader, view);
       if (mine !== turn) return null;
       const hint = element("p", { class: "hint" }, t("arcs.point"));
       aside.replaceChildren(element("div", {}, ...parts), element("div", {}, hint));
@@ -169,7 +166,7 @@ function create(host, context) {
   function tell(from, to, looks, lookers, isWhole) {
     const isSelf = axes.rows === axes.columns;
     const lists = listsOf({
-      axes: { ...axes, rows: tokensOf("rows"), columns: tokensOf("columns") }, languages: context.languages(view.example), full, scale, go, looks, lookers,
+      axes: shownAxes(), full, scale, go, looks, lookers,
       from: isSelf && !from.length ? to : from, to: isSelf && !to.length ? from : to, note: isWhole ? null : t("picked.kept"),
     });
     aside.replaceChildren(...lists.map((nodes) => element("div", {}, ...nodes)));
@@ -202,10 +199,9 @@ function create(host, context) {
   };
 }
 
-/** The words of the rows and of the columns of a kind of attention. */
-export function mergedAxes(example, kind, axes, languages) {
-  const textOf = (side) => (side === "source" ? example.source : example.output);
-  const of = (tokens, side) => wordsOf(tokens, textOf(side), languages[side]);
-  const rows = of(axes.rows, axes.looks);
-  return { rows, columns: axes.columns === axes.rows ? rows : of(axes.columns, axes.seen) };
+// The words of rows and of columns.
+function mergedAxes(example, axes) {
+  const of = (axis) => wordsOf(axes[axis], example[axes.sideOf(axis)], axes.languages[axis]);
+  const rows = of("rows");
+  return { rows, columns: axes.columns === axes.rows ? rows : of("columns") };
 }

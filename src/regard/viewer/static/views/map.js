@@ -133,7 +133,6 @@ function create(host, context) {
   async function show(next) {
     state = next;
     const axes = reader.axes(state);
-    const languages = context.languages(state.example);
     const [N, M] = [axes.rows.length, axes.columns.length];
     const whole = await reader.map(state);
     const [pooled, received, entropy] = await Promise.all([
@@ -145,7 +144,7 @@ function create(host, context) {
       surface.forget();
     }
     scene = {
-      axes, languages, whole, pooled, received, entropy, viewport, scale: state.scale, hits: context.hits(), tile: null,
+      axes, whole, pooled, received, entropy, viewport, scale: state.scale, hits: context.hits(), tile: null,
       pooledFull: pooled ? largestShare(pooled) : 0,
     };
     margins.bottom = isPooled(scene) ? SAID : MARGINS.bottom;

@@ -46,13 +46,9 @@ function create(host, context) {
     axes = reader.axes(view);
     vectors = await reader.vectors(view);
     const key = `${state.example} ${state.kind}`;
-    const languages = context.languages(state.example);
     if (built !== key) {
       built = key;
-      lines.build(
-        { tokens: axes.columns, language: languages[axes.seen], name: t("neurons.keys", { side: axes.called.columns }) },
-        { tokens: axes.rows, language: languages[axes.looks], name: t("neurons.queries", { side: axes.called.rows }) },
-      );
+      lines.build(axes, "neurons.keys", "neurons.queries");
     }
     const { rows, columns: seen } = context.hits();
     lines.find({ rows, columns: axes.rows === axes.columns ? rows : seen });
@@ -102,8 +98,7 @@ function create(host, context) {
   }
 
   function titleOf(name) {
-    const languages = context.languages(view.example);
-    const labels = { query: tokenLabel(axes.rows[pair.row], languages[axes.looks]), key: tokenLabel(axes.columns[pair.column], languages[axes.seen]) };
+    const labels = { query: tokenLabel(axes.rows[pair.row], axes.languages.rows), key: tokenLabel(axes.columns[pair.column], axes.languages.columns) };
     return [t(`neurons.${name}`), " ", labels[name] ?? "", element("small", {}, ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`)];
   }
 
@@ -136,7 +131,6 @@ function create(host, context) {
     if (strip) light(Math.floor(((event.clientX - strip.getBoundingClientRect().left) / strip.clientWidth) * made.query.length));
   }
 
-  // Brings a dimension out in all three strips, and in the list if it is there.
   function light(dimension) {
     for (const here of strips.querySelectorAll(".here")) {
       here.setAttribute("x", dimension ?? 0);

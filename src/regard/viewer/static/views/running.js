@@ -122,7 +122,7 @@ function create(host, context) {
     legend.tell("0", figure(largest, 3));
     says.textContent ||= axes.says;
     const list = (isLooks, found, full) => listsOf({
-      axes, languages: context.languages(view.example), from, to, [isLooks ? "looks" : "lookers"]: (found ?? null)?.slice(0, LISTED) ?? null, full, scale,
+      axes, from, to, [isLooks ? "looks" : "lookers"]: (found ?? null)?.slice(0, LISTED) ?? null, full, scale,
       go: reveal,
     }).flat().concat(measuresOf(isLooks ? "rows" : "columns", isLooks ? from : to));
     const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.kept"))];

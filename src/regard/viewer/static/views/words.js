@@ -12,15 +12,13 @@ import { DECADES, createLegend, inks, sample, shareOf } from "../page/palette.js
 const MOST_ENTRIES = 8; // tokens listed
 const FAINTEST = 0.01; // weights below are no link
 
-/** Figures inside `host`. */
 function createReadout(host) {
   let map = null;
-  let languages = null;
   let sides = null;
   let full = 1;
 
-  function paint(next, tongues, axes, deepest) {
-    [map, languages, sides, full] = [next, tongues, axes, deepest];
+  function paint(next, axes, deepest) {
+    [map, sides, full] = [next, axes, deepest];
     const lines = Math.min(MOST_ENTRIES, Math.max(map.rows.length, map.columns.length));
     host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
   }
@@ -31,16 +29,15 @@ function createReadout(host) {
     if (rows.length && columns.length) parts.push(...cellParts(rows[0], columns[0]));
     if (rows.length) {
       const weights = Array.from(meanOver(rows.map((row) => map.weights[row])));
-      parts.push(...listParts(rows.map((at) => map.rows[at]), sides.looks, "looks-at", weights, map.columns, sides.seen, columns));
+      parts.push(...listParts(rows.map((at) => map.rows[at]), "looks-at", weights, map.columns, "columns", columns));
     } else if (columns.length) {
-      parts.push(...listParts(columns.map((at) => map.columns[at]), sides.seen, "looked-at-by", sumOver(map.weights, columns), map.rows, sides.looks));
+      parts.push(...listParts(columns.map((at) => map.columns[at]), "looked-at-by", sumOver(map.weights, columns), map.rows, "rows"));
     } else {
       parts.push(...largestParts(), element("p", { class: "hint" }, t("words.point")));
     }
     host.replaceChildren(...parts);
   }
 
-  // Nothing is pointed at: the largest weights of all.
   function largestParts() {
     const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
     const largest = all.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight).slice(0, MOST_ENTRIES);
@@ -48,7 +45,7 @@ function createReadout(host) {
     return items.length ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)] : [];
   }
 
-  const pairOf = (row, column) => [tokenLabel(map.rows[row], languages[sides.looks]), " → ", tokenLabel(map.columns[column], languages[sides.seen])];
+  const pairOf = (row, column) => [tokenLabel(map.rows[row], sides.languages.rows), " → ", tokenLabel(map.columns[column], sides.languages.columns)];
   const itemOf = (nodes, weight, isChosen = false) =>
     entryOf([element("span", { class: "named" }, ...nodes)], shareOf(weight, full), weight, { digits: 4, class: isChosen ? "marked" : null });
 
@@ -58,12 +55,12 @@ function createReadout(host) {
     return link ? [...parts, element("p", { class: "hint" }, t(`gold.${link}`))] : parts;
   }
 
-  function listParts(tokens, side, verb, weights, others, otherSide, chosen = []) {
+  function listParts(tokens, verb, weights, others, end, chosen = []) {
     const seen = [...weights.keys()].filter((at) => weights[at] > 0).sort((a, b) => weights[b] - weights[a]);
-    const items = seen.slice(0, MOST_ENTRIES).map((at) => itemOf([tokenLabel(others[at], languages[otherSide])], weights[at], chosen.includes(at)));
+    const items = seen.slice(0, MOST_ENTRIES).map((at) => itemOf([tokenLabel(others[at], sides.languages[end])], weights[at], chosen.includes(at)));
     const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing"));
     const rest = seen.length - items.length;
-    return [headingOf(tokens, languages[side], verb), list, ...(rest > 0 ? [element("p", { class: "hint" }, t("and-more", { count: rest }))] : [])];
+    return [headingOf(tokens, sides.languages[end === "rows" ? "columns" : "rows"], verb), list, ...(rest > 0 ? [element("p", { class: "hint" }, t("and-more", { count: rest }))] : [])];
   }
 
   return { paint, mark };
@@ -79,12 +76,11 @@ function createTexts(host, { point }) {
     return [side, { name, prose, node: element("div", {}, name, text) }];
   }));
   host.append(element("dl", { class: "texts" }, lines.source.node, lines.output.node, scored));
-  let map = null;
   let sides = null;
-  let full = 1;
 
-  /** Sets another example. */
-  function show(example, languages, task) {
+  /** Shows an example; `axes` are those of what is looked at. */
+  function show(example, languages, task, axes) {
+    sides = axes;
     for (const [side, { name, prose, node }] of Object.entries(lines)) {
       const tokens = example[`${side}_tokens`];
       node.hidden = !tokens.length;
@@ -96,23 +92,18 @@ function createTexts(host, { point }) {
     score.textContent = scored.hidden ? "" : signed(example.score);
   }
 
-  function paint(next, axes, deepest) {
-    [map, sides, full] = [next, axes, deepest];
-  }
-
-  /** Shades the tokens at the other end of a row or column. */
-  function mark({ rows, columns }) {
+  /** Shades the tokens at the other end of rows or columns: `shares` by place. */
+  function mark({ rows, columns }, end, shares) {
     const { sideOf, tokenAt } = sides;
-    const [end, weights] = rows.length ? ["columns", meanOver(rows.map((row) => map.weights[row]))] : ["rows", columns.length ? sumOver(map.weights, columns) : []];
-    const shares = new Map(Array.from(weights, (weight, at) => [tokenAt(end, at), weight < FAINTEST ? 0 : shareOf(weight, full)]));
+    const ofTokens = new Map(Array.from(shares, ([place, share]) => [tokenAt(end, place), share]));
     const marked = [...rows.map((at) => ["rows", at]), ...columns.map((at) => ["columns", at])];
     for (const [side, { prose }] of Object.entries(lines)) {
-      prose.shade(side === sideOf(end) ? (token) => shares.get(token) ?? 0 : () => 0);
+      prose.shade(side === sideOf(end) ? (token) => ofTokens.get(token) ?? 0 : () => 0);
       prose.mark(marked.filter(([axis]) => sideOf(axis) === side).map(([axis, at]) => tokenAt(axis, at)));
     }
   }
 
-  return { show, paint, mark, destroy: () => Object.values(lines).forEach(({ prose }) => prose.destroy()) };
+  return { show, mark, destroy: () => Object.values(lines).forEach(({ prose }) => prose.destroy()) };
 }
 
 const MOST = 64; // tokens on a side
@@ -159,17 +150,13 @@ function create(host, context) {
     const key = `${state.example} ${state.kind} ${state.pair}`;
     if (built !== key) {
       built = key;
-      texts.show(reader.exampleAt(state.example), languages, reader.data.task);
-      arcs.build(
-        { tokens: map.columns, language: languages[sides.seen], name: t("line.seen", { side: sides.called.columns }) },
-        { tokens: map.rows, language: languages[sides.looks], name: t("line.looks", { side: sides.called.rows }) },
-      );
-      matrix.build(map, languages, sides);
+      texts.show(reader.exampleAt(state.example), languages, reader.data.task, sides);
+      arcs.build(sides);
+      matrix.build(map, sides);
     }
-    texts.paint(map, sides, full);
     arcs.draw(linksOf());
     matrix.paint(map, full, state.scale, context.hits());
-    readout.paint(map, languages, sides, full);
+    readout.paint(map, sides, full);
     caption.textContent = sides.says;
     legend.tell(state.scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", figure(full));
     gold.hidden = map.gold.size === 0;
@@ -182,15 +169,15 @@ function create(host, context) {
 
   function mark(where) {
     const { rows, columns } = chosenOf(where);
-    const shares = (weights) => new Map(Array.from(weights, (weight, at) => [at, weight >= FAINTEST ? shareOf(weight, full) : 0]));
-    const ends = rows.length ? { columns: shares(meanOver(rows.map((row) => map.weights[row]))) } : { rows: columns.length ? shares(sumOver(map.weights, columns)) : new Map() };
-    arcs.mark(where, ends);
-    texts.mark({ rows, columns });
+    const end = rows.length ? "columns" : "rows";
+    const weights = rows.length ? meanOver(rows.map((row) => map.weights[row])) : columns.length ? sumOver(map.weights, columns) : [];
+    const shares = new Map(Array.from(weights, (weight, at) => [at, weight >= FAINTEST ? shareOf(weight, full) : 0]));
+    arcs.mark(where, { [end]: shares });
+    texts.mark({ rows, columns }, end, shares);
     matrix.mark(where);
     readout.mark(where);
   }
 
-  // The links above the matrix.
   function picture() {
     const [above, below] = [arcs.picture(), matrix.picture()];
     const shapes = [{ group: above.shapes, at: [0, 0] }, { group: below.shapes, at: [0, above.height] }];
