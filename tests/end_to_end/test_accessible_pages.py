@@ -92,11 +92,11 @@ PAGES: dict[str, tuple[Callable[[], Document], str]] = {
 }
 # What is no Chinese on a Chinese page: words of the documents, names, files, the other language.
 KNOWN = (
-    "A long text|Show in English|Wiegreffe|transformer|attention|every token in turn|"
-    "nostalgebraist|"
+    "A long text|Show in English|Wiegreffe|transformer|attention|nostalgebraist|every|token|turn|"
     "logit lens|English|softmax|Wallace|Pinter|Olsson|newest|large|small|looks|heads|model|words|"
     "China|Enter|Shift|B-LOC|I-LOC|B-PER|Jain|Home|good|hard|soft|cold|room|like|love|none|test|"
-    "CSV|CLS|Esc|PNG|SEP|SVG|bad|cat|dog|end|est|mat|new|rug|sat|the|was|why|Why|all|We|My|at|of|on"
+    "np|in|CSV|CLS|Esc|PNG|SEP|SVG|bad|cat|dog|end|est|mat|new|rug|sat|the|was|why|Why|all|We|My|"
+    "at|of|on"
 )
 SAID = """[document.body.innerText, ...[...document.querySelectorAll('#regard *')].flatMap(node =>
   ['title', 'aria-label', 'placeholder', 'aria-valuetext'].map(name => node.getAttribute(name)))
