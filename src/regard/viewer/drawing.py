@@ -291,9 +291,6 @@ def draw_text(
         output_tokens: Heads of the rows.
         width: Columns of the terminal.
 
-    Returns:
-        Lines without a newline at the end.
-
     Raises:
         ShapeError: There are not as many weights as pairs of tokens.
 

@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"(https?://[\w.\-:\[\]]+)(/[\w./\-]*)?")
 def page(
     document: Document, *, rows: str | None = None, model: Mapping[str, JsonValue] | None = None
 ) -> str:
-    """Make one self-contained HTML page of a document.
+    """Make one self-contained HTML page of a document, to be written as UTF-8.
 
     It opens from a file, under a content security policy that lets nothing be fetched and runs
     only the script and style it came with. Texts and tokens are data, never markup.
@@ -60,9 +60,6 @@ def page(
             the page may then ask this host, and no other. None makes a page that asks nobody.
         model: A packed model, as ``regard.inference.live`` makes it: the page translates what is
             typed into it, and makes its examples itself.
-
-    Returns:
-        The whole file; write it as UTF-8.
 
     Raises:
         SettingError: ``rows`` is no plain address.

@@ -53,7 +53,7 @@ def example_of(
     search: SearchTree | None = None,
     label: str | None = None,
 ) -> Example:
-    """Make an example of a document from the attention to one text.
+    """Make an example of a document from the attention to one text, a summary for each layer.
 
     Args:
         seen: What ``regard.watch`` saw, or any objects with its ``kind``, ``layer``, ``heads`` and
@@ -75,9 +75,6 @@ def example_of(
         score: The search's score of the output.
         search: How the output was found.
         label: What tells this example from the others.
-
-    Returns:
-        An example with a ``LayerSummary`` for every attention.
 
     Raises:
         DataError: There are more tokens than queries or keys, no tokens for a side, or a batch

@@ -71,12 +71,15 @@ def make_predictor(model="rnn_seq2seq", **settings):
     return Predictor(task.build_model(), task)
 
 
-def untrained(table, examples, *, seed=5):
-    """A run of random weights, which knows what is in these examples."""
+def untrained(table, examples, *, seed=5, std=None):
+    """A run of random weights, spread so far, which knows what is in these examples."""
     recipe = recipe_from_table(table)
     task = TASKS[recipe.task].task.learn(recipe, examples)
     torch.manual_seed(seed)
-    return Predictor(task.build_model().eval(), task)
+    model = task.build_model().eval()
+    for parameter in model.parameters() if std else ():
+        torch.nn.init.normal_(parameter, std=std)
+    return Predictor(model, task)
 
 
 LETTERS = "abcdefghijklmnopqrst ."

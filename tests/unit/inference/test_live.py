@@ -5,16 +5,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from tests.unit.inference.conftest import untrained
 
 from regard.errors import SettingError
-from regard.inference import Predictor, live
+from regard.inference import live
 from regard.inference.live import live_page, pack_model, rounded
 from regard.kernels import why_not
 from regard.runtime import in_precision
 from regard.runtime.products import Int8Embedding, Int8Linear
-from regard.tasks import recipe_from_table
-from regard.tasks.labels.classification import Classification, LabelledText
-from regard.tasks.sequences.translation import TranslationTask
+from regard.tasks.labels.classification import LabelledText
 from regard.text import Pair
 
 PAIRS = [
@@ -28,9 +27,7 @@ RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 6, "attention_
 
 def predictor(model, **sections):
     table = {"model": {"type": "transformer", **model}, "tokenizer": {"type": "words"}, **sections}
-    task = TranslationTask.learn(recipe_from_table(table), PAIRS)
-    torch.manual_seed(0)
-    return Predictor(task.build_model().eval(), task)
+    return untrained(table, PAIRS, seed=0)
 
 
 def unpacked(packed):
@@ -178,9 +175,8 @@ def test_a_classifier_of_another_kind_is_refused(table, message):
     if "head" not in table:
         del whole["data"]
     known = [LabelledText(text, label, None, "test") for text, label in ("ab", "cd")]
-    task = Classification.learn(recipe_from_table(whole), known)
     with pytest.raises(SettingError, match=message):
-        pack_model(Predictor(task.build_model(), task))
+        pack_model(untrained(whole, known))
 
 
 def test_a_large_model_is_refused(monkeypatch):

@@ -4,16 +4,14 @@ import re
 from dataclasses import replace
 
 import pytest
-import torch
+from tests.unit.inference.conftest import untrained
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2
 from tests.unit.server.conftest import answers_of, refusal
 
 import regard
-from regard.inference import Predictor
 from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.looking import look_at
 from regard.server import Limits, Service
-from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.running_text.language_modelling import Passage
 from regard.text import Pair
@@ -38,12 +36,7 @@ KINDS = {"translation": "cross", "language_modelling": "decoder", "classificatio
 
 def a_run(task):
     table = {"task": task, "tokenizer": {"type": "characters"}, **TABLES[task]}
-    job = TASKS[task].task.learn(recipe_from_table(table), EXAMPLES[task])
-    torch.manual_seed(3)
-    model = job.build_model().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.6)
-    return Predictor(model, job)
+    return untrained(table, EXAMPLES[task], seed=3, std=0.6)
 
 
 @pytest.fixture(scope="module")
