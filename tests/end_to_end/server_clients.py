@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,10 +161,6 @@ class Outcome:
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
-
-
-# A request, and what is wrong with its answer, if anything.
-Asked = tuple[bytes, Callable[[Reply], str | None]]
 
 
 async def drive(port, requests, *, clients, seconds, seed=0):

@@ -1,8 +1,6 @@
 """Answers and summaries of documents: trained, evaluated, predicted and inspected by command."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,6 @@ RECIPES = {
     "summarisation-pointer": _RECURRENT | {"decoding.max_ratio": 0.1},
     "sentence-extraction": _TRANSFORMER | {"model.num_layers": 1},
 }
-Trained = Callable[[str], tuple[Path, Path]]
 
 
 def question(number):

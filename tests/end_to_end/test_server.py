@@ -27,8 +27,6 @@ from regard.inference import Predictor
 
 pytestmark = pytest.mark.slow
 
-SENTENCES = ("我爱中国", "他昨天去北京了", "我们明天去学校", "她有三本书", "今天很冷")
-
 
 @pytest.fixture(scope="module")
 def server(run):

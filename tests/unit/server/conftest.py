@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,7 +68,6 @@ class Site:
     turner: Turner
     service: Service
     app: Any
-    statuses: list[int] = field(default_factory=list)
 
     async def ask(self, method, path, **options):
         """One request."""

@@ -4,17 +4,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.unit.server.conftest import Site, refusal
+from tests.unit.server.conftest import refusal
 
 from regard.server import Limits
 from regard.server.guard import loopback_hosts
 from regard.server.pages import page_files
-
-Make = Callable[..., Site]
 
 
 def test_a_text_and_a_list_are_translated(site):

@@ -5,7 +5,6 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Callable
 
 import pytest
 from pydantic import TypeAdapter
@@ -13,8 +12,6 @@ from tests.unit.server.conftest import Site
 from tests.unit.server.test_jobs import LABELLERS
 
 from regard.server import Limits, Service, answers, make_app
-
-Make = Callable[..., Site]
 
 # One request that each route answers, and what is wrong with others, by their status.
 RIGHT = {
