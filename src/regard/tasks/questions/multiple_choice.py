@@ -193,10 +193,13 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     def groups(self, example: Choices) -> Mapping[str, str]:
         """By length, and by whether the text has the very answer."""
-        is_literal = _is_literal(example.choices[example.right], example.context)
+        answer, context = (
+            f" {' '.join(answer_words(text))} "
+            for text in (example.choices[example.right], example.context)
+        )
         return {
             "characters of the text": length_group(len(example.context), of_contexts=True),
-            "right answer word for word in the text": "yes" if is_literal else "no",
+            "right answer word for word in the text": "yes" if answer in context else "no",
         }
 
     def example_score(self, answer: Choice, example: Choices) -> float:
@@ -313,8 +316,3 @@ def _overlap(answer: str, context: str) -> float:
         return 0.0
     known, shared = Counter(text), Counter(words)
     return (known & shared).total() / len(words) + 0.001 * len(words)
-
-
-def _is_literal(answer: str, context: str) -> bool:
-    """Whether the text has the words of an answer, one after another."""
-    return f" {' '.join(answer_words(answer))} " in f" {' '.join(answer_words(context))} "

@@ -115,14 +115,12 @@ class _Layout:
                 f"{line.where}: expected {len(self.columns)} columns ({', '.join(self.columns)}), "
                 f"found {len(cells)}. Complete the row, or leave it out."
             )
+        called = self.columns if self.has_header else [f"column {name}" for name in self.columns]
         *inputs, target = (
-            number_of(cells[index], self._called(index), line.where, has_commas=self.has_commas)
+            number_of(cells[index], called[index], line.where, has_commas=self.has_commas)
             for index in (*self.inputs, self.target)
         )
         return Point(tuple(inputs), target, self.names, line.where)
-
-    def _called(self, index: int) -> str:
-        return self.columns[index] if self.has_header else f"column {index + 1}"
 
 
 def _layout(

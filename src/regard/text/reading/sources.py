@@ -174,7 +174,11 @@ def rows_of(data: object) -> list[Row]:
     if isinstance(data, Mapping):
         columns = [plain(column) for column in data.values()]
         rows = [dict(zip(map(str, data), row, strict=True)) for row in _joined(columns)]
-    elif isinstance(data, tuple) and len(data) == 2 and all(map(_is_column, data)):
+    elif (
+        isinstance(data, tuple)
+        and len(data) == 2
+        and all(isinstance(part, list) or hasattr(part, "shape") for part in data)
+    ):
         inputs, targets = map(plain, data)
         rows = [
             [*(each if isinstance(each, list) else [each]), target]
@@ -197,7 +201,8 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
                 f"data must have filled rows of one length; got {min(sizes)} and {max(sizes)}."
             )
         if any(isinstance(cell, str) for row in rows for cell in row):
-            lines = ["\t".join(" ".join(_text(cell).split()) for cell in row) for row in rows]
+            texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+            lines = ["\t".join(" ".join(cell.split()) for cell in row) for row in texts]
             return ".tsv", "".join(f"{line}\n" for line in lines)
         names = [*(f"x{number}" for number in range(1, max(sizes))), "y"]
         records = [dict(zip(names, row, strict=True)) for row in rows]
@@ -205,14 +210,6 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
         raise DataError("data must be all records with names, or all rows without; got both.")
     lines = [json.dumps(record, ensure_ascii=False) for record in records]
     return ".jsonl", "".join(f"{line}\n" for line in lines)
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def _is_column(part: object) -> bool:
-    return isinstance(part, list) or hasattr(part, "shape")
 
 
 def _joined(columns: Sequence[object]) -> list[tuple[JsonValue, ...]]:

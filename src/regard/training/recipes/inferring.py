@@ -157,7 +157,8 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
         return InferredTasks((InferredTask("sentence pairs", why),))
-    inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
+    objects = {k: value for k in keys if isinstance(value := records[0].get(k), Mapping)}
+    inner = [f"{key}.{name}" for key, value in objects.items() for name in value]
     values = {key: [value_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
         Column(key, ["" if value is None else str(value).strip() for value in column_values])
@@ -288,11 +289,6 @@ def _tagging(
         recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
     examples = ", ".join(list(dict.fromkeys(tags))[:4])
     return InferredTask("words with tags", f"{reason} ({examples}, …)", recipe, settings or {})
-
-
-def _names_in(value: JsonValue) -> Sequence[str]:
-    """The keys of an object within an object, such as the languages of a translation."""
-    return list(value) if isinstance(value, Mapping) else []
 
 
 def _as_usual(task: InferredTask) -> InferredTask:
