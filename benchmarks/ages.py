@@ -42,7 +42,6 @@ CODE: Mapping[str, Sequence[str]] = {
         "tasks/running_text/language_modelling.py",
         "recipes/language-model-*",
     ),
-    "multi30k": (*_TRAINED, "tasks/sequences/translation.py", "recipes/transformer-muon.toml"),
     "phrases": (*_TRAINED, "tasks/labels/classification.py", "recipes/classification-phrases.toml"),
     "pretraining": (
         *_TRAINED,
@@ -66,6 +65,12 @@ CODE: Mapping[str, Sequence[str]] = {
         "tasks/labels/sentence_extraction.py",
     ),
     "tagging": (*_TRAINED, "tasks/labels/tag*", "recipes/tagging-*"),
+    "translation": (
+        *_TRAINED,
+        "tasks/sequences/translation.py",
+        *("recipes/transformer-muon.toml", "recipes/transformer-tiny.toml"),
+        *("recipes/rnn-attention.toml", "recipes/conv-seq2seq.toml"),
+    ),
     "training_speed": ("attention", "layers", "models", "training"),
 }
 

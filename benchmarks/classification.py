@@ -1,6 +1,6 @@
 """Classifiers on three corpora of reviews, from scratch, beside simple ones.
 
-python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping heads curves]
+python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping]
 
 Trained by the shipped recipes for the epochs they say; the last weights are measured, so nothing is
 chosen by the development set. A run that is finished is not trained again, and a part that is has a
@@ -9,10 +9,9 @@ file of its figures in the work folder; the record names the parts that have non
 
 import argparse
 import json
-import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,6 @@ from regard.tasks.labels.label_task import LabelPrediction
 from regard.text.reading.records import Field, read_records
 
 SEEDS = sized((1, 2, 3), (1,))
-SIZES = sized({100: 60, 500: 30, 2000: 12}, {20: 1})  # examples, and epochs on so few
 NEVER = 10**9
 
 
@@ -76,22 +74,11 @@ CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Trans
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
 PAIRS_QUERY = "characters and pairs, query"
-# The filters that all ways of pooling convolutions are compared with.
 _NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
 HEADS = {
-    "bag, mean": System("classification-bag"),
-    "bag, query": System("classification-bag", ("head.pooling=query",)),
-    "convolution, maximum": System(_CONVOLUTION, (*_NARROW, "head.pooling=maximum")),
     CONVOLUTION: System(_CONVOLUTION, (*_NARROW, "head.pooling=query")),
-    "convolution, query of the text": System(_CONVOLUTION, (*_NARROW, "head.pooling=state")),
-    "GRU, first": System(_RECURRENT, ("head.pooling=first",)),
-    "GRU, mean": System(_RECURRENT, ("head.pooling=mean",)),
-    "GRU, maximum": System(_RECURRENT, ("head.pooling=maximum",)),
     RECURRENT: System(_RECURRENT),
-    "GRU, query of the text": System(_RECURRENT, ("head.pooling=state",)),
-    "Transformer, first": System(_TRANSFORMER, ("head.pooling=first",)),
     TRANSFORMER: System(_TRANSFORMER),
-    "Transformer, query": System(_TRANSFORMER, ("head.pooling=query",)),
 }
 
 
@@ -116,7 +103,6 @@ class Bench:
 
     work: Path
     data: Path
-    made: dict[str, Any] = field(default_factory=dict)
 
     def once(self, name: str, measure: Any) -> Any:
         path = self.work / "results" / f"{name}.json"
@@ -124,18 +110,14 @@ class Bench:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(measure(), ensure_ascii=False), "utf-8")
             print(name, path.read_text("utf-8")[:300], flush=True)
-        self.made[name] = json.loads(path.read_text("utf-8"))
-        return self.made[name]
+        return json.loads(path.read_text("utf-8"))
 
-    def run(
-        self, name: str, system: System, corpus: str, seed: int, *, size: int | None = None
-    ) -> dict[str, float]:
+    def run(self, name: str, system: System, corpus: str, seed: int) -> dict[str, float]:
         """Accuracy on dev and test of one training."""
-        key = _key(corpus, name, seed) + (f"-{size}" if size else "")
+        key = _key(corpus, name, seed)
 
         def measure() -> dict[str, Any]:
-            recipe = self.recipe(system, corpus, seed, size)
-            trained = train(recipe, self.folder(key))
+            trained = train(self.recipe(system, corpus, seed), self.folder(key))
             seconds, labeller = trained.summary["seconds"], trained.predictor
             return {**self.scores(labeller, corpus), "seconds": round(seconds, 1)}
 
@@ -146,38 +128,31 @@ class Bench:
         """Where a run is."""
         return self.work / "runs" / key
 
-    def recipe(self, system: System, corpus: str, seed: int, size: int | None) -> Any:
+    def recipe(self, system: System, corpus: str, seed: int) -> Any:
         """The recipe of one training."""
         where = CORPORA[corpus]
         folder = self.data / where.folder
-        files = folder / where.train if size is None else self.part(corpus, size, seed)
         settings = [
             *system.settings,
             f"training.seed={seed}",
             f"training.validate_every={NEVER}",
             *(f"data.{name}={column}" for name, column in where.columns.items()),
         ]
-        if size is not None:
-            settings.append(f"training.epochs={SIZES[size]}")
         recipe = read_recipe(packaged_recipe(system.recipe), parse_settings(settings))
-        data = replace(recipe.data, train=(str(files),), valid=(str(folder / where.dev),))
+        data = replace(
+            recipe.data, train=(str(folder / where.train),), valid=(str(folder / where.dev),)
+        )
         return replace(recipe, data=data)
-
-    def part(self, corpus: str, size: int, seed: int) -> Path:
-        """A file of a few training examples, other ones for each seed."""
-        path = self.work / f"{corpus}-{size}-{seed}.jsonl"
-        if not path.exists():
-            chosen = random.Random(seed).sample(self.examples(corpus, "train"), size)
-            rows = [{"text": each.text, "label": each.label} for each in chosen]
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-        return path
 
     def examples(self, corpus: str, split: str) -> list[LabelledText]:
         """The texts of a split."""
         where = CORPORA[corpus]
         fields = [Field(name, column) for name, column in where.columns.items()]
         path = self.data / where.folder / getattr(where, split)
-        return _read(path, fields)
+        return [
+            LabelledText(" ".join(found["text"].split()), found["label"], found.get("aspect"), at)
+            for found, at in read_records(path, fields)
+        ]
 
     def scores(self, labeller: Predictor | Ensemble, corpus: str) -> dict[str, float]:
         """Accuracy and F1 on dev and test."""
@@ -207,10 +182,9 @@ class Bench:
         keys = [_key(corpus, name, seed) for name in names for seed in SEEDS]
         return Ensemble.load(*map(self.folder, keys))
 
-    def bayes(self, corpus: str, size: int | None = None, seed: int = 0) -> dict[str, float]:
+    def bayes(self, corpus: str, known: Sequence[LabelledText] | None = None) -> dict[str, float]:
         """Naive Bayes on the same examples."""
-        path = None if size is None else self.part(corpus, size, seed)
-        known = self.examples(corpus, "train") if path is None else _read(path, [])
+        known = known or self.examples(corpus, "train")
         model = NaiveBayes([(each.text, each.label or "") for each in known])
         found = {}
         for split in self.splits(corpus):
@@ -235,19 +209,6 @@ class Bench:
             ),
         )
         return found
-
-    def bayes_on(self, corpus: str, size: int, seed: int) -> dict[str, float]:
-        name = f"{corpus}-bayes-{size}-{seed}"
-        found: dict[str, float] = self.once(name, lambda: self.bayes(corpus, size, seed))
-        return found
-
-
-def _read(path: Path, fields: Sequence[Field]) -> list[LabelledText]:
-    fields = fields or [Field("text", 1), Field("label", 2)]
-    return [
-        LabelledText(" ".join(found["text"].split()), found["label"], found.get("aspect"), where)
-        for found, where in read_records(path, fields)
-    ]
 
 
 def _key(corpus: str, *names: object) -> str:
@@ -314,28 +275,6 @@ def _shopping(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _heads(bench: Bench) -> dict[str, Any]:
-    return {name: bench.run(name, system, "sst2", 1) for name, system in HEADS.items()}
-
-
-def _curves(bench: Bench) -> dict[str, Any]:
-    systems = {
-        ("sst2", CONVOLUTION): HEADS[CONVOLUTION],
-        ("sst2", TRANSFORMER): HEADS[TRANSFORMER],
-        ("hotel", PAIRS): System(_CHARACTERS),
-    }
-    found: dict[str, Any] = {}
-    for (corpus, name), system in systems.items():
-        for size in SIZES:
-            every = [bench.run(name, system, corpus, seed, size=size) for seed in SEEDS]
-            found.setdefault(f"{corpus}, {name}", {})[size] = means(every)
-    for corpus in ("sst2", "hotel"):
-        for size in SIZES:
-            every = [bench.bayes_on(corpus, size, seed) for seed in SEEDS]
-            found.setdefault(f"{corpus}, naive Bayes", {})[size] = means(every)
-    return found
-
-
 def _report(bench: Bench, key: str, corpus: str) -> dict[str, Any]:
     """Tables of one run on dev: by label, by length, what was taken for what."""
 
@@ -351,8 +290,6 @@ PARTS = {
     "sst2": _sst2,
     "hotel": _hotel,
     "shopping": _shopping,
-    "heads": _heads,
-    "curves": _curves,
 }
 
 

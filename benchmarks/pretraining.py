@@ -36,7 +36,6 @@ from benchmarks.measuring import Figure
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.tasks import recipe_from_table
-from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.classification import LabelledText
 
 T = TypeVar("T")
@@ -276,13 +275,8 @@ def accuracy(bench: Bench, name: str, size: int, way: str, seed: int) -> dict[st
 
 def naive_bayes(bench: Bench, name: str, known: Sequence[LabelledText]) -> dict[str, float]:
     """Of the same examples."""
-    model = NaiveBayes([(each.text, each.label or "") for each in known])
-    found = {}
-    for split in bench.splits(name):
-        examples = bench.examples(name, split)
-        right = sum(model.label(each.text) == each.label for each in examples)
-        found[split] = 100 * right / len(examples)
-    return found
+    scores = bench.bayes(name, known)
+    return {split: scores[f"{split} accuracy"] for split in bench.splits(name)}
 
 
 def write_examples(path: Path, examples: Iterable[LabelledText]) -> None:

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import measuring
-from benchmarks.training import train
+from benchmarks.training import settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.inference import Predictor
@@ -96,7 +96,11 @@ def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str,
     splits = [split for split in ("valid", "test") if recipe.files(split)]
     known = [*read_parts(recipe).train]
     return {
-        "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(trained)},
+        "recipe": {
+            "name": RUNS[name][0],
+            "set": list(RUNS[name][2]),
+            **settings_of(trained.predictor.task.recipe),
+        },
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
         "summary": trained.summary,
         **{split: held_out(trained.predictor, known, split) for split in splits},
@@ -166,15 +170,6 @@ def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any
                 [answers[i] for i in places], [examples[i] for i in places]
             )
     return found
-
-
-def _settings(trained: Any) -> dict[str, Any]:
-    """The recipe without the machine's files."""
-    table = trained.predictor.task.recipe.table()
-    data = {k: v for k, v in table["data"].items() if k not in ("train", "valid", "test")}
-    training = {k: v for k, v in table["training"].items() if k != "pretrained"}
-    tokenizer = {k: v for k, v in table.get("tokenizer", {}).items() if k != "folder"}
-    return {**table, "data": data, "training": training, "tokenizer": tokenizer}
 
 
 WHAT = {

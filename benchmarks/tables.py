@@ -47,7 +47,7 @@ QUOTED = {
     "batch_norm": "attention_mechanisms: batch norm",
     "coverage": "attention_mechanisms: RNN, coverage",
     "restricted": "attention_mechanisms: Transformer, restricted",
-    "multi30k": "multi30k: tokenised lower-cased",
+    "multi30k": "translation: tokenised lower-cased",
     "torch_modules": "training_speed: tiny, identical batches, sorted by length | `nn & 2 threads",
     "beam": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 1",
     "beam_by_two": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 2",

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
-from benchmarks.training import train
+from benchmarks.training import settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.tasks import Recipe, read_parts
@@ -68,7 +68,7 @@ def trained_figures(name: str, work: Path) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     job, known = trained.predictor.task, read_parts(recipe).train
     return {
-        "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(recipe)},
+        "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **settings_of(recipe)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
         "summary": trained.summary,
         "seconds_with_reading_and_validation": round(seconds, 1),
@@ -136,13 +136,6 @@ def _steps(crf: str, linear: str) -> dict[str, Any]:
         "seconds": {side: measuring.Spread.of(taken).table() for side, taken in samples.items()},
         "ratio": measuring.paired_ratio(samples["crf"], samples["linear"]).table(),
     }
-
-
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    table = recipe.table()
-    files = ("train", "valid", "test")
-    data = {name: value for name, value in table["data"].items() if name not in files}
-    return {**table, "data": data}
 
 
 def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:

@@ -12,12 +12,26 @@ from regard.training.session import fit
 
 _ENDS = ("minutes", "epochs", "updates", "patience")
 _SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
+_PLACES = {
+    "data": ("train", "valid", "test"),
+    "training": ("pretrained",),
+    "tokenizer": ("folder",),
+}
 _TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
 
 
 def train(recipe: Recipe, run: str | Path) -> Trained:
     """Train by a recipe into a run folder, or go on with what is there."""
     return fit(recipe if measuring.TINY is None else shortened(recipe), run)
+
+
+def settings_of(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as a record has it, without files and folders."""
+    table: dict[str, Any] = {**recipe.table()}
+    for part, names in _PLACES.items():
+        if part in table:
+            table[part] = {k: v for k, v in table[part].items() if k not in names}
+    return table
 
 
 def shortened(recipe: Recipe) -> Recipe:

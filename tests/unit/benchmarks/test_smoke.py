@@ -39,7 +39,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
-    "multi30k": ("--work", "WORK", *ALONE),
     "peers.plain_torch": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.regard_characters": (
         "language-model-characters",
@@ -58,6 +57,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", *ONE, *ALONE),
+    "translation": ("--work", "WORK", *ALONE),
 }
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
