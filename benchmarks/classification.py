@@ -24,7 +24,6 @@ from regard.cli.recipes import packaged_recipe
 from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.inference.comparison import Ensemble
-from regard.inference.evaluation import evaluate_task
 from regard.tasks import read_recipe
 from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.classification import Classification, LabelledText
@@ -56,7 +55,6 @@ CORPORA = {
     "shopping": Corpus(
         "online-shopping-10cats", **_SHOPPING, columns={"text": 3, "label": 1, "aspect": 2}
     ),
-    "category": Corpus("online-shopping-10cats", **_SHOPPING, columns={"text": 3, "label": 2}),
 }
 
 
@@ -73,7 +71,6 @@ _TRANSFORMER, _CHARACTERS = "classification-transformer", "classification-chines
 CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Transformer, mean"
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
-PAIRS_QUERY = "characters and pairs, query"
 _NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
 HEADS = {
     CONVOLUTION: System(_CONVOLUTION, (*_NARROW, "head.pooling=query")),
@@ -230,7 +227,6 @@ def _sst2(bench: Bench) -> dict[str, Any]:
     found["all of these and naive Bayes"] = _with_bayes(bench, "sst2", chosen)
     found["naive Bayes"] = bench.once("sst2-bayes", lambda: bench.bayes("sst2"))
     found.update(bench.linear("sst2"))
-    found["report"] = _report(bench, _key("sst2", CONVOLUTION, 1), "sst2")
     return found
 
 
@@ -251,13 +247,10 @@ def _with_bayes(bench: Bench, corpus: str, names: Sequence[str]) -> dict[str, fl
 
 def _hotel(bench: Bench) -> dict[str, Any]:
     system = System(_CHARACTERS)
-    attending = System(_CHARACTERS, ("head.pooling=query",))
     return {
         PAIRS: bench.seeds(PAIRS, system, "hotel"),
-        PAIRS_QUERY: bench.seeds(PAIRS_QUERY, attending, "hotel"),
         "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
         **bench.linear("hotel"),
-        "report": _report(bench, _key("hotel", PAIRS, 1), "hotel"),
     }
 
 
@@ -267,30 +260,12 @@ def _shopping(bench: Bench) -> dict[str, Any]:
     return {
         ASPECT: bench.run("aspect", aspect, "shopping", 1),
         PAIRS: bench.run(PAIRS, few, "shopping", 1),
-        "category": bench.run(PAIRS, few, "category", 1),
         "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
         **bench.linear("shopping"),
-        "naive Bayes, category": bench.once("category-bayes", lambda: bench.bayes("category")),
-        "report": _report(bench, "shopping-aspect-1", "shopping"),
     }
 
 
-def _report(bench: Bench, key: str, corpus: str) -> dict[str, Any]:
-    """Tables of one run on dev: by label, by length, what was taken for what."""
-
-    def measure() -> dict[str, Any]:
-        report = evaluate_task(Predictor.load(bench.folder(key)), bench.examples(corpus, "dev"))
-        return {table.title: [table.columns, *table.rows] for table in report.tables}
-
-    found: dict[str, Any] = bench.once(f"{key}-report", measure)
-    return found
-
-
-PARTS = {
-    "sst2": _sst2,
-    "hotel": _hotel,
-    "shopping": _shopping,
-}
+PARTS = {"sst2": _sst2, "hotel": _hotel, "shopping": _shopping}
 
 
 def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:

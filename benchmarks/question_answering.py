@@ -14,7 +14,7 @@ the run that begins with one. Run again after an interruption, the script goes o
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from benchmarks.training import settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.inference import Predictor
+from regard.inference.comparison import Ensemble
 from regard.tasks import Recipe, read_parts
 from regard.tasks.overlap import Overlap
 from regard.tasks.questions.pair_matching import PairMatching
@@ -48,32 +49,31 @@ FILES = {
     "cmrc2018": {"train": ["cmrc2018/trial.json"], "valid": [], "test": ["cmrc2018/dev.json.gz"]},
 }
 PRETRAINED = "spans-pretrained"
-# The recipe takes both from the run it begins with; without one they are said.
-_AS_PRETRAINED = (
-    "training.pretrained=none",
-    "model.model_dim=128",
-    "model.num_heads=4",
-    "model.num_layers=3",
-    "model.ffn_dim=512",
-    "model.norm=pre",
-    "model.positions=rotary",
-    "tokenizer.type=bpe",
-    "tokenizer.vocab_size=8000",
-)
 # Name of a run: recipe, corpus, and what is set besides.
 RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "spans": ("question-answering", "squadshifts", ()),
     PRETRAINED: ("question-answering-pretrained", "squadshifts", ()),
-    "spans-scratch": ("question-answering-pretrained", "squadshifts", _AS_PRETRAINED),
     # Left out: a question of the trial part without words; passages alone in their article.
     "spans-chinese": ("question-answering-chinese", "cmrc2018", ("data.on_bad_line=skip",)),
     "choices": ("multiple-choice", "fairytaleqa", ()),
     "pairs-esim": ("pair-matching", "squadshifts", ("data.on_bad_line=skip",)),
+    "pairs-shared": (
+        "pair-matching",
+        "squadshifts",
+        (
+            "data.on_bad_line=skip",
+            "data.shared_words=true",
+            "model.embed_dim=8",
+            "model.hidden_dim=8",
+        ),
+    ),
     "pairs-cross": ("pair-matching-cross", "squadshifts", ("data.on_bad_line=skip",)),
     "sentences": ("sentence-selection", "squadshifts", ()),
     "sentences-three-hops": ("sentence-selection", "squadshifts", ("model.num_hops=3",)),
 }
 SIMPLE = "simple"
+TOGETHER, MEMBERS = "pairs-together", ("pairs-cross", "pairs-shared")
+PARTS = (*RUNS, TOGETHER, SIMPLE)
 WORST = 8
 
 
@@ -145,6 +145,16 @@ def logistic_regression(recipe: Recipe) -> dict[str, Any]:
     }
 
 
+def together(work: Path) -> dict[str, Any]:
+    """Accuracy of the mean of both runs' probabilities."""
+    runs = Ensemble.load(*(work / name for name in MEMBERS))
+    splits = {split: runs.task.read(runs.task.recipe, split) for split in ("valid", "test")}
+    return {
+        split: runs.task.score(runs.answers(examples), examples)
+        for split, examples in splits.items()
+    }
+
+
 def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any]:
     job = labeller.task
     examples = job.read(job.recipe, split)
@@ -175,11 +185,12 @@ def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any
 WHAT = {
     "spans": "Answers in English texts (squadshifts), exact match / F1, test",
     PRETRAINED: "The same by a Transformer that begins with a masked language model",
-    "spans-scratch": "The same Transformer from scratch",
     "spans-chinese": "Answers in Chinese texts (cmrc2018 dev, 1,002 questions trained on)",
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
     "pairs-cross": "Question with its passage or another, read side by side, accuracy, test",
+    "pairs-shared": "Question with its passage or another, shared words, accuracy, test",
+    TOGETHER: "Question with its passage or another, both together, accuracy, test",
     "sentences": "Sentence with the answer (squadshifts), memory network, one hop, accuracy, test",
     "sentences-three-hops": "The same with 3 hops",
 }
@@ -192,6 +203,11 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
         if name == SIMPLE:
             continue
         test = part["test"]
+        if name == TOGETHER:
+            note = "the mean of `pair-matching-cross` and `pair-matching`, small, with shared words"
+            cross = next(each for each in found if each.what == WHAT["pairs-cross"])
+            found.append(replace(cross, what=WHAT[name], ours=_shown(test), note=note))
+            continue
         more = simple.get(name.partition("-")[0], {}).get("test", {})
         baselines = {**test["baselines"], **more}
         beside = "; ".join(f"{way}: {_shown(score)}" for way, score in baselines.items())
@@ -216,7 +232,7 @@ def _shown(score: dict[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
-    parser.add_argument("--only", nargs="+", choices=[*RUNS, SIMPLE], default=[*RUNS, SIMPLE])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--pretrained", type=Path, help="run of a masked language model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
@@ -229,28 +245,29 @@ def main() -> None:
         kept = work / f"{name}.json"
         if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
             continue
+        if name == TOGETHER and not all((work / member).exists() for member in MEMBERS):
+            continue
         before = measuring.machine()
-        part = (
-            simple_figures()
-            if name == SIMPLE
-            else trained_figures(name, work, arguments.pretrained)
-        )
+        if name == SIMPLE:
+            part = simple_figures()
+        elif name == TOGETHER:
+            part = together(work)
+        else:
+            part = trained_figures(name, work, arguments.pretrained)
         part["measured"] = measuring.occasion(before)
         kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
     done = {
         name: json.loads((work / f"{name}.json").read_text("utf-8"))
-        for name in (*RUNS, SIMPLE)
+        for name in PARTS
         if (work / f"{name}.json").exists()
     }
     figures = figures_of(done)
     for figure in figures:
         print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
-    missing = [name for name in (*RUNS, SIMPLE) if name not in done]
-    if missing:
-        print(f"not in the record: {', '.join(missing)}")
+    missing = [name for name in PARTS if name not in done]
     if arguments.dry:
         return
-    path = measuring.write_record(
+    measuring.write_record(
         "question_answering",
         title="Questions about texts from scratch: spans, choices, pairs, sentences",
         figures=figures,
@@ -263,7 +280,6 @@ def main() -> None:
         packages=("torch", "sentencepiece"),
         started_on=facts,
     )
-    print(path)
 
 
 if __name__ == "__main__":

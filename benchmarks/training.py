@@ -12,11 +12,7 @@ from regard.training.session import fit
 
 _ENDS = ("minutes", "epochs", "updates", "patience")
 _SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
-_PLACES = {
-    "data": ("train", "valid", "test"),
-    "training": ("pretrained",),
-    "tokenizer": ("folder",),
-}
+_PLACES = {"data": ("train", "valid", "test"), "training": ["pretrained"], "tokenizer": ["folder"]}
 _TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
 
 

@@ -72,21 +72,16 @@ TATOEBA = Corpus(
 )
 # Rows of the record: a corpus, a shipped recipe, and what is set besides.
 _OWN_PIECES = {"tokenizer.shared": False, "training.epochs": 40}
-_WIDER = {"model.embed_dim": 256, "model.hidden_dim": 256, "model.dropout": 0.3}
+_WIDER = {
+    **{"model.embed_dim": 256, "model.hidden_dim": 256, "model.dropout": 0.3},
+    **{"tokenizer.min_count": 2, "training.updates": 2500},
+}
 ROWS: dict[str, tuple[Corpus, str, dict[str, Any]]] = {
     "multi30k transformer-muon": (MULTI30K, "transformer-muon", {}),
     "cmn-eng transformer-muon": (TATOEBA, "transformer-muon", _OWN_PIECES),
     "cmn-eng transformer-tiny": (TATOEBA, "transformer-tiny", {"tokenizer.shared": False}),
-    "cmn-eng rnn-attention": (
-        TATOEBA,
-        "rnn-attention",
-        {**_WIDER, "tokenizer.min_count": 2, "training.updates": 2500},
-    ),
-    "cmn-eng conv-seq2seq": (
-        TATOEBA,
-        "conv-seq2seq",
-        {**_WIDER, "tokenizer.min_count": 2, "training.updates": 2500},
-    ),
+    "cmn-eng rnn-attention": (TATOEBA, "rnn-attention", _WIDER),
+    "cmn-eng conv-seq2seq": (TATOEBA, "conv-seq2seq", _WIDER),
 }
 
 
@@ -154,8 +149,7 @@ def nearest(corpus: Corpus) -> float:
     pairs = corpus.read(next(iter(corpus.tests.values())))
     vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True)
     table = vectors.fit_transform([pair.source for pair in known])
-    rows = vectors.transform([pair.source for pair in pairs])
-    found = [int((row @ table.T).toarray().argmax()) for row in rows]
+    found = [(row @ table.T).argmax() for row in vectors.transform(pair.source for pair in pairs)]
     return bleu([known[at].target for at in found], [pair.references for pair in pairs]).value
 
 
@@ -219,7 +213,6 @@ def main() -> None:
         recipes={row: settings_of(recipe_of(row, 1)) for row in ROWS},
         figures=figures_of,
         details={},
-        threads=[arguments.threads],
         started_on=before,
     )
 

@@ -69,8 +69,8 @@ def evaluate(
             new as well.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
-        also: Of classifiers: further runs that answer together with this one, by the mean of their
-            probabilities.
+        also: Of texts, pairs or pictures to label: further runs of the task that answer together
+            with this one, by the mean of their probabilities.
         decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         plot_language: Language of the plot's titles and axes: en, or zh for Chinese.

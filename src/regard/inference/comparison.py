@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from regard import metrics
 from regard.checks import check_at_least
@@ -15,8 +15,7 @@ from regard.inference.report import Comparison, Difference
 from regard.metrics import References, SystemComparison
 from regard.progress import track
 from regard.tasks import AnyTask
-from regard.tasks.labels.classification import Classification
-from regard.tasks.labels.label_task import LabelPrediction
+from regard.tasks.labels.label_task import LabelPrediction, LabelTask
 from regard.tasks.task import Answer
 
 # How often answers are swapped; and the largest gains, and losses, to read: of texts, of answers.
@@ -161,8 +160,13 @@ class Ensemble:
     def __init__(self, members: Sequence[Member]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
-        first, *others = map(_classification, members)
+        first, *others = map(_labelling, members)
         for other in others:
+            if other.recipe.task != first.recipe.task:
+                raise RunError(
+                    "An ensemble must be of runs of one task; got "
+                    f"{first.recipe.task} and {other.recipe.task}."
+                )
             if other.labels != first.labels:
                 raise RunError(
                     "An ensemble must be of runs with the same labels; got "
@@ -206,8 +210,8 @@ class Ensemble:
         return LabelPrediction(max(self.task.labels, key=shares.__getitem__), shares)
 
 
-def _classification(member: Member) -> Classification:
-    if not isinstance(member.task, Classification):
+def _labelling(member: Member) -> LabelTask[Any]:
+    if not isinstance(member.task, LabelTask):
         task = member.task.recipe.task
         raise RunError(f"An ensemble must be of runs that are classifiers; got one of {task}.")
     return member.task

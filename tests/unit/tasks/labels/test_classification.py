@@ -170,6 +170,17 @@ def test_runs_that_make_no_ensemble_are_named():
         Ensemble([Predictor(each.build_model(), each) for each in (task, other_task)])
     with pytest.raises(RunError, match="must have runs; got none"):
         Ensemble([])
+    pictures = TASKS["image_classification"].task
+    known = {
+        "labels": task.labels,
+        "shape": (2, 2, 1),
+        "mean": 0.0,
+        "deviation": 1.0,
+        "darkest": 0.0,
+    }
+    drawn = pictures(recipe_from_table({"task": "image_classification", "data": {}}), **known)
+    with pytest.raises(RunError, match="one task; got classification and image_classification"):
+        Ensemble([Predictor(task.build_model(), each) for each in (task, drawn)])
     tagger = TASKS["tagging"].task
     recipe = recipe_from_table({"task": "tagging", "data": {}})
     words = tagger(recipe, words=["a"], parts=["a"], tags=["O"], rare=[])

@@ -7,6 +7,8 @@ import torch
 from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.inference.comparison import Ensemble
 from regard.models import Esim
 from regard.tasks.labels import baselines
 from regard.tasks.labels.baselines import WordOverlap
@@ -66,6 +68,15 @@ def test_labelled_pairs_of_tables(tmp_path):
     assert (first.first, first.second, first.label) == ("a", "b", "1")
     with pytest.raises(SettingError, match="first, second and label must be different columns"):
         recipe(first=2)
+
+
+def test_models_answer_together_by_their_mean():
+    jobs = [PairMatching.learn(recipe(model), PAIRS) for model in ("esim", "transformer")]
+    members = [Predictor(job.build_model(), job) for job in jobs]
+    each = [member.answers(PAIRS) for member in members]
+    for pair in zip(Ensemble(members).answers(PAIRS), *each, strict=True):
+        both, one, other = (answer.probabilities[MATCH] for answer in pair)
+        assert both == pytest.approx((one + other) / 2)
 
 
 @pytest.mark.parametrize("model", ["esim", "match", "transformer"])
