@@ -49,7 +49,9 @@ _MOST_BYTES_OF_BYTES = 2**26
 # Bytes of weights, once a row, for which a thread more is worth its start and its waits: a small
 # model's sentence takes up to six times as long by two threads.
 _BYTES_A_THREAD = 2**24
-
+# Rows from which each thread goes through the weights of a large model by itself: products take
+# most of the time then, and threads that share out each part wait for one another.
+_FEWEST_ROWS_OF_LARGE = 64
 
 _NO_RANKING = RankedTokens(
     np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64)
@@ -119,7 +121,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         return logits, state.after()
 
     def _is_worth_dividing(self, rows: int) -> bool:
-        return self._fits_a_core and rows >= FEWEST_ROWS
+        return rows >= (FEWEST_ROWS if self._fits_a_core else _FEWEST_ROWS_OF_LARGE)
 
     def _added_positions(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """Position embedding of each row's token, or of all."""
