@@ -125,7 +125,7 @@ def _by_chance(
     trials: int,
     dice: random.Random,
 ) -> tuple[SystemComparison, ...]:
-    """Approximate randomisation, two-sided: Riezler & Maxwell (2005), W05-0908."""
+    """Approximate randomisation (Riezler & Maxwell, 2005): https://aclanthology.org/W05-0908."""
     one, other = task.score(first, examples), task.score(second, examples)
     as_far = dict.fromkeys(one, 0)
     for _ in track("comparing", range(trials), trials):

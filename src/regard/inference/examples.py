@@ -98,10 +98,7 @@ def example(
 def task_examples(
     calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL
 ) -> list[tuple[Example, CrossAttention | None]]:
-    """Examples of a task's drawing: one, or one for each text that attends to another, with that.
-
-    The one of a text whose model attends to nothing has the attention that would be to this text.
-    """
+    """Examples of a task's drawing: one, or one with it for each text that attends to another."""
     calls = {key: call for key, call in calls.items() if key[0] in AXES}
     answer, examples = _answer(drawing, calls), list[tuple[Example, CrossAttention | None]]()
     source, output = drawing.text or NOTHING, drawing.output

@@ -162,10 +162,7 @@ def attention_maps(calls: Mapping[tuple[str, int], AttentionCall]) -> list[Atten
 def attention_summaries(
     calls: Mapping[tuple[str, int], AttentionCall], tokens: Mapping[str, Sequence[str]]
 ) -> list[OneAttention]:
-    """The summaries of calls of ``attend``, given by kind and layer, in the first row of each.
-
-    Heads are scored by the ``tokens`` of the keys, by kind, where these are one for each key.
-    """
+    """Summaries of the first row of calls; heads are scored where there is a token for each key."""
     summaries = []
     for (kind, layer), call in calls.items():
         with_heads = _with_heads(call)
@@ -195,12 +192,7 @@ def _with_heads(call: AttentionCall) -> AttentionCall:
 
 
 def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCall]:
-    """One call for each kind and layer, with all its queries.
-
-    A recurrent decoder calls once a token, always over the same keys and with a mask that says the
-    same of every query; what differs is the bias, which holds weights that no softmax makes (see
-    ``regard.layers.pointer.mix``). A Transformer calls once a layer.
-    """
+    """One call for each kind and layer with all queries; a recurrent decoder calls once a token."""
     by_layer: dict[tuple[str, int], list[AttentionCall]] = {}
     for call in calls:
         by_layer.setdefault((call.kind, call.layer), []).append(call)
@@ -248,11 +240,7 @@ def cross_maps(
     layers: Sequence[int] | None = None,
     batch_tokens: int,
 ) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
-    """Output × source weights of pairs, over heads and layers averaged, each with its index.
-
-    They come in any order, from teacher-forced passes over many pairs at once; a row more than
-    tokens is that of the output's end.
-    """
+    """Output × source weights of pairs, in any order, each with its index; the end has a row."""
     sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
     model.eval()
     for group in batched(sizes, batch_tokens):

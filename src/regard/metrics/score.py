@@ -161,11 +161,7 @@ def draw(
     kind: str,
     draws: int,
 ) -> "dict[str, tuple[str, list[Result]]]":
-    """Results of sacrebleu's significance test by metric: its signature, a result per system.
-
-    ``bs`` draws sentences with replacement, ``ar`` swaps outputs of two systems; fewer draws, but
-    at least 100, where a large corpus would need much memory.
-    """
+    """Results of sacrebleu's significance test: "bs" draws sentences again, "ar" swaps outputs."""
     from sacrebleu.significance import PairedTest, Result
 
     sentences = max(len(outputs) for outputs in systems.values())

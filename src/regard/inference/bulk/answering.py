@@ -83,11 +83,7 @@ class Answerer:
         self._search = self._predictor.decoding.changed(**options.decoding) if writes else None
 
     def answer(self, shard: Shard) -> ShardReport:
-        """Answer a shard; its answers appear when all of them are on the disk.
-
-        What is wrong with rows is written beside them, and first, so that answers are never there
-        without it. A file that cannot be read to its end leaves neither.
-        """
+        """Answer a shard; answers appear when all of them, and notes of errors, are on the disk."""
         writer = _Writer(shard)
         try:
             with encoded_as(self._predictor.recipe.encoding):

@@ -166,17 +166,12 @@ def _number(text: str, seed: int) -> int:
 
 
 class AvoidWords:
-    """Hides every token that would complete one of some words in the text that is written.
-
-    Were one way of writing a word in tokens hidden, a model would find another: "lo" and "ve", or
-    爱中国 as one token where 中国 is not wanted. This rule reads the text. A word of a script with
-    spaces counts where it stands by itself: *art* is not in *party*. What only begins with it is
-    lost too where the model would write that in several tokens, since nobody knows how it goes on.
-    Characters spelled in bytes are not read.
-    """
+    """Hides every token that would complete one of some words, in whatever tokens it is written."""
 
     def __init__(self, tokenizer: Tokenizer, words: Sequence[str]) -> None:
         self._tokenizer = tokenizer
+        # The text is read: were one way of writing a word in tokens hidden, a model would find
+        # another. A word of a script with spaces counts where it stands by itself.
         # One space at the front of a text is not written: a token before shows what a token adds.
         surfaces = [
             tokenizer.decode([UNK_ID, i])[len(tokenizer.decode([UNK_ID])) :]

@@ -29,10 +29,7 @@ def search(
     record: Callable[[Any], tuple[Step[Any], Any]] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Translations]:
-    """The outputs for each part of a text, about as long as it; none for one without tokens.
-
-    ``record`` takes the state to begin with, and returns a step and a state that note what they do.
-    """
+    """The outputs for each part of a text; ``record`` makes a step and state that are noted."""
     outputs = [Translations.of_nothing(part.text) for part in parts]
     filled = [number for number, part in enumerate(parts) if len(part.source)]
     sizes = [(len(parts[number].source) + 1) * searcher.width for number in filled]

@@ -105,12 +105,7 @@ class _Recorded(Generic[StateT]):
 
 
 class Recorder(Generic[StateT]):
-    """A model's step that records what may follow each prefix of one sentence's search.
-
-    The search is driven with ``step`` and ``start(state)`` and not changed: the state carries,
-    beside the model's own, the tokens of each row, so ``select`` tells what goes on. ``steps`` then
-    holds, for each choice made, the prefixes it was made among, in the search's order.
-    """
+    """A model's step that records what may follow each prefix of one sentence's search."""
 
     def __init__(self, step: Step[StateT], *, top: int = 5, forbidden: Iterable[int] = ()) -> None:
         check_at_least("top", top, 1)

@@ -45,11 +45,7 @@ class _Text:
 
 
 class WindowedSearch:
-    """Continues prompts by a language model.
-
-    The model reads no more tokens at once than a window of training holds, unless it is recurrent:
-    where that is full, it goes on from the second half of what it has read.
-    """
+    """Continues prompts by a language model; a full window goes on from its second half."""
 
     def __init__(
         self,
