@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, tokens, written
+from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, written
 from tests.end_to_end.long_texts import long_document, text_of_length
+from tests.end_to_end.test_views import ROWS, example
 
 from regard.viewer import (
     Change,
@@ -32,22 +33,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def document() -> Document:
-    china = tokens("我爱中国", ["我", "爱", "中", "国"])
-    english = tokens("I love China.", ["I", "▁love", "▁China", "."])
-    rows = (
-        (0.9, 0.1, 0.0, 0.0),
-        (0.2, 0.7, 0.1, 0.0),
-        (0.0, 0.02, 0.54321, 0.4),
-        (0.0, 0.0, 0.3, 0.7),
-    )
+    whole = example()
+    rows = (*ROWS[:2], (0.0, 0.02, 0.54321, 0.4), ROWS[3])
     other = tuple(tuple(reversed(row)) for row in rows)
     square = tuple(tuple(float(i == j) for j in range(4)) for i in range(4))
-    first = Example(
-        source="我爱中国",
-        output="I love China.",
-        source_tokens=china,
-        output_tokens=english,
-        score=-0.25,
+    first = replace(
+        whole,
+        output_tokens=whole.output_tokens[:4],
         maps=(
             HeadMap(kind="cross", layer=0, head=0, rows=rows),
             HeadMap(kind="cross", layer=0, head=1, rows=other),
@@ -55,6 +47,7 @@ def document() -> Document:
             HeadMap(kind="decoder", layer=0, head=0, rows=square),
         ),
         gold=GoldLinks(sure=((0, 0), (1, 1), (2, 2), (3, 2)), possible=((3, 3),)),
+        search=None,
     )
     hostile = Example(
         source=HOSTILE,
