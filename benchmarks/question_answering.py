@@ -14,7 +14,7 @@ the run that begins with one. Run again after an interruption, the script goes o
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from benchmarks.training import settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.inference import Predictor
-from regard.inference.comparison import Ensemble
 from regard.tasks import Recipe, read_parts
 from regard.tasks.overlap import Overlap
 from regard.tasks.questions.pair_matching import PairMatching
@@ -72,8 +71,7 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "sentences-three-hops": ("sentence-selection", "squadshifts", ("model.num_hops=3",)),
 }
 SIMPLE = "simple"
-TOGETHER, MEMBERS = "pairs-together", ("pairs-cross", "pairs-shared")
-PARTS = (*RUNS, TOGETHER, SIMPLE)
+PARTS = (*RUNS, SIMPLE)
 WORST = 8
 
 
@@ -145,16 +143,6 @@ def logistic_regression(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def together(work: Path) -> dict[str, Any]:
-    """Accuracy of the mean of both runs' probabilities."""
-    runs = Ensemble.load(*(work / name for name in MEMBERS))
-    splits = {split: runs.task.read(runs.task.recipe, split) for split in ("valid", "test")}
-    return {
-        split: runs.task.score(runs.answers(examples), examples)
-        for split, examples in splits.items()
-    }
-
-
 def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any]:
     job = labeller.task
     examples = job.read(job.recipe, split)
@@ -189,8 +177,7 @@ WHAT = {
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
     "pairs-cross": "Question with its passage or another, read side by side, accuracy, test",
-    "pairs-shared": "Question with its passage or another, shared words, accuracy, test",
-    TOGETHER: "Question with its passage or another, both together, accuracy, test",
+    "pairs-shared": "Question with its passage or another, small, shared words, accuracy, test",
     "sentences": "Sentence with the answer (squadshifts), memory network, one hop, accuracy, test",
     "sentences-three-hops": "The same with 3 hops",
 }
@@ -203,11 +190,6 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
         if name == SIMPLE:
             continue
         test = part["test"]
-        if name == TOGETHER:
-            note = "the mean of `pair-matching-cross` and `pair-matching`, small, with shared words"
-            cross = next(each for each in found if each.what == WHAT["pairs-cross"])
-            found.append(replace(cross, what=WHAT[name], ours=_shown(test), note=note))
-            continue
         more = simple.get(name.partition("-")[0], {}).get("test", {})
         baselines = {**test["baselines"], **more}
         beside = "; ".join(f"{way}: {_shown(score)}" for way, score in baselines.items())
@@ -245,13 +227,9 @@ def main() -> None:
         kept = work / f"{name}.json"
         if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
             continue
-        if name == TOGETHER and not all((work / member).exists() for member in MEMBERS):
-            continue
         before = measuring.machine()
         if name == SIMPLE:
             part = simple_figures()
-        elif name == TOGETHER:
-            part = together(work)
         else:
             part = trained_figures(name, work, arguments.pretrained)
         part["measured"] = measuring.occasion(before)
