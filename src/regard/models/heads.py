@@ -151,14 +151,10 @@ class MultipleChoice(nn.Module):
         return_penalty: bool = False,
         **reading: Tensor,
     ) -> Float[Tensor, "B A"] | tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
-        """The logits of the answers.
+        """The logits of the answers, each read with its question.
 
-        Args:
-            ids: Token ids of each answer with its question, padded on the right.
-            lengths: How many of them are real; 0 where a question has fewer answers, which can
-                never be chosen.
-            return_penalty: Whether to return what each question's answers add to the loss as well.
-            reading: What else the reader takes, with an axis of answers as well.
+        A length is 0 where a question has fewer answers, which can never be chosen. The penalty is
+        what each question's answers add to the loss; ``reading`` has an axis of answers as well.
         """
         flat = {name: each.flatten(0, 1) for name, each in reading.items()}
         scores, penalty = self.score(
@@ -217,12 +213,8 @@ class Tagger(nn.Module):
     ) -> Float[Tensor, "B W K"]:
         """How well each tag fits each position, or each word.
 
-        Args:
-            ids: Token ids, padded on the right.
-            lengths: How many of them are real.
-            places: Which positions are tagged, such as those of the words' first pieces; None is
-                all.
-            reading: What else the reader takes: ``segments``, ``parts``.
+        ``places`` are the positions to tag, such as those of the words' first pieces; None is all.
+        ``reading`` is what else the reader takes: ``segments``, ``parts``.
         """
         states = self.reader(ids, lengths, **reading)
         if places is not None:
@@ -298,10 +290,7 @@ class SpanFinder(nn.Module):
     ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
         """Logits of the start and of the end; −inf in padding.
 
-        Args:
-            ids: Token ids of question and passage, padded on the right.
-            lengths: How many of them are real.
-            reading: What else the reader takes: ``segments``, ``parts``.
+        ``reading`` is what else the reader takes: ``segments``, ``parts``.
         """
         logits = self.output(self.dropout(self.reader(ids, lengths, **reading)))
         padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
@@ -317,11 +306,7 @@ class SpanFinder(nn.Module):
     ) -> Float[Tensor, ""]:
         """Minus the log-probability of both ends, their mean, summed over texts.
 
-        Args:
-            start: Logits of the start.
-            end: Logits of the end.
-            starts: The right start; 0 where there is no answer.
-            ends: The right end, itself part of the answer; 0 where there is no answer.
+        The right ``ends`` are themselves part of the answers; both are 0 where there is no answer.
         """
         first = F.cross_entropy(start, starts, reduction="sum")
         return (first + F.cross_entropy(end, ends, reduction="sum")) / 2

@@ -270,13 +270,10 @@ class MemoryNetwork(nn.Module):
         question: Int[Tensor, "B Q"],
         overlap: Float[Tensor, "B M F"] | None = None,
     ) -> Float[Tensor, "B M"]:
-        """The logits of the sentences, −inf in padding.
+        """The logits of the sentences, −inf in padding; ``counts`` says how many are real.
 
-        Args:
-            sentences: Word ids, padded with 0 on the right, sentences too.
-            counts: How many sentences are real.
-            question: Word ids, padded with 0.
-            overlap: What each sentence shares with the question, in numbers, 0 in padding.
+        Ids are padded with 0 on the right; ``overlap`` is what each sentence shares with the
+        question, in numbers, 0 in padding.
 
         Raises:
             ShapeError: There are more sentences than ``max_sentences``.

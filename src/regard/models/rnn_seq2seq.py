@@ -185,14 +185,9 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         states: Float[Tensor, "B S Y"],
         last: Float[Tensor, "B Y"],
     ) -> RnnState:
-        """The state before the first token of a source that was read.
+        """The state before the first token of a source whose vectors the encoder read.
 
-        Args:
-            source: Its ids, padded on the right.
-            source_lengths: How many of them are real.
-            embedded: Their vectors.
-            states: What the encoder made of them.
-            last: The last states of its two directions side by side.
+        ``last`` are the last states of its two directions side by side.
         """
         carried = last[:, self.config.hidden_dim :] if self.config.beginning == "backward" else last
         layers = tuple(torch.tanh(first(carried)).to(last.dtype) for first in self.first)

@@ -10,6 +10,8 @@ from regard.errors import SettingError, ShapeError
 from regard.models import Encoder, EncoderConfig, MaskedLanguageModel
 from regard.text.masking import mask_words
 
+from .conftest import train
+
 B, N, VOCAB = 3, 7, 19
 SIZES = {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "dropout": 0.0}
 KINDS = {
@@ -94,22 +96,21 @@ def test_learns_to_predict_words_from_both_sides(positions: str):
         **SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0}, positions=positions
     )
     lm = MaskedLanguageModel(config, vocab_size=VOCAB)
-    optimizer = torch.optim.AdamW(lm.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(0)
     words = torch.arange(N).expand(64, N)
-    for _ in range(250):
+
+    def loss_of(_):
         start = torch.randint(0, 8, (64, 1), generator=generator)
         ids = 5 + start + torch.arange(N)
         masked = mask_words(
             ids, words, mask_id=4, vocab_size=VOCAB, first_id=5, rate=0.3, generator=generator
         )
         logits = lm.project(lm(masked.ids)[masked.chosen])
-        loss = F.cross_entropy(logits, ids[masked.chosen])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        return F.cross_entropy(logits, ids[masked.chosen])
+
+    train(lm, loss_of, steps=250, lr=3e-3)
     hidden = torch.tensor([[4, 8, 4, 10, 4, 12, 4]])
-    predicted = lm.eval().project(lm(hidden))[0].argmax(-1)
+    predicted = lm.project(lm(hidden))[0].argmax(-1)
     assert predicted[hidden[0] == 4].tolist() == [7, 9, 11, 13]
 
 

@@ -8,6 +8,8 @@ from torch.nn import functional as F
 from regard.models import MODELS
 from regard.text import BOS_ID, EOS_ID
 
+from .conftest import train
+
 DIGITS, MOST, B = 8, 4, 32
 RECURRENT = {"embed_dim": 24, "hidden_dim": 24, "attention_dim": 24, "dropout": 0.0}
 LUONG = RECURRENT | {"decoder": "luong", "attention": "general"}
@@ -60,20 +62,19 @@ def test_digits_are_learned(kind):
     config, architecture = MODELS[name].config, MODELS[name].load()
     model = architecture(config(**settings), source_vocab=12, target_vocab=12, shared_vocab=True)
     generator = torch.Generator().manual_seed(5)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(updates):
+
+    def loss_of(_):
         source, lengths, target, labels = digits(B, is_reversed, generator)
         states, auxiliary = model(source, lengths, target, lengths)
         logits = model.project(states).flatten(0, 1)
         loss = F.cross_entropy(logits, labels.flatten(), ignore_index=-1, reduction="sum")
         loss = loss if auxiliary is None else loss + auxiliary
-        (loss / lengths.sum()).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        return loss / lengths.sum()
+
+    train(model, loss_of, steps=updates, clip=1.0)
     source, lengths, target, labels = digits(200, is_reversed, generator)
     with torch.no_grad():
-        predicted = model.eval().project(model(source, lengths, target, lengths)[0]).argmax(-1)
+        predicted = model.project(model(source, lengths, target, lengths)[0]).argmax(-1)
     accuracy = ((predicted == labels) | (labels < 0)).all(1).float().mean().item()
     # By chance, one in 64 at best; without a way to see the source, no more.
     assert accuracy > 0.6

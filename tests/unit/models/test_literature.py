@@ -2,11 +2,14 @@ from itertools import product
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from regard.attention import Additive, observe, weights
 from regard.errors import ShapeError
 from regard.layers import FeedForward, MultiHeadAttention, Residual
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
+
+from .conftest import train
 
 B, S, T, V = 3, 7, 5, 17
 
@@ -150,13 +153,8 @@ def test_the_weights_of_a_held_out_sentence_are_its_alignment():
     held_out = torch.tensor([sources.index("我爱中国")])
     others = torch.arange(len(sources))
     others = others[others != held_out]
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(150):
-        labels = target[others].flatten()
-        loss = torch.nn.functional.cross_entropy(logits(others).flatten(0, 1), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    labels = target[others].flatten()
+    train(model, lambda _: cross_entropy(logits(others).flatten(0, 1), labels), steps=150)
     calls = []
     with torch.no_grad(), observe(calls.append):
         answer = logits(held_out)[0].argmax(-1)

@@ -92,26 +92,21 @@ class Gaussian(Score):
         """
         wide = torch.promote_types(query.dtype, torch.float32)
         query, key = query.to(wide), key.to(wide)
-        if self.precision is None:
-            scale = only_parameter(self.bandwidth, self.tensors())
-            key = _for_each_head(scale, query, key)
-            form = self._around_mean(query, key, scale)
-            if form is None and query.dtype != torch.float64:
-                form = self._around_mean(query.double(), key.double(), scale)
-            return form
-        precision = self.precision.to(wide)
-        matrix = (precision + precision.mT) / 2
-        key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
-        form = _of_products(*_centred(query, key), matrix)
+        form = self._around_mean(query, key)
         if form is None and query.dtype != torch.float64:
-            doubled = _centred(query.double(), key.double())
-            form = _of_products(*doubled, matrix.double())
+            form = self._around_mean(query.double(), key.double())
         return form
 
-    def _around_mean(self, query: Tensor, key: Tensor, bandwidth: Bandwidth) -> DotForm | None:
-        query, key = _centred(query, key)
-        scale = per_head(bandwidth)
-        return _of_products(query / scale, key / scale, None)
+    def _around_mean(self, query: Tensor, key: Tensor) -> DotForm | None:
+        if self.precision is None:
+            bandwidth = only_parameter(self.bandwidth, self.tensors())
+            query, key = _centred(query, _for_each_head(bandwidth, query, key))
+            scale = per_head(bandwidth)
+            return _of_products(query / scale, key / scale, None)
+        precision = self.precision.to(query.dtype)
+        matrix = (precision + precision.mT) / 2
+        key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
+        return _of_products(*_centred(query, key), matrix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

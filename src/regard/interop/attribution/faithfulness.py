@@ -15,7 +15,12 @@ from torch import Tensor, nn
 from regard.attention import Mask, dense
 from regard.checks import check_at_least
 from regard.errors import SettingError
-from regard.interop.attribution.input_vectors import gradient_times_input, ids_of, named_inputs
+from regard.interop.attribution.input_vectors import (
+    gradient_times_input,
+    ids_of,
+    named_inputs,
+    repeated,
+)
 from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
 from regard.interop.watch import Watch, watch
 
@@ -256,10 +261,7 @@ def _log_probs_without(
     """Log-probability of the output without each token."""
     log_probs = []
     for some in torch.split(positions, rows):
-        batch = {
-            name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
-            for name, each in inputs.items()
-        }
+        batch = repeated(inputs, len(some))
         if replacement is None:
             with edit(model) as edits:
                 for kind in kinds:

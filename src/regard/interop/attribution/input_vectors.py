@@ -29,6 +29,14 @@ def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Map
     return inputs
 
 
+def repeated(inputs: Mapping[str, object], rows: int) -> dict[str, object]:
+    """Return inputs of one text as those of several rows."""
+    return {
+        name: each.expand(rows, *each.shape[1:]) if isinstance(each, Tensor) else each
+        for name, each in inputs.items()
+    }
+
+
 def gradient_times_input(
     model: nn.Module,
     inputs: Mapping[str, object],
@@ -291,10 +299,7 @@ class InputVectors:
         R: int,
         take: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
-        arguments = {
-            each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
-            for each, value in {**self._inputs, **read}.items()
-        }
+        arguments = repeated({**self._inputs, **read}, R)
         if take is None:
             return number(self._model(**arguments))
         own = {name: ids.expand(R, *ids.shape[1:]).clone() for name, ids in read.items()}

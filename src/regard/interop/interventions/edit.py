@@ -53,17 +53,13 @@ class AttentionChange:
         """Mask of the visible keys; None is all."""
         return None
 
-    def change_query(self, query: Tensor, call: EditedCall) -> Tensor:
-        """Return other queries (B, H, N, D)."""
-        return query
+    def changes_values(self) -> bool:
+        """Whether values are changed."""
+        return False
 
-    def change_key(self, key: Tensor, call: EditedCall) -> Tensor:
-        """Return other keys (B, G, M, D)."""
-        return key
-
-    def change_value(self, value: Tensor, call: EditedCall) -> Tensor:
-        """Return other values (B, G, M, E)."""
-        return value
+    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
+        """Return other queries (B, H, N, D), keys (B, G, M, D) or values (B, G, M, E)."""
+        return given
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
         """Return another output (B, H, N, E), of the output and the values (B, G, M, E)."""
@@ -219,19 +215,19 @@ class Edits:
                 out = change.finish(out, value, call)
             return out if has_heads else out.squeeze(-3)
 
-        def changed(name: str, tensor: Tensor) -> Tensor:
+        def changed(what: str, tensor: Tensor) -> Tensor:
             given = tensor if has_heads else tensor.unsqueeze(-3)
             found = given
             for change in changes:
-                found = getattr(change, f"change_{name}")(found, call)
+                found = change.change(what, found, call)
             return tensor if found is given else found if has_heads else found.squeeze(-3)
 
         return Edit(
             mask,
             finish,
-            _unless_same(changed("query", attention.query), attention.query),
-            _unless_same(changed("key", attention.key), attention.key),
-            partial(changed, "value") if _changes_value(changes) else None,
+            _unless_same(changed("queries", attention.query), attention.query),
+            _unless_same(changed("keys", attention.key), attention.key),
+            partial(changed, "values") if any(each.changes_values() for each in changes) else None,
         )
 
     def finish(self, model: nn.Module) -> None:
@@ -390,10 +386,6 @@ class _Fix(AttentionChange):
 
 def _unless_same(changed: Tensor, given: Tensor) -> Tensor | None:
     return None if changed is given else changed
-
-
-def _changes_value(changes: Iterable[AttentionChange]) -> bool:
-    return any(type(change).change_value is not AttentionChange.change_value for change in changes)
 
 
 def _chained(first: Edit | None, then: Edit) -> Edit:

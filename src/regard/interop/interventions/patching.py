@@ -14,7 +14,7 @@ from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.attribution.attribute import output_of
-from regard.interop.attribution.input_vectors import Output, named_inputs
+from regard.interop.attribution.input_vectors import Output, named_inputs, repeated
 from regard.interop.interventions.edit import (
     AttentionChange,
     EditedCall,
@@ -271,10 +271,7 @@ def patch(
     values = []
     for start in range(0, len(cells), rows):
         some = cells[start : start + rows]
-        batch = {
-            name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
-            for name, each in inputs.items()
-        }
+        batch = repeated(inputs, len(some))
         with edit(model) as edits:
             for n in {n for n, _ in some}:
                 chosen = [(row, index) for row, (m, index) in enumerate(some) if m == n]
@@ -299,12 +296,9 @@ class _Note(AttentionChange):
 
     kept: Activations
 
-    def change_query(self, query: Tensor, call: EditedCall) -> Tensor:
+    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
         self.kept.names[call.site] = call.name
-        return _keep(self.kept, ("queries", *call.site), query)
-
-    def change_key(self, key: Tensor, call: EditedCall) -> Tensor:
-        return _keep(self.kept, ("keys", *call.site), key)
+        return _keep(self.kept, (what, *call.site), given)
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
         if call.has_output:
@@ -320,27 +314,21 @@ class _Part(AttentionChange):
     what: str
     put: Callable[[Tensor, EditedCall], Tensor]
 
-    def change_query(self, query: Tensor, call: EditedCall) -> Tensor:
-        return self._put("queries", query, call)
-
-    def change_key(self, key: Tensor, call: EditedCall) -> Tensor:
-        return self._put("keys", key, call)
-
-    def change_value(self, value: Tensor, call: EditedCall) -> Tensor:
-        return self._put("values", value, call)
+    def changes_values(self) -> bool:
+        return self.what == "values"
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        return self._put("heads", out, call)
+        return self.change("heads", out, call)
 
-    def _put(self, what: str, tensor: Tensor, call: EditedCall) -> Tensor:
+    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
         if what != self.what:
-            return tensor
+            return given
         if not call.has_output:
             raise SettingError(
                 f"attention must be computed by a function for its {what} to be replaced; got "
                 f"weights that were marked at {call.name}. Call F.scaled_dot_product_attention."
             )
-        return self.put(tensor, call)
+        return self.put(given, call)
 
 
 def _of_run(

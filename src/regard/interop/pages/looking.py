@@ -18,7 +18,7 @@ from regard.interop.modules.hugging_face import is_hugging_face
 from regard.interop.pages.explaining import Why, reading_of_checkpoint
 from regard.interop.pages.neurons import fitting
 from regard.interop.record import KINDS
-from regard.interop.watch import Watch, watch
+from regard.interop.watch import watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
 from regard.viewer.parts import RowSource
@@ -119,7 +119,10 @@ def look(
                 written_ids = outputs[0, 1:].tolist()
             inputs = {name: each.to(model.device) for name, each in inputs.items()}
             is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
-            seen = _pass(model, inputs, layers, heads, keep=live or not is_long, tokens=tokens)
+            body = getattr(model, "base_model", model)  # without the head after the last layer
+            keep = live or not is_long
+            with watch(body, layers, heads, keep=keep, tokens=tokens) as seen:
+                body(**inputs)
             example = example_of(seen, source, output=written, started=is_writer or None)
             if explain:
                 reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
@@ -172,22 +175,6 @@ def _check(model: nn.Module, texts: Sequence[str], *, has_target: bool, pair: bo
 def _is_writer(model: nn.Module) -> bool:
     """Whether a model reads one text and writes another."""
     return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
-
-
-def _pass(
-    model: "PreTrainedModel",
-    inputs: dict[str, Tensor],
-    layers: _Numbers,
-    heads: _Numbers,
-    *,
-    keep: bool,
-    tokens: dict[str, list[str]],
-) -> Watch:
-    """Watch one pass, without the head after the last layer."""
-    body = getattr(model, "base_model", model)
-    with watch(body, layers, heads, keep=keep, tokens=tokens) as seen:
-        body(**inputs)
-    return seen
 
 
 def _output(
