@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, cast
+from typing import TYPE_CHECKING, Generic, TypedDict, Unpack, cast
 
 import torch
 from torch import nn
@@ -44,6 +44,15 @@ if TYPE_CHECKING:
 
 # Answers of a task; of a run that is read from its folder it is not known what else they are.
 AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
+
+
+class AnswerOptions(TypedDict, total=False):
+    """How answers are searched for, and what comes with them; see ``Predictor.translate``."""
+
+    decoding: DecodingConfig | None
+    attention: bool
+    layers: Sequence[int] | None
+    progress: Callable[[int], None] | None
 
 
 class Predictor(Generic[AnswerT]):
@@ -197,22 +206,14 @@ class Predictor(Generic[AnswerT]):
             )
 
     def predictions(
-        self,
-        requests: Sequence[object],
-        *,
-        decoding: DecodingConfig | None = None,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-        progress: Callable[[int], None] | None = None,
+        self, requests: Sequence[object], **options: Unpack[AnswerOptions]
     ) -> list[AnswerT]:
         """The prediction for each request: see ``answers``; of a language model, continuations."""
         if isinstance(self.task, LanguageModelling):
-            search = self._windowed(self.task, decoding)
+            search = self._windowed(self.task, options.get("decoding"))
             prompts = cast("Sequence[str]", requests)
-            return cast("list[AnswerT]", search(prompts, progress=progress))
-        return self.answers(
-            requests, decoding=decoding, attention=attention, layers=layers, progress=progress
-        )
+            return cast("list[AnswerT]", search(prompts, progress=options.get("progress")))
+        return self.answers(requests, **options)
 
     def streams(self, decoding: DecodingConfig | None) -> bool:
         """Whether an answer can be written as it comes: one of a language model, without a beam."""
@@ -236,24 +237,14 @@ class Predictor(Generic[AnswerT]):
         return WindowedSearch(self.model, ready, task, decoding, most)
 
     def answers(
-        self,
-        examples: Sequence[object],
-        *,
-        decoding: DecodingConfig | None = None,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-        progress: Callable[[int], None] | None = None,
+        self, examples: Sequence[object], **options: Unpack[AnswerOptions]
     ) -> list[AnswerT]:
-        """The answer to each example, as the task's metrics take it; of running text, its −log p.
-
-        Searches take the other arguments as ``translate`` does.
-        """
+        """The answer to each example, as metrics take it; of running text, its −log p."""
         if isinstance(self.task, OnePassTask):
-            ready = self.preparation.of(self.model)
+            ready, progress = self.preparation.of(self.model), options.get("progress")
             return answer_in_one_pass(self.task, self.model, ready, examples, progress=progress)[0]
         sources = [pair.source for pair in cast("Sequence[Pair]", examples)]
-        search = decoding or self.decoding
-        return cast("list[AnswerT]", self._translate(sources, search, attention, layers, progress))
+        return cast("list[AnswerT]", self._translate(sources, **options))
 
     def answers_and_loss(self, examples: Sequence[object]) -> tuple[list[AnswerT], float]:
         """The answer to each example in one pass, and the mean loss over all that is predicted."""
@@ -268,10 +259,7 @@ class Predictor(Generic[AnswerT]):
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int | None = None,
-        decoding: DecodingConfig | None = None,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-        progress: Callable[[int], None] | None = None,
+        **others: Unpack[AnswerOptions],
     ) -> list[Translations]:
         """Translations of each text, best first.
 
@@ -300,18 +288,12 @@ class Predictor(Generic[AnswerT]):
         changes: dict[str, object] = {k: v for k, v in options.items() if v is not None}
         if beam_size is not None:
             changes["method"] = "beam"
-        search = decoding or self.sequence_task.recipe.settings(DecodingConfig)
-        sources = list(map(normalize, texts))
-        return self._translate(sources, search.changed(**changes), attention, layers, progress)
+        search = others.get("decoding") or self.sequence_task.recipe.settings(DecodingConfig)
+        others["decoding"] = search.changed(**changes)
+        return self._translate(list(map(normalize, texts)), **others)
 
     def translate_parts(
-        self,
-        parts: Sequence[EncodedSequences],
-        *,
-        decoding: DecodingConfig,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-        progress: Callable[[int], None] | None = None,
+        self, parts: Sequence[EncodedSequences], **options: Unpack[AnswerOptions]
     ) -> list[Translations]:
         """As ``translate``, of parts of texts, as ``SequenceTask.encoded_parts`` cuts them."""
         task = self.sequence_task
@@ -319,35 +301,25 @@ class Predictor(Generic[AnswerT]):
         outputs = search(
             self.preparation.of(self.seq2seq),
             task,
-            Searcher(decoding, task.tokenizer.target),
+            Searcher(options.get("decoding") or self.decoding, task.tokenizer.target),
             parts,
             device=self.device,
             batch_tokens=most,
-            progress=progress,
+            progress=options.get("progress"),
         )
-        if not attention:
+        if not options.get("attention"):
             return outputs
+        layers = options.get("layers")
         return aligned(self.seq2seq, task, parts, outputs, layers=layers, batch_tokens=most)
 
     def _translate(
-        self,
-        sources: Sequence[str],
-        decoding: DecodingConfig,
-        attention: bool,
-        layers: Sequence[int] | None,
-        progress: Callable[[int], None] | None,
+        self, sources: Sequence[str], **options: Unpack[AnswerOptions]
     ) -> list[Translations]:
         """Outputs of each source, in parts where it is long."""
         task = self.sequence_task
         cut = [task.encoded_parts(source) for source in sources]
-        translated = self.translate_parts(
-            [part for parts in cut for part in parts],
-            decoding=decoding,
-            attention=attention,
-            layers=layers,
-            progress=progress,
-        )
-        outputs = iter(translated)
+        flat = [part for parts in cut for part in parts]
+        outputs = iter(self.translate_parts(flat, **options))
         return [
             task.joined(source, [next(outputs) for _ in parts])
             for source, parts in zip(sources, cut, strict=True)

@@ -35,7 +35,7 @@ def llama(**options: object) -> Any:
 
 @torch.no_grad()
 def watched(model: Any, *inputs: Any, **options: Any) -> Any:
-    """What ``watch`` sees of a pass over inputs in their order, or over a table of them."""
+    """The record of ``watch`` of a pass over inputs in their order, or over a table of them."""
     named = inputs[0] if isinstance(inputs[0], dict) else {}
     with rg.watch(model, **options) as seen:
         model(*(() if named else inputs), **named)
