@@ -1,9 +1,9 @@
 """Compiled loops over arrays, by numba and, on GPUs, by Triton: arrays in, arrays out.
 
 ``attention`` has the passes of the engine, ``products`` matrix products in float32 and int8,
-``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches;
-``threads`` splits their rows among the threads of torch, and in ``team`` threads share out the
-parts of one loop.
+``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches,
+``residual`` a residual connection in training; ``threads`` splits their rows among the threads of
+torch, and in ``team`` threads share out the parts of one loop.
 
 No other loop knows of threads. Masks come as bytes that are one where a pair is masked; an array
 without entries stands for none. Modules are imported by the first call that needs them, after

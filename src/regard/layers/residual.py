@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from torch.nn import functional as F
 
 from regard.checks import check_fraction, check_positive
 from regard.choices import check_choice, choose
+from regard.kernels import why_not
+from regard.kernels.threads import parallel_for
 
 
 class Dropout(nn.Module):
@@ -232,7 +235,10 @@ class Residual(nn.Module):
 
 
 class _AddDropoutNorm(torch.autograd.Function):
-    """``layer_norm(states + dropout(change))`` with three passes over memory instead of seven."""
+    """``layer_norm(states + dropout(change))`` with three passes over memory instead of seven.
+
+    In float32 with one compiled pass each way.
+    """
 
     @staticmethod
     def forward(
@@ -245,19 +251,86 @@ class _AddDropoutNorm(torch.autograd.Function):
         rate: float,
     ) -> Tensor:
         randoms = random_bytes(change.shape)
-        mask = keep_mask(randoms, rate)
-        total = torch.addcmul(states, change.to(states.dtype), mask, value=keep_scale(rate))
-        out, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
-        ctx.save_for_backward(total, randoms, mean, rstd, weight, bias)
+        ctx.is_compiled = _is_compiled(states, change, weight, bias)
+        if ctx.is_compiled:
+            out, *rest = _add_norm(states, change, randoms, rate, weight, bias, eps)
+        else:
+            mask = keep_mask(randoms, rate)
+            total = torch.addcmul(states, change.to(states.dtype), mask, value=keep_scale(rate))
+            out, *rest = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
+            rest = [total, *rest]
+        ctx.save_for_backward(*rest, randoms, weight, bias)
         ctx.rate = rate
         ctx.dtype = change.dtype
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
-        total, randoms, mean, rstd, weight, bias = ctx.saved_tensors
+        total, mean, rstd, randoms, weight, bias = ctx.saved_tensors
+        if ctx.is_compiled and not torch.is_grad_enabled():  # else there is a second derivative
+            return *_add_norm_back(grad, total, mean, rstd, randoms, ctx.rate, weight), None, None
         d_total, d_weight, d_bias = torch.ops.aten.native_layer_norm_backward(
             grad, total, weight.shape, mean, rstd, weight, bias, [True, True, True]
         )
         d_change = (d_total * keep_mask(randoms, ctx.rate)).mul_(keep_scale(ctx.rate))
         return d_total, d_change.to(ctx.dtype), d_weight, d_bias, None, None
+
+
+def _is_compiled(*inputs: Tensor) -> bool:
+    """Whether compiled loops take these."""
+    kinds = {(type(each), each.dtype) for each in inputs}
+    is_plain = kinds <= {(Tensor, torch.float32), (nn.Parameter, torch.float32)}
+    return is_plain and not torch.compiler.is_compiling() and why_not() is None
+
+
+def _add_norm(
+    states: Tensor,
+    change: Tensor,
+    randoms: Tensor,
+    rate: float,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output, the sum before the norm, and its mean and inverse deviation."""
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels import residual as kernels
+
+    total, out = (torch.empty(states.shape) for _ in range(2))
+    mean, rstd = (torch.empty(*states.shape[:-1], 1) for _ in range(2))
+    rows = [_rows(each) for each in (states, change, randoms)]
+    norm = [each.detach().numpy() for each in (weight, bias)]
+    written = [_rows(total), _rows(out), mean.numpy().ravel(), rstd.numpy().ravel()]
+    rest = (*rows, threshold(rate), keep_scale(rate), *norm, eps, *written)
+    parallel_for(-(-len(rows[0]) // kernels.ROWS), lambda task: kernels.add_norm(task, *rest))
+    return out, total, mean, rstd
+
+
+def _add_norm_back(
+    grad: Tensor,
+    total: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    randoms: Tensor,
+    rate: float,
+    weight: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of the states, the change, the weight and the bias."""
+    from regard.kernels import residual as kernels
+
+    d_total, d_change = torch.empty(grad.shape), torch.empty(grad.shape)
+    read = [_rows(grad), _rows(total), mean.numpy().ravel(), rstd.numpy().ravel()]
+    tasks = -(-len(read[0]) // kernels.ROWS)
+    sums = torch.empty(tasks, 2, len(weight))
+    of_dropout = (_rows(randoms), threshold(rate), keep_scale(rate))
+    written = (_rows(d_total), _rows(d_change), sums.numpy())
+    rest = (*read, weight.detach().numpy(), *of_dropout, *written)
+    parallel_for(tasks, lambda task: kernels.add_norm_back(task, *rest))
+    d_weight, d_bias = sums.sum(0)
+    return d_total, d_change, d_weight, d_bias
+
+
+def _rows(states: Tensor) -> np.ndarray:
+    """One row a position; a view where the states are contiguous."""
+    rows: np.ndarray = states.detach().contiguous().view(-1, states.shape[-1]).numpy()
+    return rows

@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+from tests import cases
 from torch.nn import functional as F
 
 from regard.errors import SettingError
+from regard.kernels import why_not
 from regard.layers import Dropout, Residual
+from regard.layers import residual as residual_module
 from regard.layers.residual import (
     NORMS,
     BatchNorm,
@@ -82,6 +85,37 @@ def test_a_half_precision_change_is_added_to_whole_states():
     assert half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(out, expected)
     assert (half.grad[factors == 0] == 0).all()
+
+
+@pytest.mark.skipif(why_not() is not None, reason="nothing is compiled here")
+@cases.pairwise(rows=[0, 1, 3, 2053], width=[13, 64], rate=[0.3, 0.99], threads=[1, 2])
+def test_compiled_passes_give_what_torch_gives(rows, width, rate, threads, monkeypatch):
+    residual = Residual(width, dropout=rate)
+    torch.nn.init.normal_(residual.norm.weight)
+    torch.nn.init.normal_(residual.norm.bias)
+    weight = residual.norm.weight
+    states = (3 + torch.randn(2, width, rows)).mT.requires_grad_()  # not contiguous
+    change, direction = torch.randn(2, rows, width, requires_grad=True), torch.randn(2, rows, width)
+    outputs = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    for reason in (None, "to compare"):
+        monkeypatch.setattr(residual_module, "why_not", lambda reason=reason: reason)
+        torch.manual_seed(5)
+        out = residual(states, lambda _: change)
+        inputs = (states, change, weight, residual.norm.bias)
+        outputs.append((out, *torch.autograd.grad(out, inputs, direction)))
+    torch.set_num_threads(before)
+    torch.testing.assert_close(*outputs, rtol=1e-4, atol=2e-5)
+
+
+def test_a_second_derivative_goes_through():
+    residual = layer("post", torch.float32)
+    states, change = (t.detach().float().requires_grad_() for t in inputs())
+    out = residual(states, lambda _: change)
+    (first,) = torch.autograd.grad(out.square().sum(), states, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), states)
+    assert second.abs().sum() > 0
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.25, 0.3, 0.5, 0.999])
