@@ -23,7 +23,7 @@ from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.config import parse_settings
 from regard.inference import Predictor
-from regard.inference.comparison import Ensemble
+from regard.inference.evaluation.comparison import Ensemble
 from regard.tasks import read_recipe
 from regard.tasks.labels.baselines import NaiveBayes
 from regard.tasks.labels.classification import Classification, LabelledText

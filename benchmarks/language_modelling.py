@@ -31,7 +31,7 @@ from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt
 from benchmarks.training import train
-from regard.inference.evaluation import evaluate_task
+from regard.inference.evaluation.evaluate import evaluate_task
 from regard.tasks import read_parts, recipe_from_table
 
 SAME, FAST = "language-model-characters", "language-model-characters-fast"

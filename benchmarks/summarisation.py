@@ -32,8 +32,8 @@ from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.config import read_toml
 from regard.inference import Predictor
-from regard.inference.evaluation import evaluate
-from regard.inference.report import TextReport
+from regard.inference.evaluation.evaluate import evaluate
+from regard.inference.evaluation.report import TextReport
 from regard.tasks import recipe_from_table
 from regard.tasks.sequences.documents import extracts, read_documents
 from regard.tasks.sequences.generation import DocumentData, DocumentExample

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import torch
 
     from regard.inference import Predictor
-    from regard.inference.evaluation import Member
-    from regard.inference.report import Comparison, Report, Speed
+    from regard.inference.evaluation.evaluate import Member
+    from regard.inference.evaluation.report import Comparison, Report, Speed
     from regard.tasks import AnyTask
     from regard.tasks.sequences.translations import Translations
     from regard.text import Pair
@@ -84,7 +84,7 @@ def evaluate(
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
-    from regard.inference.comparison import Ensemble
+    from regard.inference.evaluation.comparison import Ensemble
     from regard.text.reading.encodings import encoded_as
     from regard.version import __version__
 
@@ -145,9 +145,9 @@ def _evaluate_answers(
     language: Literal["en", "zh"],
 ) -> "Evaluation":
     """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
-    from regard.inference.comparison import compare_answers
-    from regard.inference.evaluation import evaluate_task
-    from regard.inference.report import answer_timed
+    from regard.inference.evaluation.comparison import compare_answers
+    from regard.inference.evaluation.evaluate import evaluate_task
+    from regard.inference.evaluation.report import answer_timed
 
     task = predictor.task
     examples, train = _examples(task, split, files)
@@ -155,7 +155,7 @@ def _evaluate_answers(
         answers, speed = answer_timed(predictor.answers, examples, device=device, progress=advance)
     report = evaluate_task(predictor, examples, train, answers=answers)
     if plot is not None:
-        from regard.inference.report_plot import plot_report
+        from regard.inference.evaluation.report_plot import plot_report
         from regard.runs import Run
 
         metrics = Run.open(run).metrics()
@@ -177,8 +177,8 @@ def _evaluate_written(
     decoding: DecodingOptions,
 ) -> "Evaluation":
     """Evaluate texts that are written, beside baselines and those of another run."""
-    from regard.inference.comparison import compare as compare_texts
-    from regard.inference.evaluation import evaluate_written
+    from regard.inference.evaluation.comparison import compare as compare_texts
+    from regard.inference.evaluation.evaluate import evaluate_written
     from regard.tasks.sequences.translation import TranslationTask
 
     task, recipe = predictor.sequence_task, predictor.recipe
@@ -217,7 +217,7 @@ def _evaluate_written(
 def _translate(
     predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
 ) -> "tuple[list[str], Speed]":
-    from regard.inference.report import answer_timed
+    from regard.inference.evaluation.report import answer_timed
 
     answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.changes()))
     with progress("translating", len(pairs)) as advance:
@@ -229,7 +229,7 @@ def _examples(
     task: "AnyTask", split: str, files: Sequence[Path]
 ) -> tuple[Sequence[object], Sequence[object]]:
     """Examples to evaluate on, and the training examples, if they are still there."""
-    from regard.inference.evaluation import read_examples
+    from regard.inference.evaluation.evaluate import read_examples
     from regard.tasks import OnePassTask, Parts
     from regard.training.corpora.stored_text import parts_of
 

@@ -85,19 +85,19 @@ def look(
     from regard.inference.look import numbers_of
 
     if live:
-        given = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
-        given |= {"--not": against, "--attribute": attribute}
-        refuse({**given, "--serve": serve, "--truncate": truncate}, "with --live")
+        refused = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
+        refused |= {"--not": against, "--attribute": attribute}
+        refuse({**refused, "--serve": serve, "--truncate": truncate}, "with --live")
         _write_live(run, texts, file, device, beam_size, out)
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
     from regard.interop.pages.explaining import methods_named
 
-    wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
-    wanted["heads"] = numbers_of("--heads", heads)
-    wanted |= {"against": against, "attribute": methods_named(attribute)}
-    wanted["neurons"] = _heads_of(neurons)
+    selected: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
+    selected["heads"] = numbers_of("--heads", heads)
+    selected |= {"against": against, "attribute": methods_named(attribute)}
+    selected["neurons"] = _heads_of(neurons)
     models, words = _models_of([word for word in (run, *texts) if word is not None], model)
     names = _names_of([name for name, _ in models])
     if len(models) > 1:
@@ -122,11 +122,11 @@ def look(
                     raise
                 cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
                 raise RunError(f"{error} {cure}") from None
-            return _look_into_run(predictor, words, beam_size, serve, **wanted)
+            return _look_into_run(predictor, words, beam_size, serve, **selected)
         from regard.interop.pages.looking import look as look_into
 
         loaded = _load_model(name, device, allow_download=allow_download)
-        return look_into(*loaded, words, truncate=truncate, live=serve, pair=pair, **wanted), []
+        return look_into(*loaded, words, truncate=truncate, live=serve, pair=pair, **selected), []
 
     _show([looked(*each) for each in models], names, words, out, open_page=open_page, serve=serve)
 
@@ -251,7 +251,7 @@ def _look_into_run(
     against: str | None,
     attribute: Sequence[str] | None,
     neurons: Sequence[tuple[int, int]] | None,
-    **wanted: Any,
+    **selected: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
@@ -262,18 +262,18 @@ def _look_into_run(
 
     why = Why(against=against, methods=attribute, neurons=neurons)
     if not predictor.is_seq2seq:
-        given: dict[str, object] = {"--beam-size": beam_size}
+        refused: dict[str, object] = {"--beam-size": beam_size}
         if not is_explained(predictor.task):
-            given |= {"--target": target, "--not": against, "--attribute": attribute}
-            given["--neurons"] = neurons
-        refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, texts, why=replace(why, target=target), **wanted)), []
+            refused |= {"--target": target, "--not": against, "--attribute": attribute}
+            refused["--neurons"] = neurons
+        refuse(refused, f"for a run of {predictor.recipe.task}; it is for translators")
+        return show(look_into(predictor, texts, why=replace(why, target=target), **selected)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
-    wanted |= {"target": target, "beam_size": beam_size}
-    document = look_into(predictor, sources, why=why, **wanted)
+    selected |= {"target": target, "beam_size": beam_size}
+    document = look_into(predictor, sources, why=why, **selected)
     page = show(document, rows=rows_of(predictor, document) if serve else None)
     if target is not None or predictor.seq2seq.copying_layer is None:
         return page, []

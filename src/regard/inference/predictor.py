@@ -39,7 +39,7 @@ from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize
 
 if TYPE_CHECKING:
-    from regard.inference.report import AnswerReport, TextReport
+    from regard.inference.evaluation.report import AnswerReport, TextReport
     from regard.viewer import NotebookPage
 
 # Answers of a task; of a run that is read from its folder it is not known what else they are.
@@ -348,7 +348,7 @@ class Predictor(Generic[AnswerT]):
             DataError: The data cannot be read, or there is none.
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        from regard.inference.evaluation import evaluate_task, evaluate_written, read_data
+        from regard.inference.evaluation.evaluate import evaluate_task, evaluate_written, read_data
 
         task = self.task
         examples, train = read_data(task, data)

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
-from regard.inference.comparison import compare, compare_answers
-from regard.inference.evaluation import evaluate, quality_by_length
-from regard.inference.report import answer_timed
+from regard.inference.evaluation.comparison import compare, compare_answers
+from regard.inference.evaluation.evaluate import evaluate, quality_by_length
+from regard.inference.evaluation.report import answer_timed
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
 

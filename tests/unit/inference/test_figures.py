@@ -5,8 +5,8 @@ import pytest
 from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry
 
-from regard.inference import report_plot
-from regard.inference.report_plot import CHINESE_FONTS, new_figure
+from regard.inference.evaluation import report_plot
+from regard.inference.evaluation.report_plot import CHINESE_FONTS, new_figure
 
 
 def family(figure):

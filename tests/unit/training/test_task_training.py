@@ -10,7 +10,7 @@ import torch
 from regard.cli.evaluate import evaluate
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
-from regard.inference.comparison import Ensemble
+from regard.inference.evaluation.comparison import Ensemble
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig
 from regard.training.distributed.world import BatchShard

@@ -7,7 +7,7 @@ import torch
 
 from regard.errors import RunError, SettingError
 from regard.inference import Predictor
-from regard.inference.comparison import Ensemble
+from regard.inference.evaluation.comparison import Ensemble
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.labels.word_parts import Speller

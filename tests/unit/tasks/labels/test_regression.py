@@ -10,8 +10,8 @@ import torch
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor
-from regard.inference.evaluation import evaluate_task
-from regard.inference.report_plot import plot_report
+from regard.inference.evaluation.evaluate import evaluate_task
+from regard.inference.evaluation.report_plot import plot_report
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.runs import Run

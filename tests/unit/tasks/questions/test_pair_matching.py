@@ -8,7 +8,7 @@ from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor
-from regard.inference.comparison import Ensemble
+from regard.inference.evaluation.comparison import Ensemble
 from regard.models import Esim
 from regard.tasks.labels import baselines
 from regard.tasks.labels.baselines import WordOverlap

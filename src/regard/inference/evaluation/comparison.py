@@ -9,9 +9,9 @@ from regard import metrics
 from regard.checks import check_at_least
 from regard.config import JsonValue
 from regard.errors import DataError, RunError
-from regard.inference.evaluation import Member, check_sources
+from regard.inference.evaluation.evaluate import Member, check_sources
+from regard.inference.evaluation.report import Comparison, Difference
 from regard.inference.predictor import Predictor
-from regard.inference.report import Comparison, Difference
 from regard.metrics import References, SystemComparison
 from regard.progress import track
 from regard.tasks import AnyTask

@@ -15,7 +15,7 @@ from torch import nn
 
 from regard import metrics
 from regard.errors import DataError, SettingError
-from regard.inference.report import (
+from regard.inference.evaluation.report import (
     AnswerReport,
     Baseline,
     Bucket,

@@ -18,9 +18,9 @@ from regard.choices import check_choice
 from regard.config import JsonValue
 from regard.devices import CPU
 from regard.errors import RunError, SettingError
-from regard.inference.evaluation import Member
+from regard.inference.evaluation.evaluate import Member
+from regard.inference.evaluation.report import AnswerReport
 from regard.inference.predictor import Predictor
-from regard.inference.report import AnswerReport
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.tasks.batches import Batch
 from regard.tasks.labels.regression import Regression
