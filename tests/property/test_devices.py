@@ -246,7 +246,10 @@ def test_pairs_are_scored_on_the_device(device):
     task, examples, on_cpu = learned("transformer-tiny")
     pairs = [(each.source, each.target) for each in examples[:3]]
     on_device = Predictor(deepcopy(on_cpu).to(device), task)
-    scores, expected = (score_pairs(each, pairs) for each in (on_device, Predictor(on_cpu, task)))
+    scores, expected = (
+        score_pairs(each, pairs, length_penalty=0.6)
+        for each in (on_device, Predictor(on_cpu, task))
+    )
     for score, reference in zip(scores, expected, strict=True):
         assert score.score == pytest.approx(reference.score, rel=1e-3)
 

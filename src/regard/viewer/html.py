@@ -83,7 +83,7 @@ def page(
     )
     parts = {
         "policy": policy,
-        "title": _text(document.title),
+        "title": _text(document.title or "Attention"),
         "style": style,
         "rows": rows or "",
         "data": _data(document.to_json()),

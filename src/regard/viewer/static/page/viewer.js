@@ -356,7 +356,7 @@ function layOut(root, data) {
     parts.controls,
   );
   root.replaceChildren(
-    element("header", {}, element("div", {}, element("h1", {}, phrase(data.title)), element("p", {}, about)), element("div", { class: "buttons" }, ...switches, parts.helping)),
+    element("header", {}, element("div", {}, element("h1", {}, phrase(data.title || "Attention")), element("p", {}, about)), element("div", { class: "buttons" }, ...switches, parts.helping)),
     nav,
     parts.host,
     element("aside", { "aria-label": t("meaning.title") }, meaning()),

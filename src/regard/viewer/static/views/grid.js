@@ -101,7 +101,7 @@ function create(host, { reader, choose, say }) {
     const size = Math.max(15, Math.min(measure === MAP ? 64 : 48, Math.floor(room / heads.length) - 3));
     group.cells = new Map();
     const row = ([name, cells]) =>
-      element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))));
+      element("tr", {}, name ? element("th", { scope: "row" }, name) : element("td", {}), ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))));
     const corner = element("td", { class: "corner" }, t(order === LAYERS ? "grid.corner" : "grid.sorted"));
     const titles = order === LAYERS ? heads.map((head) => element("th", { scope: "col", class: reader.isNamed(state.example) ? "named" : null }, element("span", {}, reader.headOption(state.example, head)))) : [];
     const table = element(
