@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import tomli_w
 
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.errors import SettingError
 from regard.fields import checked, hints_of
 

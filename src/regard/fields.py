@@ -19,8 +19,8 @@ from regard.checks import (
     check_finite,
     check_fraction,
     check_positive,
+    choose,
 )
-from regard.choices import choose
 from regard.errors import SettingError, excerpt
 
 TableT = typing.TypeVar("TableT", bound=Mapping[str, object])

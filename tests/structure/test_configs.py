@@ -15,7 +15,7 @@ import torch
 from tests.structure.test_names import modules, own, packages
 
 from regard import attention, inference, interop, layers, text, viewer
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.errors import SettingError
 from regard.fields import hints_of
 from regard.runtime import in_precision

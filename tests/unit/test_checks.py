@@ -3,8 +3,7 @@ import typing
 
 import pytest
 
-from regard.checks import check_divides, check_finite, check_positive
-from regard.choices import check_choice, choose, nearest
+from regard.checks import check_choice, check_divides, check_finite, check_positive, choose, nearest
 from regard.config import as_saved, assign, newer
 from regard.errors import SettingError, printable
 from regard.fields import Count, Share, checked, checked_table

@@ -21,7 +21,7 @@ from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.options import AttendOptions, options_of, takes
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.weighting import apply_sink
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError
 
 # In the order they are tried; the last serves everything.

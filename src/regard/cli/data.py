@@ -125,8 +125,7 @@ def sample(
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             GB18030, Windows-1252 and UTF-16 are recognised.
     """
-    from regard.checks import check_at_least
-    from regard.choices import choose
+    from regard.checks import check_at_least, choose
     from regard.text.reading.encodings import encoded_as
 
     check_at_least("number", number, 1)

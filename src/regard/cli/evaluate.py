@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
 from regard.devices.kinds import AUTO, Precision, check_device_name

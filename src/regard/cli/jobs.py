@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from cyclopts import App
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.cli.options import OPTIONS, sections
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.cli.output import note, say
 
 if TYPE_CHECKING:

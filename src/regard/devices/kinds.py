@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError
 
 # Whatever is fastest here; what is always there; and the kinds there may be, the fastest first.

@@ -7,7 +7,7 @@ import shlex
 from copy import copy
 from pathlib import Path
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
 from regard.export.ctranslate2 import CTranslate2

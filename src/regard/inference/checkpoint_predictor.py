@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.devices import find_device
 from regard.devices.kinds import AUTO
-from regard.inference.replies import MOST_LIKELY, MOST_WRITTEN, Reply
+from regard.inference.looking import MOST_LIKELY, MOST_WRITTEN, Reply
 from regard.interop.checkpoints.folder import load_folder
 from regard.interop.pages.looking import longest_input, look, read
 from regard.viewer import Document, Example, Prediction

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from typing_extensions import TypeVar
 
-from regard.choices import check_choice, choose
+from regard.checks import check_choice, choose
 from regard.config import JsonValue
 from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO, Precision

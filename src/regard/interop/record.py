@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from regard.attention import AttentionCall, Softmax, summarize
 from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.modules.inside import Key
 from regard.interop.modules.own_attention import AsGiven

@@ -14,7 +14,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score
-from regard.choices import check_choice, choose
+from regard.checks import check_choice, choose
 from regard.errors import SettingError
 from regard.layers import NormKind
 from regard.layers.heads import Packing

@@ -7,8 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_positive
-from regard.choices import choose
+from regard.checks import check_at_least, check_positive, choose
 from regard.errors import SettingError
 from regard.layers.recurrent import RecurrentEncoder
 

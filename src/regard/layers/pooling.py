@@ -11,8 +11,7 @@ from regard.attention import attend, weights
 from regard.attention.masks.rules import lengths as visible
 from regard.attention.observing import at
 from regard.attention.scores import Dot
-from regard.checks import check_positive
-from regard.choices import choose
+from regard.checks import check_positive, choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
 

@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.biases import PositionBias, relative, shaw
-from regard.checks import check_at_least, check_positive
-from regard.choices import choose
+from regard.checks import check_at_least, check_positive, choose
 from regard.errors import SettingError, ShapeError
 
 

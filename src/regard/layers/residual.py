@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_fraction, check_positive
-from regard.choices import check_choice, choose
+from regard.checks import check_choice, check_fraction, check_positive, choose
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_for
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError
 from regard.metrics.score import (
     SEED,

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 
 import torch
 
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.config import JsonValue, parse_json, read_toml, retired_settings
 from regard.errors import RunError, SettingError, excerpt
 from regard.fields import checked_table

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
-from regard.choices import check_choice
+from regard.checks import check_choice
 from regard.devices.finding import multiplies_bfloat16
 from regard.devices.kinds import Precision
 from regard.errors import SettingError

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.inference.replies import Reply
+from regard.inference.looking import Reply
 
 
 class _Answer(BaseModel):

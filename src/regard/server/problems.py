@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.errors import DataError, SettingError, ShapeError
 
 log = logging.getLogger("regard.server")

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, Int64
 
-from regard.checks import check_at_least
-from regard.choices import check_choice
+from regard.checks import check_at_least, check_choice
 from regard.errors import DataError
 from regard.progress import track
 from regard.text.reading.lines import BadLines

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import DataError
 
 Split = Literal["train", "valid", "test", "new", "everyday"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from regard.choices import check_choice
+from regard.checks import check_choice
 from regard.devices.finding import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.errors import SettingError, TrainingError
 from regard.training.settings import Precision

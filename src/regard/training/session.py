@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import as_table, build
 from regard.devices import CPU, describe_device, device_of, find_device
 from regard.devices.finding import find_own_device

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
-from regard.checks import check_at_least
-from regard.choices import choose
+from regard.checks import check_at_least, choose
 from regard.errors import DataError
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from regard.checks import check_at_least
-from regard.choices import choose
+from regard.checks import check_at_least, choose
 from regard.errors import DataError
 from regard.viewer.packing import PackedArray
 

@@ -10,8 +10,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regard.checks import check_at_least
-from regard.choices import choose
+from regard.checks import check_at_least, choose
 from regard.errors import DataError
 
 Scale = Literal["linear", "log"]

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import DataError
 
 Outcome = Literal["kept", "ended", "dropped"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from regard.choices import check_choice
+from regard.checks import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
 from regard.viewer.example import Example, GoldLinks, Head, Layer

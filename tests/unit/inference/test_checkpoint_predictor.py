@@ -6,7 +6,7 @@ from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2, save_
 
 import regard
 from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.inference.replies import MOST_LIKELY, MOST_WRITTEN
+from regard.inference.looking import MOST_LIKELY, MOST_WRITTEN
 
 transformers = pytest.importorskip("transformers")
 LABELS = {

@@ -12,7 +12,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.errors import SettingError
 
 F = TypeVar("F", bound=Callable[..., object])

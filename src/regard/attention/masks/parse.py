@@ -14,7 +14,7 @@ import torch
 
 from regard.attention.masks.base import Mask
 from regard.attention.masks.rules import causal, documents, lengths, prefix, window
-from regard.choices import check_choice, nearest
+from regard.checks import check_choice, nearest
 from regard.errors import RegardError, SettingError
 
 # What the arguments of a mask may be, where it is written as text.

@@ -18,8 +18,7 @@ from regard.attention.scores.base import (
     parameters,
     per_head,
 )
-from regard.checks import check_positive
-from regard.choices import choose
+from regard.checks import check_positive, choose
 from regard.errors import SettingError, ShapeError
 
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from regard.choices import check_choice
+from regard.checks import check_choice
 from regard.config import JsonValue
 from regard.devices import CPU
 from regard.errors import RunError, SettingError

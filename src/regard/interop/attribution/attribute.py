@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
-from regard.choices import choose
+from regard.checks import check_at_least, choose
 from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import attention_of, logits_of
 from regard.interop.attribution.input_vectors import InputVectors, Output, frozen, named_inputs

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue, build
 from regard.errors import DataError, SettingError
 from regard.models import DecoderConfig, EncoderConfig, TransformerConfig

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue, parse_json, read_file
 from regard.devices.memory import build_within, is_finite
 from regard.errors import DataError, excerpt

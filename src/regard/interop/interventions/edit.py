@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.modules.inside import (
     Attending,

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
-from regard.choices import choose
+from regard.checks import check_at_least, choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.attribution.attribute import output_of
 from regard.interop.attribution.input_vectors import Output, named_inputs, repeated

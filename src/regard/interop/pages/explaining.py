@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import DataError, SettingError
 from regard.interop.attribution.attribute import (
     BY_ATTENTION,

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from regard.checks import check_divides
-from regard.choices import choose
+from regard.checks import check_divides, choose
 from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields

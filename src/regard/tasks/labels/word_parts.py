@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError
 from regard.tasks.settings.data import ClassificationData, TaggingData, WordPartsName
 from regard.tasks.settings.recipe import Recipe

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.batches import Batch, Sample

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
-from regard.checks import check_finite, check_positive
-from regard.choices import choose
+from regard.checks import check_finite, check_positive, choose
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Weight, at_least, at_most, check_fields

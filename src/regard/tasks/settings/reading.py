@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
-from regard.choices import choose, nearest
+from regard.checks import choose, nearest
 from regard.config import JsonValue, as_saved, assign, build, read_toml
 from regard.errors import SettingError
 from regard.tasks.registry import TASKS

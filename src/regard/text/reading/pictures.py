@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 from jaxtyping import Float32
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.text.reading.forms import PICTURES, text_suffix

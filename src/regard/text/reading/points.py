@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Unpack
 
-from regard.choices import choose, nearest
+from regard.checks import choose, nearest
 from regard.errors import DataError
 from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import Line, filled, read_lines, readable

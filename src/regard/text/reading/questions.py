@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar, Unpack
 
-from regard.choices import check_choice, choose
+from regard.checks import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.reading.forms import text_suffix

@@ -11,7 +11,7 @@ from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TypeAlias
 
-from regard.choices import nearest
+from regard.checks import nearest
 from regard.errors import DataError
 from regard.fields import Count
 from regard.text.reading.forms import text_suffix

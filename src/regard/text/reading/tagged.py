@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize

@@ -17,7 +17,7 @@ from typing import Literal, TypedDict
 
 import sentencepiece
 
-from regard.choices import check_choice
+from regard.checks import check_choice
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import Weight

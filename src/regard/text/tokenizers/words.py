@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from regard.choices import choose
+from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.text.files import TABLE_FILE, known, write_plain

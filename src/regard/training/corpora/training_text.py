@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from regard.choices import check_choice, choose
+from regard.checks import check_choice, choose
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe

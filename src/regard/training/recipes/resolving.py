@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from regard.choices import choose, nearest
+from regard.checks import choose, nearest
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
 from regard.training.recipes import InferredTask, Settings
