@@ -1,7 +1,7 @@
-"""A Hugging Face model in use: a text in; its answer, and what it looked at, out."""
+"""A Hugging Face model in use: its reply to a text, as a run has one, and what it looked at."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.devices import find_device
+from regard.config import JsonValue
+from regard.devices import device_of, find_device
 from regard.devices.kinds import AUTO
-from regard.inference.looking import MOST_LIKELY, MOST_WRITTEN, Reply
+from regard.inference.predictor import Predictor
 from regard.interop.checkpoints.folder import load_folder
 from regard.interop.pages.looking import longest_input, look, read
+from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.sequences.translations import Continuations
+from regard.text import EOS_ID, normalize
+from regard.text.reading.records import record_in
+from regard.text.tokenizers.pieces import END
 from regard.viewer import Document, Example, Prediction
 from regard.viewer.example import Share
 
@@ -27,6 +33,50 @@ _TASKS = {
     "ForMaskedLM": "masked_language_modelling",
     "ForSequenceClassification": "classification",
 }
+
+MOST_WRITTEN = 24  # tokens of a continuation, as of a page with the model in it
+MOST_LIKELY = 5  # next tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer of a model to a text; labels and tokens with their probabilities, likeliest first."""
+
+    text: str = ""  # the output, the continuation or the label; empty of a model that says nothing
+    labels: tuple[Share, ...] = ()
+    next_tokens: tuple[Share, ...] = ()  # of a masked word, those in its place
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+def reply_of(predictor: Predictor, text: str, example: Example) -> Reply:
+    """Answer of a run to the text of an example; a language model continues it greedily."""
+    if isinstance(predictor.task, LanguageModelling):
+        (written,) = predictor.predict([text], method="greedy", max_tokens=MOST_WRITTEN)
+        assert isinstance(written, Continuations)
+        likeliest = _next_tokens(predictor, predictor.task, text)
+        return Reply(text=written.best.text, next_tokens=likeliest)
+    if predictor.is_seq2seq:
+        return Reply(text=example.output)
+    if example.answer is not None and example.answer.labels:
+        return Reply(text=example.answer.labels[0][0], labels=example.answer.labels)
+    request = predictor.task.request(record_in(text), "text")
+    (answer,) = predictor.answers([request])
+    return Reply(text=answer.text())
+
+
+@torch.no_grad()
+def _next_tokens(predictor: Predictor, task: LanguageModelling, text: str) -> tuple[Share, ...]:
+    tokenizer, model = task.tokenizer, predictor.model.eval()
+    ids = [EOS_ID, *tokenizer.encode(normalize(text))][-task.data.context :]
+    states = model(torch.tensor([ids], device=device_of(model)))
+    project: nn.Module = model.project  # type: ignore[assignment]
+    shares = project(states[0, -1]).float().softmax(-1)
+    values, tokens = shares.topk(min(MOST_LIKELY, len(shares)))
+    names = [END if token == EOS_ID else tokenizer.decode([token]) for token in tokens.tolist()]
+    return tuple(zip(names, (float(f"{value:.4g}") for value in values.tolist()), strict=True))
 
 
 class CheckpointPredictor:

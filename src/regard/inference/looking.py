@@ -1,9 +1,8 @@
-"""From a model in use and a text to the document of what it looked at, and the answer in words."""
+"""From a model in use and a text to the document of what it looked at, whatever its task."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -11,7 +10,6 @@ from jaxtyping import Float
 from torch import nn
 
 from regard.attention import AttentionCall, observe
-from regard.config import JsonValue
 from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
@@ -28,22 +26,14 @@ from regard.interop.pages.explaining import Why
 from regard.interop.pages.neurons import fitting
 from regard.models import Seq2Seq
 from regard.tasks import AnyTask, OnePassTask, SequenceTask
-from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.tasks.sequences.translations import Continuations
-from regard.text import EOS_ID, normalize
+from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.reading.records import record_in
-from regard.text.tokenizers.pieces import END
 from regard.viewer import Document, Example, in_one_line
-from regard.viewer.example import Head, Layer, Share, View
+from regard.viewer.example import Head, Layer, View
 from regard.viewer.parts import RowSource
 
-if TYPE_CHECKING:
-    from regard.inference.predictor import Predictor
-
 _KEPT = 2  # examples whose queries and keys stay in memory
-MOST_WRITTEN = 24  # tokens of a continuation, as of a page with the model in it
-MOST_LIKELY = 5  # next tokens
 
 
 class InUse(Protocol):
@@ -236,44 +226,3 @@ def _title(example: Example) -> str:
     text = in_one_line(named or example.source or example.output)
     labels = example.answer.labels
     return f"{text} → {labels[0][0]}" if labels else text
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Answer of a model to a text; labels and tokens with their probabilities, likeliest first."""
-
-    text: str = ""  # the output, the continuation or the label; empty of a model that says nothing
-    labels: tuple[Share, ...] = ()
-    next_tokens: tuple[Share, ...] = ()  # of a masked word, those in its place
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return asdict(self)
-
-
-def reply_of(predictor: "Predictor", text: str, example: Example) -> Reply:
-    """Answer of a run to the text of an example; a language model continues it greedily."""
-    if isinstance(predictor.task, LanguageModelling):
-        (written,) = predictor.predict([text], method="greedy", max_tokens=MOST_WRITTEN)
-        assert isinstance(written, Continuations)
-        likeliest = _next_tokens(predictor, predictor.task, text)
-        return Reply(text=written.best.text, next_tokens=likeliest)
-    if predictor.is_seq2seq:
-        return Reply(text=example.output)
-    if example.answer is not None and example.answer.labels:
-        return Reply(text=example.answer.labels[0][0], labels=example.answer.labels)
-    request = predictor.task.request(record_in(text), "text")
-    (answer,) = predictor.answers([request])
-    return Reply(text=answer.text())
-
-
-@torch.no_grad()
-def _next_tokens(predictor: "Predictor", task: LanguageModelling, text: str) -> tuple[Share, ...]:
-    tokenizer, model = task.tokenizer, predictor.model.eval()
-    ids = [EOS_ID, *tokenizer.encode(normalize(text))][-task.data.context :]
-    states = model(torch.tensor([ids], device=device_of(model)))
-    project: nn.Module = model.project  # type: ignore[assignment]
-    shares = project(states[0, -1]).float().softmax(-1)
-    values, tokens = shares.topk(min(MOST_LIKELY, len(shares)))
-    names = [END if token == EOS_ID else tokenizer.decode([token]) for token in tokens.tolist()]
-    return tuple(zip(names, (float(f"{value:.4g}") for value in values.tolist()), strict=True))

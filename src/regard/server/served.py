@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from regard.inference import Predictor
-from regard.inference.checkpoint_predictor import CheckpointPredictor
+from regard.inference.checkpoint_predictor import CheckpointPredictor, Reply, reply_of
 from regard.inference.explanation import is_explained
-from regard.inference.looking import Reply, document, look_at, reply_of
+from regard.inference.looking import document, look_at
 from regard.interop.interventions.edit import edit
 from regard.interop.pages.explaining import Why
 from regard.server.requests import AttentionRequest

@@ -18,8 +18,8 @@ from prometheus_client import (
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.inference.looking import Reply, looked_parts
+from regard.inference.checkpoint_predictor import CheckpointPredictor, Reply
+from regard.inference.looking import looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, quoted

@@ -5,8 +5,7 @@ import torch
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2, save_llama, save_t5
 
 import regard
-from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.inference.looking import MOST_LIKELY, MOST_WRITTEN
+from regard.inference.checkpoint_predictor import MOST_LIKELY, MOST_WRITTEN, CheckpointPredictor
 
 transformers = pytest.importorskip("transformers")
 LABELS = {
