@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
-from regard.inference import evaluation
+from regard.inference.evaluation import evaluate as evaluation
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, read_parts, recipe_from_table
 
