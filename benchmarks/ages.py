@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from benchmarks.measuring import script_of
 from benchmarks.occasion import ROOT, git
 
 MARK = "†"
@@ -93,7 +94,7 @@ def is_old(record: Mapping[str, Any]) -> bool | None:
     commits = sorted(commit for commit in named if isinstance(commit, str))
     if len(commits) < len(named) or any(commit.endswith("+") for commit in commits):
         return True  # of code that is in no commit
-    name = record["name"]
+    name = script_of(record["name"])
     paths = (f"benchmarks/{name}.py", *(f"{_PACKAGE}/{path}" for path in CODE.get(name, ())))
     ages = [has_changed(commit, paths) for commit in commits]
     return None if None in ages else any(ages)

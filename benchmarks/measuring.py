@@ -31,6 +31,7 @@ from benchmarks.occasion import machine as machine
 RECORDS = (TINY or Path(__file__).resolve().parent) / "records"
 DRAWINGS = (TINY or ROOT / "docs") / "figures"
 FORMAT = 2
+SECOND = "second"  # folder of records of a second machine: another kind of processor
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -166,7 +167,7 @@ def write_record(
         "format": FORMAT,
         "name": name,
         "title": title,
-        "script": f"python -m benchmarks.{name}",
+        "script": f"python -m benchmarks.{script_of(name)}",
         **occasion(started_on),
         "threads": sorted(set(threads)) or _torch_threads(),
         "rounds": rounds,
@@ -174,8 +175,8 @@ def write_record(
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
     }
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     half_written = path.with_suffix(".json.part")
     half_written.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
     half_written.replace(path)
@@ -261,14 +262,17 @@ def measure_speed(
 ) -> None:
     """The command of a benchmark of speed: every work with each number of threads, then the record.
 
-    It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works,
-    ``--work`` where it needs a folder, which ``measure`` takes too, and ``--side``, for itself in
-    another process.
+    It takes ``--rounds``, ``--threads``, ``--dry``, ``--second``, ``--only`` where there are
+    several works, ``--work`` where it needs a folder, which ``measure`` takes too, and ``--side``,
+    for itself in another process.
     """
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--dry", action="store_true", help="write no record")
+    parser.add_argument(
+        "--second", action="store_true", help="a record beside that of a first machine"
+    )
     parser.add_argument("--side", nargs="+", help=argparse.SUPPRESS)
     if needs_folder:
         parser.add_argument("--work", type=Path, help="folder outside the repository")
@@ -296,7 +300,7 @@ def measure_speed(
                 print(*lines, sep="\n")
     if not is_dry:
         write_record(
-            name,
+            f"{SECOND}/{name}" if options.second else name,
             title=title,
             figures=figures,
             details=found,
@@ -308,8 +312,14 @@ def measure_speed(
 
 
 def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:
-    """Every record of a folder, by name."""
-    return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+    """Every record of a folder, by name; then those of a second machine."""
+    paths = [*sorted(folder.glob("*.json")), *sorted(folder.glob(f"{SECOND}/*.json"))]
+    return [json.loads(path.read_text("utf-8")) for path in paths]
+
+
+def script_of(record: str) -> str:
+    """Name of the script that writes a record, which those of a second machine share."""
+    return record.removeprefix(f"{SECOND}/")
 
 
 def _torch_threads() -> list[int]:

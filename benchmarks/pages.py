@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import ages, occasion, quoting, shipped
+from benchmarks import ages, measuring, occasion, quoting, shipped
 
 _HEAD = "| measured | regard | beside it | how | script |\n|---|---:|---|---|---|"
 _RECORDS_HEAD = (
@@ -52,7 +52,7 @@ def measured(
             mark = f" {ages.MARK}" if name in old else ""
             for figure in quoting.find(records, place):
                 left.remove(figure)
-                script = f"[`{name}`](../benchmarks/{name}.py){mark}"
+                script = f"[`{name}`](../benchmarks/{measuring.script_of(name)}.py){mark}"
                 lines.append(line([*shipped.cells(figure, marked), script]))
         try:
             said = quoting.say(group.says, quoted, holds=group.holds)

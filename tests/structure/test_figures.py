@@ -176,7 +176,7 @@ def test_what_an_old_record_measured_is_marked_on_the_pages():
         row for row in (ROOT / tables.MEASURED).read_text("utf-8").splitlines() if ".py)" in row
     ]
     for row in rows:
-        (name,) = re.findall(r"\(\.\./benchmarks/(\w+)\.py\)", row)
+        (name,) = re.findall(r"\[`([\w/]+)`\]\(\.\./benchmarks/\w+\.py\)", row)
         assert row.endswith(f"{ages.MARK} |") == (name in names), row
 
 
@@ -195,7 +195,7 @@ def test_records_keep_to_the_rules():
 
 def test_every_record_says_what_code_it_measures():
     for record in measuring.read_records():
-        for path in ages.CODE[record["name"]]:
+        for path in ages.CODE[measuring.script_of(record["name"])]:
             assert list((ROOT / "src" / "regard").glob(path)), (record["name"], path)
 
 
