@@ -143,7 +143,6 @@ def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
     report = json.loads(regard("data", "check", "demo", "--json").out)
     assert report["pairs"] == 2 * 300  # the phrasebook and everyday sentences
     assert report["source"]["lengths"]["unit"] == "characters"
-    assert len(regard("data", "sample", "demo", "-n", 3).out.splitlines()) == 3
 
 
 def test_a_file_goes_over_a_recipe_of_its_name(
@@ -152,17 +151,6 @@ def test_a_file_goes_over_a_recipe_of_its_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").write_text("我\n", "utf-8")
     assert "demo must be for one job; it may be for 2" in regard.refused("data", "check", "demo")
-
-
-def test_samples_are_drawn_by_seed(regard, corpus: Path) -> None:
-    first, same, other = (
-        regard("data", "sample", corpus / "train.tsv", "-n", 5, "--seed", seed).out
-        for seed in (1, 1, 2)
-    )
-    assert first == same != other
-    lines = (corpus / "train.tsv").read_text("utf-8").splitlines()
-    assert set(first.splitlines()) <= set(lines)
-    assert len(first.splitlines()) == 5
 
 
 def phrase(source: str, target: str) -> Phrase:

@@ -23,7 +23,6 @@ MISTAKES = [
     ("predict 'a run' 我爱音乐。", "by stdin: echo '我爱音乐。' | regard predict 'a run'"),
     ("train tab.tsv", "tab.tsv:21: expected 2 columns, found 3. Is there a tab inside a sentence?"),
     ("data check transformer-base", "transformer-base must name text in [data]; got none. Name"),
-    ("data sample transformer-base", "transformer-base must name text in [data]; got none. Name"),
     ("train type.toml", "Did you mean 'transformer'?"),
     ("train task.toml", "translation; got 'translaton'. Did you mean 'translation'?"),
     ("train none.toml", "task must be one of classification, generation, image_classification, "),
@@ -42,7 +41,7 @@ MISTAKES = [
     ("train --resume --run .", "--resume must go with the folder of a run; run.json is missing in"),
     ("train --resume", "got 'none'. Name it"),
     ("evaluate RUN --split tests", "test, train, valid; got 'tests'. Did you mean 'test'?"),
-    ("evaluate RUN --also RUN", "error: --also must go with a run of a classifier; got "),
+    ("evaluate RUN --also RUN", "error: --also must be left out for a run of translation; it is "),
     ("evaluate RUN TEST --references TRAIN", "line for each of the 30 sentences; got 300"),
     ("predict RUN --n-best 2 --attention", "--attention must go with one translation a line"),
     ("predict RUN --score --attention", "--attention must be left out with --score; nothing is"),
@@ -87,7 +86,7 @@ def test_columns_that_are_not_chosen(regard, tmp_path: Path) -> None:
     done = regard("data", "check", pairs)
     assert done.code == 0
     assert f"regard data check {pairs} --set 'data.columns=[1, 2]'" in done.out + done.err
-    for command in (("data", "check"), ("data", "sample"), ("train",)):
+    for command in (("data", "check"), ("train",)):
         named = ("--run", pairs.parent / "run") if command == ("train",) else ()
         message = regard.refused(*command, "transformer-tiny", pairs, *named)
         assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: --columns 1 2" in message

@@ -29,7 +29,6 @@ for command in (
     ["look", "translation-rnn/run", "--file", "ask-chinese.txt"],
     ["export", "tagging/run", "tagging.regard", "--to", "bundle"],
     ["data", "check", "pairs.tsv"],
-    ["data", "sample", "pairs.tsv"],
     ["recipes", "tagging"],
     ["settings", "training"],
     ["train", "tagging-words", "names.conll", "--run", "new", "--set=training.updates=2"],

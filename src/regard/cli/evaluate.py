@@ -1,9 +1,7 @@
 """``regard evaluate``."""
 
 import json
-import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
-from regard.checks import choose
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
 from regard.devices.kinds import AUTO, Precision, check_device_name
@@ -19,18 +16,11 @@ from regard.errors import DataError, SettingError
 from regard.progress import progress
 
 if TYPE_CHECKING:
-    import torch
-
     from regard.inference import Predictor
     from regard.inference.evaluation.evaluate import Member
-    from regard.inference.evaluation.report import Comparison, Report, Speed
-    from regard.tasks import AnyTask
-    from regard.tasks.sequences.translations import Translations
+    from regard.inference.evaluation.report import AnswerReport, TextReport
+    from regard.tasks.task import Answer
     from regard.text import Pair
-
-    Evaluation = tuple[Report, Speed, Comparison | None]
-
-_SPLITS = ("train", "valid", "test")
 
 
 def evaluate(
@@ -84,43 +74,41 @@ def evaluate(
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
-    from regard.inference.evaluation.comparison import Ensemble
+    from regard.inference.evaluation.comparison import Ensemble, compare_answers
+    from regard.inference.evaluation.evaluate import measure, read_data
+    from regard.inference.evaluation.report import answer_timed
     from regard.text.reading.encodings import encoded_as
+    from regard.training.corpora.stored_text import parts_of
     from regard.version import __version__
 
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     task = predictor.recipe.task
-    if predictor.is_seq2seq:
-        if also:
-            raise SettingError(f"--also must go with a run of a classifier; got {run}.")
-        if plot is not None:
-            raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-    else:
-        options: dict[str, object] = {"--references": references}
-        refuse(options | decoding.flags(), f"for a run of {task}; it is for translators")
+    _check_options(predictor, files, references, also=also, plot=plot, decoding=decoding)
     members = Ensemble([predictor, *map(load, also)]) if also else predictor
     other = None if compare is None else load(compare)
+    if other is not None and other.recipe.task != task:
+        raise SettingError(f"--compare must name a run of {task}; got one of {other.recipe.task}.")
+    work = "translating" if predictor.is_seq2seq else "answering"
     with encoded_as(encoding or predictor.recipe.encoding):
-        if predictor.is_seq2seq:
-            report, speed, comparison = _evaluate_written(
-                predictor, other, split, files, references, decoding
+        data = read_data(predictor.task, files, split=split, read_parts=parts_of)
+        if references:
+            pairs = cast("Sequence[Pair]", data.examples)
+            data = replace(data, examples=_with_references(pairs, references))
+        with progress(work, len(data.examples)) as advance:
+            answers, speed = answer_timed(
+                _answers_of(members, decoding),
+                data.examples,
+                device=predictor.device,
+                progress=advance,
             )
-        elif other is not None and other.recipe.task != task:
-            raise SettingError(
-                f"--compare must name a run of {task}; got one of {other.recipe.task}."
-            )
-        else:
-            report, speed, comparison = _evaluate_answers(
-                members,
-                other,
-                split,
-                files,
-                predictor.device,
-                run=run,
-                plot=plot,
-                language=plot_language,
-            )
+        report, comparison = measure(members, data, answers), None
+        if plot is not None:
+            _plot(members, report, data.examples, run, plot, language=plot_language)
+        if other is not None:
+            with progress(work, len(data.examples)) as advance:
+                others = _answers_of(other, decoding)(data.examples, progress=advance)
+            comparison = compare_answers(predictor.task, others, answers, data.examples)
     if as_json:
         record = {"regard": __version__, "run": str(run), **report.to_dict()}
         record |= {"speed": speed.to_dict()}
@@ -133,132 +121,60 @@ def evaluate(
         say(f"{compare} → {run}\n{comparison}")
 
 
-def _evaluate_answers(
-    predictor: "Member",
-    other: "Predictor | None",
-    split: str,
-    files: Sequence[Path],
-    device: "torch.device",
-    *,
-    run: Path,
-    plot: Path | None,
-    language: Literal["en", "zh"],
-) -> "Evaluation":
-    """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
-    from regard.inference.evaluation.comparison import compare_answers
-    from regard.inference.evaluation.evaluate import evaluate_task
-    from regard.inference.evaluation.report import answer_timed
-
-    task = predictor.task
-    examples, train = _examples(task, split, files)
-    with progress("answering", len(examples)) as advance:
-        answers, speed = answer_timed(predictor.answers, examples, device=device, progress=advance)
-    report = evaluate_task(predictor, examples, train, answers=answers)
-    if plot is not None:
-        from regard.inference.evaluation.report_plot import plot_report
-        from regard.runs import Run
-
-        metrics = Run.open(run).metrics()
-        plot_report(predictor, report, examples, metrics, plot, language=language)
-        note(f"wrote {plot}")
-    if other is None:
-        return report, speed, None
-    with progress("answering", len(examples)) as advance:
-        others = other.answers(examples, progress=advance)
-    return report, speed, compare_answers(task, others, answers, examples)
-
-
-def _evaluate_written(
+def _check_options(
     predictor: "Predictor",
-    other: "Predictor | None",
-    split: str,
     files: Sequence[Path],
     references: Sequence[Path],
+    *,
+    also: Sequence[Path],
+    plot: Path | None,
     decoding: DecodingOptions,
-) -> "Evaluation":
-    """Evaluate texts that are written, beside baselines and those of another run."""
-    from regard.inference.evaluation.comparison import compare as compare_texts
-    from regard.inference.evaluation.evaluate import evaluate_written
-    from regard.tasks.sequences.translation import TranslationTask
-
-    task, recipe = predictor.sequence_task, predictor.recipe
+) -> None:
+    """Refuse options that have no effect on a run of this task, or beside others."""
+    where = f"for a run of {predictor.recipe.task}"
+    if not predictor.is_seq2seq:
+        options: dict[str, object] = {"--references": references}
+        refuse(options | decoding.flags(), f"{where}; it is for translators")
+        return
+    refuse({"--also": also, "--plot": plot}, f"{where}; it is for runs of labels, tags or spans")
     if references and not files:
         raise SettingError("--references must go with a file of sources; got none.")
-    if files and not isinstance(task, TranslationTask):
-        refuse(
-            {"--references": references}, f"for a run of {recipe.task}; its files hold the answers"
-        )
-        test = tuple(os.path.realpath(file) for file in files)
-        split, recipe = "test", replace(recipe, data=replace(recipe.data, test=test))
-    examples, train = _examples(task, split, files)
-    pairs = _with_references(cast("list[Pair]", examples), references)
-    outputs, speed = _translate(predictor, pairs, decoding)
-    report = evaluate_written(
-        task,
-        outputs,
-        pairs,
-        training_targets=[cast("Pair", each).target for each in train],
-        trivial=task.baselines(recipe, split),
-    )
-    if other is None:
-        return report, speed, None
-    others, _ = _translate(other, pairs, decoding)
-    comparison = compare_texts(
-        others,
-        outputs,
-        [pair.references for pair in pairs],
-        sources=[pair.source for pair in pairs],
-        target_language=task.data.target_language,
-        rouge="rouge_l" in task.metrics,
-    )
-    return report, speed, comparison
+    if predictor.recipe.task != "translation":
+        refuse({"--references": references}, f"{where}; its files hold the answers")
 
 
-def _translate(
-    predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
-) -> "tuple[list[str], Speed]":
-    from regard.inference.evaluation.report import answer_timed
+def _answers_of(
+    predictor: "Member", decoding: DecodingOptions
+) -> "Callable[..., Sequence[Answer]]":
+    """The function that answers examples; where texts are written, by these settings."""
+    from regard.inference import Predictor
 
-    answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.changes()))
-    with progress("translating", len(pairs)) as advance:
-        answers, speed = answer_timed(answer, pairs, device=predictor.device, progress=advance)
-    return [cast("Translations", each).best.text for each in answers], speed
-
-
-def _examples(
-    task: "AnyTask", split: str, files: Sequence[Path]
-) -> tuple[Sequence[object], Sequence[object]]:
-    """Examples to evaluate on, and the training examples, if they are still there."""
-    from regard.inference.evaluation.evaluate import read_examples
-    from regard.tasks import OnePassTask, Parts
-    from regard.training.corpora.stored_text import parts_of
-
-    recipe = task.recipe
-    parts: Parts[object] = Parts((), ())
-    with suppress(DataError):
-        parts = parts_of(recipe)
-    if files:
-        return read_examples(task, files), parts.train
-    splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
-    choose("split", split, dict.fromkeys(splits))
-    is_part = {
-        "train": isinstance(task, OnePassTask),
-        "valid": not recipe.named("valid") and not recipe.uses_phrasebook,
-        "test": bool(parts.test),
-    }
-    if is_part.get(split):
-        parts = parts_of(recipe)  # whose error says what is wrong with the text
-        return getattr(parts, split), parts.train
-    examples = task.read(recipe, split)
-    if not examples:
-        raise DataError(
-            f"data.{split} must name the text to evaluate on; the recipe names none. "
-            "Name a file behind the run, or give --split valid."
-        )
-    return examples, parts.train
+    if isinstance(predictor, Predictor) and predictor.is_seq2seq:
+        search = predictor.decoding.changed(**decoding.changes())
+        return partial(predictor.answers, decoding=search)
+    return predictor.answers
 
 
-def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]":
+def _plot(
+    predictor: "Member",
+    report: "AnswerReport | TextReport",
+    examples: Sequence[object],
+    run: Path,
+    path: Path,
+    *,
+    language: Literal["en", "zh"],
+) -> None:
+    """Draw a report of answers, and the training that led to them."""
+    from regard.inference.evaluation.report import AnswerReport
+    from regard.inference.evaluation.report_plot import plot_report
+    from regard.runs import Run
+
+    assert isinstance(report, AnswerReport), "refused before"
+    plot_report(predictor, report, examples, Run.open(run).metrics(), path, language=language)
+    note(f"wrote {path}")
+
+
+def _with_references(pairs: "Sequence[Pair]", files: Sequence[Path]) -> "Sequence[Pair]":
     """Add one more right answer from each file, line by line."""
     from regard.text import normalize, read_lines
 

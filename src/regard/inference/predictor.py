@@ -1,6 +1,7 @@
 """A trained run in use: records in, answers out; how good they are; what it looked at."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypedDict, Unpack, cast
@@ -37,6 +38,8 @@ from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize
+from regard.text.reading.encodings import encoded_as
+from regard.text.reading.sources import as_files
 
 if TYPE_CHECKING:
     from regard.inference.evaluation.report import AnswerReport, TextReport
@@ -348,21 +351,16 @@ class Predictor(Generic[AnswerT]):
             DataError: The data cannot be read, or there is none.
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        from regard.inference.evaluation.evaluate import evaluate_task, evaluate_written, read_data
+        from regard.inference.evaluation.evaluate import measure, read_data
 
-        task = self.task
-        examples, train = read_data(task, data)
-        if not isinstance(task, SequenceTask):
+        if not self.is_seq2seq:
             self._refuse_search(decoding)
-            return evaluate_task(self, examples, train, progress=progress)
-        search, pairs = self.search(decoding), cast("Sequence[Pair]", examples)
-        answers = self.answers(pairs, decoding=search, progress=progress)
-        return evaluate_written(
-            task,
-            [cast(Translations, answer).best.text for answer in answers],
-            pairs,
-            training_targets=[cast(Pair, each).target for each in train],
-        )
+        search = self.search(decoding) if self.is_seq2seq else None
+        reading = nullcontext(list[Path]()) if data is None else as_files(data)
+        with encoded_as(self.recipe.encoding), reading as files:
+            examples = read_data(self.task, files)
+        answers = self.answers(examples.examples, decoding=search, progress=progress)
+        return measure(self, examples, answers)
 
     def look(
         self,

@@ -9,14 +9,20 @@ from regard import metrics
 from regard.checks import check_at_least
 from regard.config import JsonValue
 from regard.errors import DataError, RunError
-from regard.inference.evaluation.evaluate import Member, check_sources
+from regard.inference.evaluation.evaluate import (
+    Member,
+    best_texts,
+    check_sources,
+    reports_rouge,
+)
 from regard.inference.evaluation.report import Comparison, Difference
 from regard.inference.predictor import Predictor
 from regard.metrics import References, SystemComparison
 from regard.progress import track
-from regard.tasks import AnyTask
+from regard.tasks import AnyTask, SequenceTask
 from regard.tasks.labels.label_task import LabelPrediction, LabelTask
 from regard.tasks.task import Answer
+from regard.text import Pair
 
 # How often answers are swapped; and the largest gains, and losses, to read: of texts, of answers.
 _TRIALS, _MOST_TEXTS, _MOST_ANSWERS = 1000, 5, 4
@@ -85,6 +91,16 @@ def compare_answers(
         raise DataError(
             "first and second must have one answer for each example; "
             f"got {len(first)} and {len(second)} for {len(examples)}."
+        )
+    if isinstance(task, SequenceTask):
+        pairs = cast("Sequence[Pair]", examples)
+        return compare(
+            best_texts(first),
+            best_texts(second),
+            [pair.references for pair in pairs],
+            sources=[pair.source for pair in pairs],
+            target_language=task.data.target_language,
+            rouge=reports_rouge(task),
         )
     gains = [
         _figure(task, after, example) - _figure(task, before, example)

@@ -4,16 +4,16 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from torch import nn
 
 from regard import metrics
+from regard.checks import choose
 from regard.errors import DataError, SettingError
 from regard.inference.evaluation.report import (
     AnswerReport,
@@ -26,21 +26,27 @@ from regard.inference.evaluation.report import (
 from regard.metrics import MetricScore, References
 from regard.progress import progress as show_progress
 from regard.progress import track
-from regard.tasks import Parts
+from regard.tasks import TASKS, Parts, Recipe
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.tasks.sequences.translation import TranslationTask
+from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DataConfig
 from regard.tasks.tables import Table
 from regard.tasks.task import Answer, AnyTask
 from regard.text import Pair, PairLayout, read_pairs
-from regard.text.reading.encodings import encoded_as
-from regard.text.reading.sources import as_files
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Resamples that the intervals of answers are drawn from, and examples shown at random.
 _RESAMPLES, _SHOWN_AT_RANDOM = 200, 4
+
+
+def parts_in_memory(recipe: Recipe) -> Parts[object]:
+    """Training and validation examples of a run; none of a text that is read from the disk."""
+    if recipe.training.get("corpus") == "disk":
+        return Parts((), ())
+    return TASKS[recipe.task].task.read_parts(recipe)
 
 
 @runtime_checkable
@@ -110,51 +116,55 @@ def evaluate(
     )
 
 
-def evaluate_written(
-    task: SequenceTask,
-    outputs: Sequence[str],
-    pairs: Sequence[Pair],
+@dataclass(frozen=True, slots=True)
+class EvaluationData:
+    """Examples to evaluate on, those of training, and outputs of texts that take no model."""
+
+    examples: Sequence[object]
+    train: Sequence[object] = ()
+    trivial: Mapping[str, Sequence[str]] | None = None  # None takes the sources themselves
+
+
+def read_data(
+    task: AnyTask,
+    files: Sequence[Path] = (),
     *,
-    training_targets: Iterable[str] = (),
-    trivial: Mapping[str, Sequence[str]] | None = None,
-) -> TextReport:
-    """How good the texts are that a task wrote for the sources of these pairs."""
-    return evaluate(
-        outputs,
-        [pair.references for pair in pairs],
-        sources=[pair.source for pair in pairs],
-        source_language=task.data.source_language,
-        target_language=task.data.target_language,
-        training_targets=training_targets,
-        trivial=trivial,
-        rouge="rouge_l" in task.metrics,
-    )
-
-
-def read_data(task: AnyTask, data: object) -> tuple[Sequence[object], Sequence[object]]:
-    """Examples to evaluate on, of ``data`` or of the recipe's text, and the training examples."""
-    recipe = task.recipe
+    split: str = "test",
+    read_parts: Callable[[Recipe], Parts[object]] = parts_in_memory,
+) -> EvaluationData:
+    """The examples of files in the form of the training text, else of a split of the recipe's."""
+    recipe, problem = task.recipe, None
     parts: Parts[object] = Parts((), ())
-    with encoded_as(recipe.encoding):
-        if recipe.training.get("corpus") != "disk":
-            with suppress(DataError):  # the training text may be gone
-                parts = task.read_parts(recipe)
-        if data is None:
-            examples = parts.test or task.read(recipe, "test")
-        else:
-            with as_files(data) as files:
-                examples = read_examples(task, files)
-    if not examples:
-        raise DataError("data must be given: the run's recipe names no text to test on.")
-    return examples, parts.train
-
-
-def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
-    """The examples of files in the form of the training text."""
-    recipe = task.recipe
-    if not isinstance(task, TranslationTask):
+    try:
+        parts = read_parts(recipe)
+    except DataError as error:  # the training text may be gone
+        problem = error
+    if files and isinstance(task, TranslationTask):
+        return EvaluationData(_read_pairs(recipe, files), parts.train)
+    if files:
         test = tuple(os.path.realpath(file) for file in files)
-        return task.read(replace(recipe, data=replace(recipe.data, test=test)), "test")
+        recipe, split = replace(recipe, data=replace(recipe.data, test=test)), "test"
+    splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
+    choose("split", split, dict.fromkeys(splits))
+    is_part = {
+        "train": isinstance(task, OnePassTask),
+        "valid": not recipe.named("valid") and not recipe.uses_phrasebook,
+        "test": not files and bool(parts.test),
+    }
+    if is_part.get(split) and problem is not None:
+        raise problem
+    examples = getattr(parts, split) if is_part.get(split) else task.read(recipe, split)
+    if not examples:
+        raise DataError(
+            f"data.{split} must name the text to evaluate on; the recipe names none. "
+            "Name a file behind the run, or give --split valid."
+        )
+    trivial = task.baselines(recipe, split) if isinstance(task, SequenceTask) else None
+    return EvaluationData(examples, parts.train, trivial)
+
+
+def _read_pairs(recipe: Recipe, files: Sequence[Path]) -> list[Pair]:
+    """The pairs of one file, or of one of sources and one of targets."""
     source, *targets = files
     if len(targets) > 1:
         raise SettingError(
@@ -165,6 +175,36 @@ def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
     columns = recipe.settings(DataConfig).columns
     layout = PairLayout(columns=columns, merge_references=target is None)
     return list(read_pairs(source, target, layout=layout))
+
+
+def measure(
+    predictor: Member, data: EvaluationData, answers: Sequence[Answer]
+) -> AnswerReport | TextReport:
+    """How good answers to the examples of some data are, beside what takes no model."""
+    task = predictor.task
+    if not isinstance(task, SequenceTask):
+        return evaluate_task(predictor, data.examples, data.train, answers=answers)
+    pairs = cast("Sequence[Pair]", data.examples)
+    return evaluate(
+        best_texts(answers),
+        [pair.references for pair in pairs],
+        sources=[pair.source for pair in pairs],
+        source_language=task.data.source_language,
+        target_language=task.data.target_language,
+        training_targets=[pair.target for pair in cast("Sequence[Pair]", data.train)],
+        trivial=data.trivial,
+        rouge=reports_rouge(task),
+    )
+
+
+def best_texts(answers: Sequence[Answer]) -> list[str]:
+    """The best text that was written for each example."""
+    return [cast(Translations, answer).best.text for answer in answers]
+
+
+def reports_rouge(task: SequenceTask) -> bool:
+    """Whether ROUGE comes before the other figures."""
+    return "rouge_l" in task.metrics
 
 
 def ngram_table(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
@@ -187,14 +227,13 @@ def evaluate_task(
     train: Sequence[object] = (),
     *,
     answers: Sequence[Answer] | None = None,
-    progress: Callable[[int], None] | None = None,
     seed: int = 0,
 ) -> AnswerReport:
     """How good a task's answers to these examples are."""
     task = predictor.task
     assert isinstance(task, OnePassTask)
     if answers is None:
-        answers = predictor.answers(examples, progress=progress)
+        answers = predictor.answers(examples)
     dice = random.Random(seed)
     with show_progress("baselines"):
         trivial = task.baselines(train, examples) if train else {}
