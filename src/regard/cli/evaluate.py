@@ -81,7 +81,7 @@ def evaluate(
     from regard.training.corpora.stored_text import parts_of
     from regard.version import __version__
 
-    load = partial(Predictor.load, precision=precision, device=device, setting="--device")
+    load = partial(Predictor.load, precision=precision, device=device)
     predictor = load(run)
     task = predictor.recipe.task
     _check_options(predictor, files, references, also=also, plot=plot, decoding=decoding)

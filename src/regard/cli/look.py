@@ -116,7 +116,7 @@ def look(
             from regard.inference import Predictor
 
             try:
-                predictor = Predictor.load(name, device=device, setting="--device")
+                predictor = Predictor.load(name, device=device)
             except RunError as error:
                 if Path(name).exists() or len(Path(name).parts) > 2:  # owner/name, on the hub
                     raise
@@ -226,15 +226,12 @@ def _write_live(
     out: Path,
 ) -> None:
     """Write the page that holds the model of a run."""
-    from regard.checks import check_at_least
     from regard.inference import Predictor
     from regard.inference.live import live_page
 
     if run is None:
         raise SettingError("RUN must be given with --live; got none. See regard look --help.")
-    if beam_size is not None:
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
-    predictor = Predictor.load(run, device=device, setting="--device")
+    predictor = Predictor.load(run, device=device)
     lines = [*texts, *(_lines(file) if file is not None else [])]
     made = live_page(predictor, [line for line in lines if line.strip()], beam_size=beam_size)
     write_file(out, made)
@@ -254,7 +251,6 @@ def _look_into_run(
     **selected: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
-    from regard.checks import check_at_least
     from regard.inference.explanation import is_explained
     from regard.inference.looking import look_into, rows_of
     from regard.interop.pages.explaining import Why
@@ -268,8 +264,6 @@ def _look_into_run(
             refused["--neurons"] = neurons
         refuse(refused, f"for a run of {predictor.recipe.task}; it is for translators")
         return show(look_into(predictor, texts, why=replace(why, target=target), **selected)), []
-    if beam_size is not None:
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
     selected |= {"target": target, "beam_size": beam_size}
@@ -300,7 +294,7 @@ def _load_model(model: str, device: str, *, allow_download: bool) -> tuple[Any, 
     from regard.devices import find_device
     from regard.interop.checkpoints.folder import load_folder
 
-    torch_device = find_device(device, setting="--device")
+    torch_device = find_device(device)
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
     return nn.Module.to(loaded, torch_device), tokenizer  # of whose own ``to`` mypy knows nothing
 

@@ -101,7 +101,7 @@ def predict(
     from regard.text.reading.encodings import encoded_as
 
     with writing_to(bulk.output, inputs=files), encoded_as(encoding or _encoding(run)):
-        predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
+        predictor = Predictor.load(run, precision=precision, device=device)
         search = predictor.decoding.changed(**changes) if predictor.writes else None
         options = {"--attention": attention, "--n-best": n_best}
         _check_options(predictor, options, decoding, score=score, layers=layers)

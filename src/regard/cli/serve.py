@@ -125,12 +125,12 @@ def _load(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
         if folder in models or is_checkpoint(folder):
-            checkpoint = CheckpointPredictor.load(folder, device=device, setting="--device")
+            checkpoint = CheckpointPredictor.load(folder, device=device)
             with suppress(DataError):  # not every vocabulary has it
                 checkpoint.look_at(".")  # a model that cannot be looked at is refused now
             served[name] = checkpoint
             continue
-        predictor = Predictor.load(folder, precision=precision, device=device, setting="--device")
+        predictor = Predictor.load(folder, precision=precision, device=device)
         note(f"warming {name} up; the first time, its loops are compiled: up to two minutes")
         predictor.warm_up()
         served[name] = predictor

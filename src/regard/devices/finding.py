@@ -22,7 +22,7 @@ def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
     Args:
         name: ``auto`` for the fastest that is there, ``cpu``, ``cuda`` for the GPU in use,
             ``cuda:1`` for the second, or ``mps`` for that of a Mac.
-        setting: What is called so in messages: ``--device``, ``training.device``.
+        setting: What is called so in messages, such as ``training.device``.
 
     Raises:
         SettingError: There is no such kind of device; or it, its driver, or torch's own part for

@@ -91,11 +91,9 @@ class CheckpointPredictor:
         self.task = "generation" if self.is_seq2seq else next(tasks, "attention")
 
     @classmethod
-    def load(
-        cls, folder: str | Path, *, device: str = AUTO, setting: str = "device"
-    ) -> "CheckpointPredictor":
-        """The model of a folder with its head; ``setting`` names the device in messages."""
-        torch_device = find_device(device, setting=setting)
+    def load(cls, folder: str | Path, *, device: str = AUTO) -> "CheckpointPredictor":
+        """The model of a folder with its head."""
+        torch_device = find_device(device)
         model, tokenizer = load_folder(folder)
         nn.Module.to(model, torch_device)  # of whose own ``to`` mypy knows nothing
         return cls(model, tokenizer)

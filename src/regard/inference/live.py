@@ -127,6 +127,8 @@ def _packed_task(predictor: Predictor, beam_size: int | None) -> Mapping[str, ob
             "measure_without": ODDS,
         }
     decoding = predictor.decoding
+    if beam_size is not None:
+        decoding = decoding.changed(method="beam", beam_size=beam_size, n_best=1)
     if isinstance(task, LanguageModelling):
         return {
             "source": _packed_tokenizer(task.tokenizer),
@@ -146,7 +148,7 @@ def _packed_task(predictor: Predictor, beam_size: int | None) -> Mapping[str, ob
         "target": None if target is source else _packed_tokenizer(target),
         "search": {
             **search,
-            "beam_size": width if beam_size is None else beam_size,
+            "beam_size": width,
             "length_penalty": decoding.length_penalty,
             "min_length": decoding.min_length,
         },

@@ -85,16 +85,11 @@ class Predictor(Generic[AnswerT]):
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        *,
-        precision: Precision = "auto",
-        device: str = AUTO,
-        setting: str = "device",
+        cls, path: str | Path, *, precision: Precision = "auto", device: str = AUTO
     ) -> "Predictor":
-        """The model of a run: see :func:`load`; ``setting`` names the device in messages."""
+        """The model of a run: see :func:`load`."""
         is_on_cpu = precision == "int8" and device == AUTO
-        torch_device = CPU if is_on_cpu else find_device(device, setting=setting)
+        torch_device = CPU if is_on_cpu else find_device(device)
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)

@@ -76,9 +76,7 @@ class Answerer:
     def __init__(self, run: Path, options: BulkOptions) -> None:
         torch.set_num_threads(options.threads)
         self._options = options
-        self._predictor = Predictor.load(
-            run, precision=options.precision, device=options.device, setting="--device"
-        )
+        self._predictor = Predictor.load(run, precision=options.precision, device=options.device)
         writes = self._predictor.writes
         self._search = self._predictor.decoding.changed(**options.decoding) if writes else None
 

@@ -1,13 +1,12 @@
 """Several runs: which is better, or chance alone made it so; and what they answer together."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from regard import metrics
 from regard.checks import check_at_least
-from regard.config import JsonValue
 from regard.errors import DataError, RunError
 from regard.inference.evaluation.evaluate import (
     Member,
@@ -170,7 +169,7 @@ class Ensemble:
     """Classifiers whose probabilities are averaged: Hansen & Salamon (1990).
 
     Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
-    each of them. It is used as a ``Predictor`` is, and can be a member of another.
+    each of them. It answers examples as a ``Predictor`` does, and can be a member of another.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
@@ -194,18 +193,6 @@ class Ensemble:
     def load(cls, *paths: str | Path) -> "Ensemble":
         """The models in several run folders."""
         return cls([Predictor.load(path) for path in paths])
-
-    def predict(
-        self,
-        records: Sequence[str | Mapping[str, JsonValue]],
-        *,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[LabelPrediction]:
-        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table."""
-        examples = [
-            self.task.request(record, f"record {index}") for index, record in enumerate(records, 1)
-        ]
-        return self.answers(examples, progress=progress)
 
     def answers(
         self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
