@@ -101,7 +101,7 @@ def test_other_files_can_be_evaluated_with_several_references(
     (tmp_path / "b.en").write_text(right, "utf-8")
     files = (tmp_path / "a.zh", tmp_path / "a.en")
     assert "exact match 0.00" in regard("evaluate", run, *files).out
-    more = regard("evaluate", run, *files, "--references", tmp_path / "b.en")
+    more = regard("evaluate", run, *files, tmp_path / "b.en")
     assert "exact match 100.00" in more.out
 
 

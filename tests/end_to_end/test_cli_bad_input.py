@@ -42,7 +42,7 @@ MISTAKES = [
     ("train --resume", "got 'none'. Name it"),
     ("evaluate RUN --split tests", "test, train, valid; got 'tests'. Did you mean 'test'?"),
     ("evaluate RUN --also RUN", "error: --also must be left out for a run of translation; it is "),
-    ("evaluate RUN TEST --references TRAIN", "line for each of the 30 sentences; got 300"),
+    ("evaluate RUN TEST TEST TRAIN", "line for each of the 30 sentences; got 300"),
     ("predict RUN --n-best 2 --attention", "--attention must go with one translation a line"),
     ("predict RUN --score --attention", "--attention must be left out with --score; nothing is"),
     ("predict RUN --beem-size 2", "beem-size"),
@@ -89,8 +89,8 @@ def test_columns_that_are_not_chosen(regard, tmp_path: Path) -> None:
     for command in (("data", "check"), ("train",)):
         named = ("--run", pairs.parent / "run") if command == ("train",) else ()
         message = regard.refused(*command, "transformer-tiny", pairs, *named)
-        assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: --columns 1 2" in message
-        assert "or --set 'data.columns=[1,2]' (regard train)." in message
+        assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: " in message
+        assert "--set 'data.columns=[1,2]'." in message
 
 
 LONG = "n" * 300

@@ -34,7 +34,6 @@ def check(
     *files: str,
     valid: Files = (),
     test: Files = (),
-    columns: Annotated[tuple[int | str, ...], Parameter(consume_multiple=True)] = (),
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     run: Path | None = None,
     encoding: str | None = None,
@@ -58,8 +57,6 @@ def check(
             a recipe by name or path, which files may follow; or phrasebook.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
-        columns: Columns of source, target and further references in a table: numbers from 1, or
-            names in its header.
         settings: A setting over the recipe's, such as data.text=review; may be given often.
         run: A run, whose tokenizer is asked for lengths and lost characters.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
@@ -78,12 +75,9 @@ def check(
     with encoded_as(encoding):
         arguments = parse_arguments(files)
         over = {**file_settings("valid", valid), **file_settings("test", test)}
-        if columns:
-            over["data.columns"] = list(columns)
         recipe = _recipe(arguments, {**over, **parse_settings(settings)})
         if recipe.task != "translation":
-            options: dict[str, object] = {"--columns": columns, "--run": run}
-            refuse(options, f"for {recipe.task}; it is for sentence pairs")
+            refuse({"--run": run}, f"for {recipe.task}; it is for sentence pairs")
         tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
         with encoded_as(recipe.encoding), progress("checking", STEPS) as advance:
             report = TASKS[recipe.task].task.check(

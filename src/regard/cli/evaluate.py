@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
 from regard.devices.kinds import AUTO, Precision, check_device_name
-from regard.errors import DataError, SettingError
+from regard.errors import SettingError
 from regard.progress import progress
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from regard.inference.evaluation.evaluate import Member
     from regard.inference.evaluation.report import AnswerReport, TextReport
     from regard.tasks.task import Answer
-    from regard.text import Pair
 
 
 def evaluate(
@@ -28,7 +26,6 @@ def evaluate(
     /,
     *files: Path,
     split: str = "test",
-    references: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     compare: Path | None = None,
     also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
@@ -54,10 +51,10 @@ def evaluate(
     Args:
         run: The run folder.
         files: Text to evaluate on, in the form of the training text: files like the recipe's own;
-            of translators one of pairs, or one of sources and one of translations.
+            of translators one of pairs, or one of sources and one of translations, behind which
+            further ones of right translations may stand.
         split: Without files, part of the recipe's data: test, valid or train; the phrasebook has
             new as well.
-        references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
         also: Of texts, pairs or pictures to label: further runs of the task that answer together
             with this one, by the mean of their probabilities.
@@ -84,7 +81,7 @@ def evaluate(
     load = partial(Predictor.load, precision=precision, device=device)
     predictor = load(run)
     task = predictor.recipe.task
-    _check_options(predictor, files, references, also=also, plot=plot, decoding=decoding)
+    _check_options(predictor, also=also, plot=plot, decoding=decoding)
     members = Ensemble([predictor, *map(load, also)]) if also else predictor
     other = None if compare is None else load(compare)
     if other is not None and other.recipe.task != task:
@@ -92,9 +89,6 @@ def evaluate(
     work = "translating" if predictor.is_seq2seq else "answering"
     with encoded_as(encoding or predictor.recipe.encoding):
         data = read_data(predictor.task, files, split=split, read_parts=parts_of)
-        if references:
-            pairs = cast("Sequence[Pair]", data.examples)
-            data = replace(data, examples=_with_references(pairs, references))
         with progress(work, len(data.examples)) as advance:
             answers, speed = answer_timed(
                 _answers_of(members, decoding),
@@ -123,24 +117,18 @@ def evaluate(
 
 def _check_options(
     predictor: "Predictor",
-    files: Sequence[Path],
-    references: Sequence[Path],
     *,
     also: Sequence[Path],
     plot: Path | None,
     decoding: DecodingOptions,
 ) -> None:
-    """Refuse options that have no effect on a run of this task, or beside others."""
+    """Refuse options that have no effect on a run of this task."""
     where = f"for a run of {predictor.recipe.task}"
-    if not predictor.is_seq2seq:
-        options: dict[str, object] = {"--references": references}
-        refuse(options | decoding.flags(), f"{where}; it is for translators")
-        return
-    refuse({"--also": also, "--plot": plot}, f"{where}; it is for runs of labels, tags or spans")
-    if references and not files:
-        raise SettingError("--references must go with a file of sources; got none.")
-    if predictor.recipe.task != "translation":
-        refuse({"--references": references}, f"{where}; its files hold the answers")
+    if predictor.is_seq2seq:
+        options = {"--also": also, "--plot": plot}
+        refuse(options, f"{where}; it is for runs of labels, tags or spans")
+    else:
+        refuse(decoding.flags(), f"{where}; it is for translators")
 
 
 def _answers_of(
@@ -172,21 +160,3 @@ def _plot(
     assert isinstance(report, AnswerReport), "refused before"
     plot_report(predictor, report, examples, Run.open(run).metrics(), path, language=language)
     note(f"wrote {path}")
-
-
-def _with_references(pairs: "Sequence[Pair]", files: Sequence[Path]) -> "Sequence[Pair]":
-    """Add one more right answer from each file, line by line."""
-    from regard.text import normalize, read_lines
-
-    for file in files:
-        texts = [normalize(line.text) for line in read_lines(file)]
-        if len(texts) != len(pairs):
-            raise DataError(
-                f"{file} must have a line for each of the {len(pairs)} sentences; "
-                f"got {len(texts)} lines."
-            )
-        pairs = [
-            replace(pair, references=tuple(filter(None, dict.fromkeys((*pair.references, text)))))
-            for pair, text in zip(pairs, texts, strict=True)
-        ]
-    return pairs

@@ -34,7 +34,7 @@ from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DataConfig
 from regard.tasks.tables import Table
 from regard.tasks.task import Answer, AnyTask
-from regard.text import Pair, PairLayout, read_pairs
+from regard.text import Pair, PairLayout, normalize, read_lines, read_pairs
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -164,17 +164,23 @@ def read_data(
 
 
 def _read_pairs(recipe: Recipe, files: Sequence[Path]) -> list[Pair]:
-    """The pairs of one file, or of one of sources and one of targets."""
+    """The pairs of one file, or of one of sources and one or more of targets, line by line."""
     source, *targets = files
-    if len(targets) > 1:
-        raise SettingError(
-            f"FILE must be one of pairs, or a source's and a target's; got {len(files)} files. "
-            "Further right answers go with --references."
-        )
-    target = targets[0] if targets else None
     columns = recipe.settings(DataConfig).columns
-    layout = PairLayout(columns=columns, merge_references=target is None)
-    return list(read_pairs(source, target, layout=layout))
+    layout = PairLayout(columns=columns, merge_references=not targets)
+    pairs = list(read_pairs(source, next(iter(targets), None), layout=layout))
+    for file in targets[1:]:
+        texts = [normalize(line.text) for line in read_lines(file)]
+        if len(texts) != len(pairs):
+            raise DataError(
+                f"{file} must have a line for each of the {len(pairs)} sentences; "
+                f"got {len(texts)} lines."
+            )
+        pairs = [
+            replace(pair, references=tuple(filter(None, dict.fromkeys((*pair.references, text)))))
+            for pair, text in zip(pairs, texts, strict=True)
+        ]
+    return pairs
 
 
 def measure(

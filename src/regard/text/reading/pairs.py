@@ -19,7 +19,7 @@ from regard.text.reading.records import Handling, OnBadLine, object_of, usable, 
 from regard.text.reading.tables import Field, row_splitter, table_of
 
 # The first two columns, as each command is told them.
-_COLUMNS_CURE = "--columns 1 2 (regard data), or --set 'data.columns=[1,2]' (regard train)"
+_COLUMNS_CURE = "--set 'data.columns=[1,2]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,7 @@ class PairLayout:
         >>> PairLayout(columns=(2, 2))
         Traceback (most recent call last):
         regard.errors.SettingError: columns must differ from each other; got [2, 2]. Name the
-        source's, then the target's: --columns 1 2 (regard data), or --set 'data.columns=[1,2]'
-        (regard train).
+        source's, then the target's: --set 'data.columns=[1,2]'.
     """
 
     columns: tuple[int | str, ...] = ()
