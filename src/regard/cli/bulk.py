@@ -1,7 +1,6 @@
 """``regard predict --input … --output …``: files answered shard by shard."""
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +12,6 @@ from regard.cli.output import note, require
 from regard.config import JsonValue
 from regard.devices.kinds import Precision
 from regard.errors import DataError
-from regard.progress import progress
 
 _NAMED = 3  # failed files that are named
 
@@ -74,41 +72,28 @@ def predict_files(
     from regard.inference.bulk import BulkOptions, answer_files, ray_engine
     from regard.inference.bulk.engines import local_engine
 
-    check_at_least("--threads", bulk.threads, 1)
     check_at_least("--actors", bulk.actors or 1, 1)
     assert bulk.output is not None
-    is_local = bulk.engine == "local"
-    with ExitStack() as stack:
-        advances: list[Callable[[float], object]] = []  # filled when the files are counted
-
-        def starting(waiting: int, skipped: int) -> None:
-            before = f", {skipped:,} answered before" if skipped else ""
-            note(f"{waiting:,} files to answer{before}")
-            advances.append(stack.enter_context(progress("answering files", waiting)))
-
-        def answered(_: object) -> None:
-            advances[0](1)
-
-        report = answer_files(
-            run,
-            bulk.input,
-            bulk.output,
-            options=BulkOptions(
-                output_format=output_format,
-                decoding=dict(decoding),
-                precision=precision,
-                device=device,
-                threads=bulk.threads,
-            ),
-            engine=local_engine
-            if is_local
-            else ray_engine(actors=bulk.actors, address=bulk.address),
-            remake=bulk.remake,
-            starting=starting,
-            progress=answered,
-        )
+    report = answer_files(
+        run,
+        bulk.input,
+        bulk.output,
+        options=BulkOptions(
+            output_format=output_format,
+            decoding=dict(decoding),
+            precision=precision,
+            device=device,
+            threads=bulk.threads,
+        ),
+        engine=local_engine
+        if bulk.engine == "local"
+        else ray_engine(actors=bulk.actors, address=bulk.address),
+        remake=bulk.remake,
+    )
     errors = f", {report.errors:,} of them with errors, noted beside" if report.errors else ""
-    note(f"answered {report.answered:,} files, {report.rows:,} rows{errors}; in {bulk.output}")
+    before = f"; {report.skipped:,} were answered before" if report.skipped else ""
+    made = f"answered {report.answered:,} files, {report.rows:,} rows{errors}"
+    note(f"{made}; in {bulk.output}{before}")
     for shard in report.failed[:_NAMED]:
         note(f"not answered: {shard.problem}")
     if report.failed:

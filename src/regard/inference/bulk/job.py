@@ -9,7 +9,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -20,6 +20,7 @@ from regard.inference.bulk.answering import WRITING, BulkOptions, ShardReport
 from regard.inference.bulk.engines import Engine, local_engine
 from regard.inference.bulk.shards import ENDINGS, ERRORS, Shard, find_shards
 from regard.inference.filtering import first_problem
+from regard.progress import progress
 from regard.runs import Run
 from regard.runs.files import (
     explain_path,
@@ -71,8 +72,6 @@ def answer_files(
     options: BulkOptions | None = None,
     engine: Engine = local_engine,
     remake: bool = False,
-    starting: Callable[[int, int], None] = lambda work, skipped: None,
-    progress: Callable[[ShardReport], None] = lambda report: None,
 ) -> BulkReport:
     """Answer every row of some files, each file into one of its own, which is whole or absent.
 
@@ -87,8 +86,6 @@ def answer_files(
         options: How to answer; None is by the defaults.
         engine: Who answers.
         remake: Whether answers of another model or of other options are made anew.
-        starting: Told before the first how many shards are to be answered, and how many are.
-        progress: Told of each shard.
 
     Raises:
         DataError: Nothing is named, or something that is not there; or of a table of Arrow's making
@@ -133,11 +130,11 @@ def answer_files(
     try:
         _settle(folder, made_with, shards, remake=remake)
         waiting = [shard for shard in shards if not shard.is_answered]
-        starting(len(waiting), len(shards) - len(waiting))
         reports = []
-        for report in engine(run, options, waiting) if waiting else ():
-            reports.append(report)
-            progress(report)
+        with progress("answering files", len(waiting)) as advance:
+            for report in engine(run, options, waiting) if waiting else ():
+                reports.append(report)
+                advance(1)
     finally:
         lock.release()
     done = [report for report in reports if report.problem is None]

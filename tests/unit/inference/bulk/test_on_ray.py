@@ -50,13 +50,15 @@ def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_reports_nothin
     (files / "bad.txt").write_bytes(b"ag\n\xff\n")
     listening = []
 
-    def progress(report):
-        listening.append(outside(os.getpid()))
-        assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    def watched(*work):
+        for report in ray_engine(actors=2)(*work):
+            listening.append(outside(os.getpid()))
+            assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+            yield report
 
     answer_files(translator, patterns, tmp_path / "plain")
     out = tmp_path / "answers"
-    answer_files(translator, patterns, out, engine=ray_engine(actors=2), progress=progress)
+    answer_files(translator, patterns, out, engine=watched)
     assert contents(out) == contents(tmp_path / "plain")
     assert [address for addresses in listening for address in addresses] == []
 
