@@ -22,7 +22,6 @@ from regard.tasks import (
     TaskEntry,
     register_task,
 )
-from regard.tasks.checking import CheckedExample, check_examples
 from regard.text import Pair, read_lines
 from regard.text.reading.lines import readable
 
@@ -41,14 +40,6 @@ class Reversal(SequenceTask):
     @classmethod
     def read_parts(cls, recipe, *, bad_lines=None):
         return Parts(cls.read(recipe, "train"), cls.read(recipe, "valid"))
-
-    @classmethod
-    def check(cls, recipe, *, examples=3, tokenizer=None, progress=None):
-        def read(split, bad_lines):
-            pairs = cls.read(recipe, split)
-            return [CheckedExample((pair.source,), (), pair.where) for pair in pairs]
-
-        return check_examples(read, unit="lines", examples=examples)
 
     @classmethod
     def baselines(cls, recipe, split):

@@ -124,15 +124,13 @@ def test_looking_draws_writes_and_opens_a_page(
     assert forced.out.startswith("我爱中国 → I love China.\n")
 
 
-def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:
+def test_a_corpus_is_checked(regard, corpus: Path) -> None:
     done = regard("data", "check", corpus / "train.tsv", "--test", corpus / "train.tsv")
     assert done.code == 1
-    assert "pairs: 300; test: 300" in done.out
+    assert "pairs: train: 300; test: 300" in done.out
     assert re.search(r"^! .*whose source occurs in training", done.out, re.MULTILINE)
-    clean = regard("data", "check", corpus / "small.toml", "--run", run, "--json")
-    report = json.loads(clean.out)
-    assert (report["pairs"], report["held_out"]) == (300, {"test": 30})
-    assert report["source"]["lengths"]["unit"] == "tokens"
+    report = json.loads(regard("data", "check", corpus / "small.toml", "--json").out)
+    assert report["counts"] == {"train": 300, "test": 30}
 
 
 def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
@@ -141,8 +139,8 @@ def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()  # a folder, such as a run's, is not meant
     report = json.loads(regard("data", "check", "demo", "--json").out)
-    assert report["pairs"] == 2 * 300  # the phrasebook and everyday sentences
-    assert report["source"]["lengths"]["unit"] == "characters"
+    assert report["counts"]["train"] == 2 * 300  # the phrasebook and everyday sentences
+    assert report["sides"]["source"]["unit"] == "characters"
 
 
 def test_a_file_goes_over_a_recipe_of_its_name(

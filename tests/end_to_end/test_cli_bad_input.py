@@ -116,7 +116,6 @@ LONG = "n" * 300
         ("serve", LONG),
         ("demo", "--run", LONG),
         ("data", "check", f"{LONG}.tsv"),
-        ("data", "check", "CORPUS/train.tsv", "--run", LONG),
     ],
 )
 def test_a_path_that_is_none(regard, corpus: Path, run: Path, arguments: tuple[str, ...]) -> None:

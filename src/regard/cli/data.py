@@ -3,17 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from regard.cli.jobs import Arguments, Files, infer_task, parse_arguments
 from regard.cli.options import OPTIONS
-from regard.cli.output import refuse, say
+from regard.cli.output import say
 from regard.config import JsonValue, parse_settings
 from regard.errors import SettingError
-from regard.progress import progress
 from regard.training.recipes.resolving import are_pairs, file_settings, resolve
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ def check(
     valid: Files = (),
     test: Files = (),
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
-    run: Path | None = None,
     encoding: str | None = None,
     examples: int = 3,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -47,10 +44,8 @@ def check(
     Example: `regard data check reviews.toml`
 
     Counts, lengths, lines that cannot be read, overlap of training and test, wrong encodings, sides
-    that are exchanged, characters that the tokenizer would lose. The exit status is 1 if there are
-    problems, marked with !. Of a recipe of another task than translation: counts and lengths, how
-    often each label occurs, labels that training does not have, texts that repeat, contradict or
-    are in test too.
+    that are exchanged, how often each label occurs, labels that training does not have, texts that
+    repeat or contradict each other. The exit status is 1 if there are problems, marked with !.
 
     Args:
         files: The training text: a file, of which it is guessed what it is for; two files of lines;
@@ -58,17 +53,13 @@ def check(
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         settings: A setting over the recipe's, such as data.text=review; may be given often.
-        run: A run, whose tokenizer is asked for lengths and lost characters.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             GB18030, Windows-1252 and UTF-16 are recognised.
         examples: Examples shown of each finding.
         as_json: Print one JSON object instead.
     """
     from regard.checks import check_at_least
-    from regard.runs import Run
     from regard.tasks import TASKS
-    from regard.text import load_pair_tokenizer
-    from regard.text.checking import STEPS
     from regard.text.reading.encodings import encoded_as
 
     check_at_least("examples", examples, 0)
@@ -76,13 +67,8 @@ def check(
         arguments = parse_arguments(files)
         over = {**file_settings("valid", valid), **file_settings("test", test)}
         recipe = _recipe(arguments, {**over, **parse_settings(settings)})
-        if recipe.task != "translation":
-            refuse({"--run": run}, f"for {recipe.task}; it is for sentence pairs")
-        tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
-        with encoded_as(recipe.encoding), progress("checking", STEPS) as advance:
-            report = TASKS[recipe.task].task.check(
-                recipe, examples=examples, tokenizer=tokenizer, progress=advance
-            )
+        with encoded_as(recipe.encoding):
+            report = TASKS[recipe.task].task.check(recipe, examples=examples)
     text = (
         json.dumps(report.to_dict(), ensure_ascii=False) if as_json else "\n".join(report.lines())
     )

@@ -16,7 +16,6 @@ from regard.devices import device_of, moved
 from regard.errors import DataError, SettingError
 from regard.progress import progress
 from regard.tasks.batches import Sample, collate
-from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.drawing import Drawing
 from regard.tasks.held_out import (
     LEAST_FOR_TEST,
@@ -57,7 +56,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         learned: All that ``learned`` names.
 
     Attributes:
-        are_texts: Whether examples are texts, which have a length.
         least_for_test: Fewer different texts than these hold none out to test on.
         without_overlap: Attribute of the examples that training and validation must not share,
             and its plural name; None holds out single examples.
@@ -76,7 +74,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         (9, ['word 0'], False)
     """
 
-    are_texts: ClassVar[bool] = True
     least_for_test: ClassVar[int] = LEAST_FOR_TEST
     without_overlap: ClassVar[tuple[str, str] | None] = None
     learned: ClassVar[tuple[str, ...]] = ()
@@ -100,11 +97,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def subject(cls, example: ExampleT, /) -> str:
         """The text that an example is about, others may be about too: its first."""
         return cls.checked(example).parts[0]
-
-    @staticmethod
-    @abstractmethod
-    def checked(example: ExampleT, /) -> CheckedExample:
-        """Texts and labels of an example, to be checked before training."""
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: Any) -> list[AnswerT]:
@@ -219,13 +211,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             lambda examples: cls.hold_out(recipe, examples),
             least=cls.least_for_test,
         )
-
-    @classmethod
-    def check(cls, recipe: Recipe, *, examples: int = 3, **of_pairs: object) -> ExamplesReport:
-        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
-            return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
-
-        return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
 
     @classmethod
     def fingerprint(cls, example: ExampleT) -> str:

@@ -1,7 +1,7 @@
 """Interface of tasks: everything between lines of text and a model's tensors, and back again."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -12,10 +12,10 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
+from regard.tasks.checking import CheckedExample, CheckReport, check_examples
 from regard.tasks.held_out import Parts
 from regard.tasks.settings.recipe import Recipe, RecipeTable
-from regard.text import BadLines, Line, PairTokenizer
-from regard.text.findings import CheckReport
+from regard.text import BadLines, Line
 from regard.text.reading.tables import Field
 
 ExampleT = TypeVar("ExampleT")
@@ -52,6 +52,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         unit: Plural name of the examples.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         is_written: Whether answers are written token by token, not computed in one pass.
+        are_texts: Whether examples are texts, which have words and a length.
         recipe: The settings.
 
     Example:
@@ -64,6 +65,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     unit: ClassVar[str]
     metrics: ClassVar[Mapping[str, int]]
     is_written: ClassVar[bool] = False
+    are_texts: ClassVar[bool] = True
     recipe: Recipe
 
     @property
@@ -100,27 +102,27 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """The recipe with what it leaves open, as the run has it or as the text says: nothing."""
         return recipe
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def check(
-        cls,
-        recipe: Recipe,
-        *,
-        examples: int = 3,
-        tokenizer: PairTokenizer | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> CheckReport:
+    def checked(example: ExampleT, /) -> CheckedExample:
+        """Texts and labels of an example, to be checked before training."""
+
+    @classmethod
+    def check(cls, recipe: Recipe, *, examples: int = 3) -> CheckReport:
         """Check the text before training.
 
         Args:
             recipe: Names the files; unreadable lines are left out and counted if it says so.
             examples: How many to keep of each finding.
-            tokenizer: Gives lengths and lost characters of sentence pairs.
-            progress: Called now and then with the number of steps done, where that takes long.
 
         Raises:
             DataError: There are no training examples, or a file cannot be read.
         """
+
+        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
+            return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
+
+        return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
 
     @classmethod
     @abstractmethod

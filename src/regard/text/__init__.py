@@ -11,13 +11,10 @@ if TYPE_CHECKING:
     from regard.text.batches import batched as batched
     from regard.text.batches import pad_pairs as pad_pairs
     from regard.text.batches import permutation as permutation
-    from regard.text.checking import DataReport as DataReport
-    from regard.text.checking import check_pairs as check_pairs
     from regard.text.corpus import Corpus as Corpus
     from regard.text.corpus import Sequences as Sequences
     from regard.text.corpus import encode_corpus as encode_corpus
     from regard.text.corpus import resample as resample
-    from regard.text.findings import Finding as Finding
     from regard.text.masking import Masked as Masked
     from regard.text.masking import mask_words as mask_words
     from regard.text.masking import words_of_spans as words_of_spans

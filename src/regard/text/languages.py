@@ -9,6 +9,11 @@ from collections.abc import Sequence
 # Scripts that one language mixes count as one.
 _SAME = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA"), "Han or kana")
 
+# Those that put no space between words.
+_UNSPACED_SCRIPTS = frozenset(
+    ("Han or kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
+)
+
 
 class _Scripts(dict[int, str]):
     def __missing__(self, code: int) -> str:
@@ -31,6 +36,11 @@ def side_script(texts: Sequence[str]) -> str:
     """The script of most of ``texts``."""
     counts = Counter(script for text in texts if (script := main_script(text)))
     return counts.most_common(1)[0][0] if counts else ""
+
+
+def length_unit(script: str) -> str:
+    """Unit that ``split_words`` finds: words, or characters in a script without spaces."""
+    return "characters" if script in _UNSPACED_SCRIPTS else "words"
 
 
 def _script_counts(text: str) -> Counter[str]:

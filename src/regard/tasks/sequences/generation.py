@@ -16,7 +16,6 @@ from typing import ClassVar
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l, rouge_n
-from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.held_out import Parts, hold_out_texts, split_examples, valid_share
 from regard.tasks.sequences.documents import (
     DocumentExample,
@@ -71,22 +70,6 @@ class GenerationTask(SequenceTask):
         data, parts = recipe.settings(DocumentData), cls._documents(recipe, bad_lines)
         held = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
         return Parts(pairs_of(parts.train, data), *held)
-
-    @classmethod
-    def check(cls, recipe: Recipe, *, examples: int = 3, **of_pairs: object) -> ExamplesReport:
-        """Check the documents: see ``check_examples``."""
-
-        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
-            documents = read_documents(
-                recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
-            )
-            texts = [tuple(filter(None, (each.question, each.text))) for each in documents]
-            return [
-                CheckedExample(parts, (), each.where, each.answers)
-                for parts, each in zip(texts, documents, strict=True)
-            ]
-
-        return check_examples(read, unit="documents", examples=examples)
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:

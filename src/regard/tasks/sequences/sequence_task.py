@@ -19,6 +19,7 @@ from regard.errors import DataError, SettingError
 from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.progress import track
+from regard.tasks.checking import CheckedExample
 from regard.tasks.sequences.chunked_loss import (
     CHUNK_ROWS,
     backward_in_chunks,
@@ -115,6 +116,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     @abstractmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]] | None:
         """Outputs that take no model, by how they are made; None takes the source itself."""
+
+    @staticmethod
+    def checked(example: Pair) -> CheckedExample:
+        return CheckedExample((example.source,), (), example.where, example.references)
 
     @classmethod
     def fingerprint(cls, example: Pair) -> str:

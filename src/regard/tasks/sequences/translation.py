@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import ClassVar, Literal
 
@@ -12,6 +12,7 @@ from jaxtyping import Int64
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
+from regard.tasks.checking import CheckedExample, CheckReport, check_examples
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.sequences.sequence_task import EncodedSequences, SequenceTask
 from regard.tasks.sequences.translations import Translations
@@ -19,13 +20,10 @@ from regard.tasks.settings.recipe import DataConfig, Recipe
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask
 from regard.text import (
     BadLines,
-    DataReport,
     Line,
     Pair,
     PairLayout,
-    PairTokenizer,
     Sequences,
-    check_pairs,
     encode_corpus,
     normalize,
     read_pairs,
@@ -190,29 +188,20 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def stored(self, arrays: MappedArrays) -> StoredPairs:
         return StoredPairs(arrays, source_end=self.data.source_end)
 
+    @staticmethod
+    def checked(example: Pair) -> CheckedExample:
+        sides = (example.source, example.target)
+        return CheckedExample(sides, (), example.where, target_where=example.target_where)
+
     @classmethod
-    def check(
-        cls,
-        recipe: Recipe,
-        *,
-        examples: int = 3,
-        tokenizer: PairTokenizer | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> DataReport:
-        bad_lines = BadLines()
-        train, valid, test = (
-            cls.read(recipe, split, bad_lines=bad_lines, merge=False)
-            for split in ("train", "valid", "test")
-        )
-        held_out = {"valid": valid, "test": test}
-        return check_pairs(
-            train,
-            held_out={name: pairs for name, pairs in held_out.items() if pairs},
-            tokenizer=tokenizer,
-            bad_lines=bad_lines,
-            examples=examples,
-            progress=progress,
-        )
+    def check(cls, recipe: Recipe, *, examples: int = 3) -> CheckReport:
+        """Check the text as the base does, the sides of each pair by themselves and together."""
+
+        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
+            pairs = cls.read(recipe, split, bad_lines=bad_lines, merge=False)
+            return [cls.checked(pair) for pair in pairs]
+
+        return check_examples(read, unit=cls.unit, examples=examples, is_translation=True)
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> None:

@@ -10,8 +10,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
-from regard.text.checking import length_unit
-from regard.text.languages import guess_language, side_script
+from regard.text.languages import guess_language, length_unit, side_script
 from regard.text.normalization import has_unspaced, split_words
 from regard.training.corpora.stored_text import StoredText
 from regard.training.corpora.training_text import is_on_disk
