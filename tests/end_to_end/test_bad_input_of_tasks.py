@@ -14,9 +14,8 @@ from regard.tasks import TASKS
 pytestmark = pytest.mark.slow
 
 ENCODING = (
-    r"FILE:31: not UTF-8 \(byte 0xE9 at place 13\)\. Say what it is in, --encoding NAME, or "
-    r"convert it, which reads 'Anna est allée au ja' in WINDOWS-1252: iconv -f WINDOWS-1252 -t "
-    r"UTF-8 FILE > utf8-"
+    r"FILE:31: not UTF-8 \(byte 0xE9 at place 13; WINDOWS-1252 would read 'Anna est allée au ja'"
+    r"\)\. Say what it is in, --encoding NAME, or convert it\."
 )
 
 

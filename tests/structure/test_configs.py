@@ -175,9 +175,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "regard.layers.TransformerBlock.norm": lambda name: block(norm=name),
     "regard.layers.TransformerBlock.norm_kind": lambda name: block(norm_kind=name),
     "regard.runtime.in_precision.precision": lambda name: in_precision(torch.nn.Identity(), name),
-    "regard.text.encode_corpus.on_long": lambda name: text.encode_corpus(
-        [], None, max_length=7, on_long=name
-    ),
     "regard.text.read_pairs.on_bad_line": lambda name: list(
         text.read_pairs(Path("pairs.tsv"), on_bad_line=name)
     ),

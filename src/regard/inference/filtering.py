@@ -14,7 +14,7 @@ from regard.decoding.hypothesis import divisors
 from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
-from regard.inference.requests import example_in, request_in
+from regard.inference.requests import request_in
 from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.sequences.sequence_task import token_costs
 from regard.tasks.sequences.translations import Hypotheses, Translations
@@ -255,7 +255,7 @@ def scoring(
 ) -> Answering[Any]:
     """The scoring of lines: of a source and an output each; of running text, its surprise."""
     if not predictor.is_seq2seq:
-        read = partial(example_in, predictor.task, ending=ending)
+        read = partial(predictor.task.parse_line, ending=ending)
         return Answering(read, predictor.answers)
     length_penalty = (decoding or predictor.decoding).length_penalty
     return Answering(

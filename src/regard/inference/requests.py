@@ -6,7 +6,7 @@ from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.tasks import AnyTask, OnePassTask
+from regard.tasks import AnyTask
 from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import Line
 from regard.text.reading.records import record_in
@@ -44,16 +44,7 @@ def request_in(task: AnyTask, line: Line, ending: str) -> object:
     """The example or the prompt in a line of a file; None of a line that holds none."""
     if isinstance(task, LanguageModelling):
         return task.prompt_in(line, ending)
-    return example_in(task, line, ending)
-
-
-def example_in(task: AnyTask, line: Line, ending: str) -> object:
-    """The example in a line of a file, as ``request_in`` has it; of running text, the passage."""
-    return (
-        task.question(line, ending)
-        if isinstance(task, OnePassTask)
-        else task.parse_line(line, ending)
-    )
+    return task.parse_line(line, ending)
 
 
 def record_of(record: object, where: str) -> str | dict[str, JsonValue]:

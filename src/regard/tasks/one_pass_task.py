@@ -219,14 +219,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return repr(example)
 
     def parse_line(self, line: Line, ending: str) -> ExampleT | None:
-        """Parse a line: text, or an object as in JSONL; DataError too if it is too long."""
-        example = self.question(line, ending)
-        if example is not None:
-            self.encode([example])  # it may be too long
-        return example
-
-    def question(self, line: Line, ending: str) -> ExampleT | None:
-        """Parse a line as ``parse_line`` does, without checking its length."""
+        """Parse a line: text, or an object as in JSONL."""
         text = readable(line)
         if not text.strip():
             return None

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, Int64
 
-from regard.checks import check_at_least, check_choice
+from regard.checks import check_at_least
 from regard.errors import DataError
 from regard.progress import track
 from regard.text.reading.lines import BadLines
 from regard.text.reading.pairs import Pair
-from regard.text.reading.records import OnLong
 from regard.text.tokenizers.tokenizer import PairTokenizer
 
 _CHUNK = 2048
@@ -83,20 +82,15 @@ def encode_corpus(
     tokenizer: PairTokenizer,
     *,
     max_length: int | None = None,
-    on_long: OnLong = "error",
     too_long: BadLines | None = None,
 ) -> Corpus:
-    """All ``pairs`` as ids; none need remain of those that are too long.
+    """The pairs as ids, without those that are too long, of which none need remain.
 
     Args:
         pairs: What to encode, in the order the corpus will have.
         tokenizer: Encodes each side.
         max_length: The most ids a side may have, begin and end not counted. None allows any number.
-        on_long: Whether a longer one is an error, or its pair is left out.
         too_long: Where pairs left out are counted.
-
-    Raises:
-        DataError: A sentence is too long and ``on_long`` is ``"error"``.
 
     Example:
         >>> from regard.text import TokenizerConfig, train_pair_tokenizer
@@ -108,7 +102,6 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
-    check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
     too_long = BadLines() if too_long is None else too_long
     sources, targets = _Growing(), _Growing()
@@ -126,13 +119,11 @@ def encode_corpus(
                 texts[1].append(pair.target)
                 continue
             side, length = longer
-            message = (
+            too_long.add(
+                f"{side} too long",
                 f"{pair.where}: the {side} must be at most {max_length} tokens long; got {length}. "
-                "Raise max_length, split the sentence, or leave such pairs out."
+                "Raise max_length, or split the sentence.",
             )
-            if on_long == "error":
-                raise DataError(message)
-            too_long.add(f"{side} too long", message)
     stored_texts = texts if tokenizer.is_sampling else None
     return Corpus(sources.finished(), targets.finished(), stored_texts)
 

@@ -73,7 +73,7 @@ def test_attention_adds_tokens_weights_and_links(predictor):
 
 def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor):
     text = "我\n".encode() + b"caf\xe9\n"
-    with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4\\)"):
+    with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4;"):
         answered(predictor, text, beam_size=1)
     outputs = answered(predictor, text, beam_size=1, skip_bad_lines=True)
     assert outputs[0].problem is None
@@ -83,22 +83,19 @@ def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor):
 
 
 def test_the_source_is_read_from_its_column_or_key():
-    def source_of(text, columns=(), ending=".tsv"):
+    def source_of(text, columns=(), ending=".jsonl"):
         data = {"columns": list(columns)}
         task = TranslationTask(recipe_from_table({"data": data}), None)
         return task.parse_line(Line(text, "in:3"), ending).source
 
-    assert source_of("a\tb", (2, 1)) == "b"
-    assert source_of('{"source": "c"}', (), ".jsonl") == "c"
-    assert source_of('{"zh": "c", "source": "d"}', ("zh", "en"), ".jsonl") == "c"
-    assert source_of('{"source": "d"}', ("zh", "en"), ".jsonl") == "d"
+    assert source_of('{"source": "c"}') == "c"
+    assert source_of('{"zh": "c", "source": "d"}', ("zh", "en")) == "c"
+    assert source_of('{"source": "d"}', ("zh", "en")) == "d"
     assert source_of("a\tb", (2, 1), "") == "a\tb"
     assert source_of("", (2, 1)) == ""
-    with pytest.raises(DataError, match="in:3: expected at least 2 columns, found 1"):
-        source_of("a", (2, 1))
     for line in ("[", '{"source": 1}'):
         with pytest.raises(DataError, match="in:3: expected a JSON object with a text at 'source'"):
-            source_of(line, (2, 1), ".jsonl")
+            source_of(line, (2, 1))
 
 
 def until_refused(groups, message):

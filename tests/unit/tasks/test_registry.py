@@ -49,7 +49,7 @@ def test_a_class_that_lacks_what_a_task_must_have_is_refused(monkeypatch):
 
     monkeypatch.setattr("regard.tasks.registry.TASKS", dict(TASKS))
     entry = TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, load=lambda: Missing)
-    with pytest.raises(SettingError, match="Missing must have baselines, check, "):
+    with pytest.raises(SettingError, match="Missing must have baselines, parse_line, "):
         register_task("missing", entry)
 
 

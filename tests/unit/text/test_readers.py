@@ -62,7 +62,7 @@ def test_jsonl_has_keys_of_its_own(write):
     path = write("a.jsonl.gz", "\n".join(json.dumps(record) for record in records))
     assert [pair.references for pair in read_pairs(path)] == [("b",), ("d", "e"), ("g", "h")]
     path = write("b.jsonl", '{"zh": "我", "en": "I"}\n')
-    layout = PairLayout(source_key="zh", target_key="en")
+    layout = PairLayout(columns=("zh", "en"))
     assert sides(read_pairs(path, layout=layout)) == [("我", "I")]
 
 
@@ -77,7 +77,7 @@ GOOD = {"a.tsv": "a\tb\n", "a.csv": "a,b\n", "a.jsonl": '{"source":"a","target":
         ("a.tsv", "c", "columns", r"expected 2 columns, found 1\. A tab must"),
         ("a.tsv", " \tb", "empty source", r"the source is empty\."),
         ("a.tsv", "a\t\u00a0", "empty target", r"the target is empty\."),
-        ("a.tsv", b"a\t\xff", "not UTF-8", r"not UTF-8 \(byte 0xFF at place 3\)"),
+        ("a.tsv", b"a\t\xff", "not UTF-8", r"not UTF-8 \(byte 0xFF at place 3;"),
         ("a.jsonl", '{"so', "JSON", r"not JSON: Untermin"),
         ("a.jsonl", "[1]", "JSON", r"expected a JSON object"),
         ("a.jsonl", '{"src":"a"}', "missing key", r"expected the key 'source'; found 'src'\. Give"),

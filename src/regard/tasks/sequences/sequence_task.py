@@ -214,7 +214,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
             self.tokenizer,
             max_length=data.max_length,
-            on_long=data.on_long,
             too_long=too_long,
         )
         if not len(corpus):

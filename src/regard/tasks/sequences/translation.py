@@ -1,8 +1,8 @@
 """Translation: what sentence pairs mean to a sequence-to-sequence model."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import ClassVar, Literal
 
@@ -31,7 +31,7 @@ from regard.text import (
 from regard.text.corpus import MappedArrays
 from regard.text.reading.lines import readable
 from regard.text.reading.pairs import merged, pairs_of_lines
-from regard.text.reading.records import value_at
+from regard.text.reading.records import record_in, value_at
 from regard.text.reading.tables import Field
 
 __all__ = ["TranslationTask"]
@@ -180,7 +180,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             examples,
             self.tokenizer,
             max_length=self.data.max_length,
-            on_long=self.data.on_long,
             too_long=too_long,
         )
         return {"source": corpus.source, "target": corpus.target}
@@ -219,13 +218,23 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     def parse_line(self, line: Line, ending: str) -> Pair:
         text = readable(line)
-        if text.strip() and ending in (".tsv", ".jsonl"):
-            (text,) = sides_of(line, 1, PairLayout(columns=self.data.columns), ending)
+        if text.strip() and ending == ".jsonl":
+            (text,) = sides_of(text, line.where, PairLayout(columns=self.data.columns), 1)
         return Pair(text, "", (), line.where)
 
     def parse_pair(self, line: Line, ending: str) -> Pair:
-        sides = sides_of(line, 2, PairLayout(columns=self.data.columns), ending)
-        source, target = map(normalize, sides)
+        layout, text = PairLayout(columns=self.data.columns), readable(line)
+        if ending == ".jsonl":
+            source, target = map(normalize, sides_of(text, line.where, layout, 2))
+            return Pair(source, target, (target,), line.where)
+        cells = list(map(normalize, text.split("\t")))
+        columns = [each for each in layout.columns[:2] if isinstance(each, int)] or [1, 2]
+        if len(cells) < max(columns):
+            raise DataError(
+                f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
+                "To score an output, write its source, a tab and the output."
+            )
+        source, target = (cells[column - 1] for column in columns)
         return Pair(source, target, (target,), line.where)
 
     def parts(self, text: str) -> list[str]:
@@ -253,30 +262,17 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 yield part
 
 
-def sides_of(line: Line, count: int, layout: PairLayout, ending: str) -> list[str]:
-    """The source in a line of TSV or JSONL, or the source and an output; DataError without them."""
-    text, names = readable(line), ("source", "target")[:count]
-    if ending == ".jsonl":
-        keys = layout.keys[:count]
-        try:
-            record = json.loads(text)
-            values = [value_at(record, *each) for each in zip(keys, names, strict=True)]
-        except (ValueError, AttributeError, TypeError, RecursionError):
-            values = []
-        sides = [value for value in values if isinstance(value, str)]
-        if len(sides) < count:
-            texts = "a text" if count == 1 else "texts"
-            at = " and ".join(map(repr, keys))
-            raise DataError(f"{line.where}: expected a JSON object with {texts} at {at}.")
-        return sides
-    chosen = [column for column in layout.columns[:count] if isinstance(column, int)]
-    cells, columns = text.split("\t"), chosen or range(1, count + 1)
-    if len(cells) < max(columns):
-        cure = " To score an output, write its source, a tab and the output." * (count > 1)
-        raise DataError(
-            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}.{cure}"
-        )
-    return [cells[column - 1] for column in columns]
+def sides_of(text: str, where: str, layout: PairLayout, count: int) -> list[str]:
+    """The source in a JSON object, or the source and the target; DataError without them."""
+    keys, names = layout.keys[:count], ("source", "target")[:count]
+    record = record_in(text)
+    values = [] if isinstance(record, str) else map(partial(value_at, record), keys, names)
+    sides = [value for value in values if isinstance(value, str)]
+    if len(sides) < count:
+        texts = "a text" if count == 1 else "texts"
+        at = " and ".join(map(repr, keys))
+        raise DataError(f"{where}: expected a JSON object with {texts} at {at}.")
+    return sides
 
 
 def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:

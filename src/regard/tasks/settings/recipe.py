@@ -78,8 +78,6 @@ class SequenceData(DataFiles):
             it.
         target_language: Code of the target's language (``en``), likewise.
         max_length: Longest source, in tokens, that is read at once.
-        on_long: In training, whether a text beyond max_length is left out (``skip``), or is an
-            ``error``.
         source_end: Whether the model reads an end token after the source. Without it every place
             that can be looked at is a piece of the sentence, which suits alignments.
     """
@@ -87,8 +85,9 @@ class SequenceData(DataFiles):
     source_language: str | None = None
     target_language: str | None = None
     max_length: Count = 256
-    on_long: Literal["error", "skip"] = "skip"
     source_end: bool = True
+
+    retired: ClassVar[Mapping[str, JsonValue]] = {"on_long": "skip"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,9 +108,9 @@ class DataConfig(SequenceData):
         >>> from regard.config import build
         >>> build(DataConfig, {"train": ["train.zh", "train.en"]}, where="data").train
         ('train.zh', 'train.en')
-        >>> build(DataConfig, {"train": "phrasebook", "on_long": "cut"}, where="data")
+        >>> build(DataConfig, {"train": "phrasebook", "on_bad_line": "cut"}, where="data")
         Traceback (most recent call last):
-        regard.errors.SettingError: data.on_long must be one of error, skip; got 'cut'.
+        regard.errors.SettingError: data.on_bad_line must be one of error, skip; got 'cut'.
     """
 
     columns: tuple[Column, ...] = ()

@@ -1,7 +1,6 @@
 """Lines of text files; what is wrong with one is named as ``file:line``."""
 
 import itertools
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from typing import TypeVar
 from regard.errors import DataError
 from regard.text.reading.encodings import guess_encoding, in_set_encoding
 from regard.text.reading.forms import lines_of
-from regard.text.reading.opening import UNPACKERS
 
 LinesT = TypeVar("LinesT")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -23,8 +21,6 @@ _SHOWN = 20
 BLANK = "blank lines"
 # The problem of a row of CSV.
 OPEN_QUOTE = "a quote opens in this row and does not close in it"
-# What lines that come by a pipe are called, in place of a file.
-_STDIN = Path("stdin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +31,20 @@ class Line:
         text: The line without its end; what is not UTF-8 in it reads as U+FFFD.
         where: ``file:line``, counted from 1.
         problem: Why it cannot be read: what is not UTF-8 in it, or ``OPEN_QUOTE``; None if it can.
-        guess: Of such a line, the encoding that its file may be in, and how the line reads in it.
 
     Example:
         >>> line = next(decode_lines(["café".encode("latin-1")], "menu.txt"))
         >>> line.text, line.where, line.problem
-        ('caf�', 'menu.txt:1', 'byte 0xE9 at place 4')
+        ('caf�', 'menu.txt:1', "byte 0xE9 at place 4; WINDOWS-1252 would read 'café'")
         >>> readable(line)
         Traceback (most recent call last):
-        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4). Say what it is in,
-        --encoding NAME, or convert it, which reads 'café' in WINDOWS-1252: iconv -f WINDOWS-1252 -t
-        UTF-8 menu.txt > utf8-menu.txt
+        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4; WINDOWS-1252 would
+        read 'café'). Say what it is in, --encoding NAME, or convert it.
     """
 
     text: str
     where: str
     problem: str | None = None
-    guess: tuple[str, str] | None = None
 
 
 def readable(line: Line) -> str:
@@ -60,29 +53,9 @@ def readable(line: Line) -> str:
         cure = "Close it, write it twice, or take it out."
         raise DataError(f"{line.where}: {line.problem}. {cure}", "quotes")
     if line.problem is not None:
-        path = Path(line.where.rpartition(":")[0])
-        encoding, beginning = line.guess or ("ITS-ENCODING", "")
-        reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
-        raise DataError(
-            f"{line.where}: not UTF-8 ({line.problem}). Say what it is in, --encoding NAME, or "
-            f"convert it{reads}: {_conversion(path, encoding)}",
-            "not UTF-8",
-        )
+        cure = "Say what it is in, --encoding NAME, or convert it."
+        raise DataError(f"{line.where}: not UTF-8 ({line.problem}). {cure}", "not UTF-8")
     return line.text
-
-
-def _conversion(path: Path, encoding: str) -> str:
-    """The command that writes a file anew in UTF-8, into the folder one is in."""
-    if path.suffix in UNPACKERS:
-        plain = path.with_suffix("")
-        unpack = f"{UNPACKERS[path.suffix]} {shlex.quote(str(path))} | "
-    else:
-        plain, unpack = path, ""
-    argument = "" if unpack or path == _STDIN else f" {shlex.quote(str(path))}"
-    convert = f"{unpack}iconv -f {encoding} -t UTF-8{argument}"
-    if path == _STDIN:
-        return f"{convert} | regard …"
-    return f"{convert} > {shlex.quote(f'utf8-{plain.name}')}"
 
 
 @dataclass(slots=True)
@@ -185,7 +158,7 @@ def decode_lines(
                 yield Line(text, f"{name}:{number}")
                 continue
             problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"
-            encoding = guess_encoding(line)
-            guess = encoding and (encoding, line.decode(encoding, "replace")[:_SHOWN])
-            text = line.decode("utf-8", "replace")
-            yield Line(text, f"{name}:{number}", problem, guess or None)
+            if encoding := guess_encoding(line):
+                text = line.decode(encoding, "replace")[:_SHOWN]
+                problem += f"; {encoding} would read {text!r}"
+            yield Line(line.decode("utf-8", "replace"), f"{name}:{number}", problem)

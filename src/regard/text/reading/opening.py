@@ -17,9 +17,8 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.text.reading.encodings import text_lines
 
-# How the endings of compressed files are unpacked by hand.
-UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
-PACKED = tuple(UNPACKERS)
+# Endings of compressed files.
+PACKED = (".gz", ".zst")
 # Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
 LONGEST = 1 << 29
 _CHUNK = 1 << 20

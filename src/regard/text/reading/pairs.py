@@ -55,12 +55,10 @@ class PairLayout:
 
     Attributes:
         columns: Columns of source, target and further references, counted from 1, or what the
-            header calls them. Of JSONL and tables (Parquet, Arrow), names are the keys, and go over
-            those below; ``translation.en`` is the key in an object. Empty means a file of exactly
-            two columns, or of more whose header says which is which.
-        source_key: JSONL: where the source is.
-        target_key: JSONL: where the target is; may be absent where references are.
-        references_key: JSONL: where a list of all right translations may be.
+            header calls them. Of JSONL and tables (Parquet, Arrow), names are the keys, which are
+            else "source", "target" and "references", a list of all right translations;
+            ``translation.en`` is the key in an object. Empty means a file of exactly two columns,
+            or of more whose header says which is which.
         merge_references: Whether all pairs with one source become one pair with several
             references, as for evaluation. Off, each is a pair of its own, as for training.
 
@@ -71,7 +69,7 @@ class PairLayout:
     Example:
         >>> layout = PairLayout(columns=("translation.zh", "translation.en"))
         >>> layout.keys
-        ('translation.zh', 'translation.en')
+        ('translation.zh', 'translation.en', 'references')
         >>> PairLayout(columns=(2, 2))
         Traceback (most recent call last):
         regard.errors.SettingError: columns must differ from each other; got [2, 2]. Name the
@@ -79,9 +77,6 @@ class PairLayout:
     """
 
     columns: tuple[int | str, ...] = ()
-    source_key: str = "source"
-    target_key: str = "target"
-    references_key: str = "references"
     merge_references: bool = False
 
     @property
@@ -114,16 +109,10 @@ class PairLayout:
             )
 
     @property
-    def keys(self) -> tuple[str, str]:
-        """Where the source and the target are in JSONL."""
-        names = [column for column in self.columns if isinstance(column, str)]
-        return (names[0], names[1]) if names else (self.source_key, self.target_key)
-
-    @property
-    def more_keys(self) -> tuple[str, ...]:
-        """Where further references are."""
+    def keys(self) -> tuple[str, ...]:
+        """Where the source, the target and further references are in JSONL."""
         names = tuple(column for column in self.columns if isinstance(column, str))
-        return names[2:] or (self.references_key,)
+        return names if len(names) > 2 else (*(names or ("source", "target")), "references")
 
 
 def read_pairs(
@@ -281,14 +270,14 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     def parse(line: Line) -> Pair:
         record = object_of(readable(line), line.where)
-        source_key, target_key = layout.keys
-        references = [text for key in layout.more_keys for text in _texts(record, key, line)]
+        source_key, target_key, *more_keys = layout.keys
+        references = [text for key in more_keys for text in _texts(record, key, line)]
         targets = _texts(record, target_key, line) or references[:1]
         sources = _texts(record, source_key, line)
         if not sources:
             raise _no_text("source", (source_key,), record, line)
         if not targets:
-            raise _no_text("target", (target_key, *layout.more_keys), record, line)
+            raise _no_text("target", (target_key, *more_keys), record, line)
         return _pair(sources[0], [*targets, *references], line.where)
 
     return lines, parse

@@ -17,7 +17,6 @@ _SHOWN = 60
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
-OnLong = Literal["error", "skip"]
 Record = dict[str, str]
 
 # Why a pair without an agreed label is skipped, as SNLI has them, and its label there.

@@ -139,7 +139,7 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
             yield Line(text, line.where, OPEN_QUOTE)
             continue
         odd = next((each for each in read if each.problem is not None), line)
-        yield Line(text, line.where, odd.problem, odd.guess)
+        yield Line(text, line.where, odd.problem)
         if text:
             width = width or len(cells)
 

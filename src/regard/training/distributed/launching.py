@@ -34,42 +34,22 @@ class ProcessRank:
 
 def find_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank | None:
     """Rank given by ``torchrun``; None for a single process."""
-    if "WORLD_SIZE" not in environment:
+    values = {name: environment.get(name, "") for name in _NAMES}
+    if values["WORLD_SIZE"] in ("", "1"):
         return None
-    size = _number(environment, "WORLD_SIZE", least=1)
-    if size == 1:
-        return None
-    for name in _NAMES:
-        if name not in environment:
-            raise SettingError(
-                f"{name} must be set where WORLD_SIZE is; got none, and WORLD_SIZE={size}. "
-                "torchrun sets both; to train by one process, unset WORLD_SIZE."
-            )
-    rank = _number(environment, "RANK", most=size - 1)
-    local_size = _number(environment, "LOCAL_WORLD_SIZE", least=1, default=size)
-    local_rank = _number(environment, "LOCAL_RANK", most=local_size - 1, default=rank)
+    try:
+        rank, size = int(values["RANK"]), int(values["WORLD_SIZE"])
+        local_rank = int(environment.get("LOCAL_RANK", rank))
+        local_size = int(environment.get("LOCAL_WORLD_SIZE", size))
+    except ValueError:
+        rank = size = local_rank = local_size = 0
+    if not (0 <= rank < size and 0 <= local_rank < local_size and all(values.values())):
+        given = ", ".join(f"{name}={value or 'nothing'}" for name, value in values.items())
+        raise SettingError(
+            f"{', '.join(_NAMES)} must be as torchrun sets them; got {given}. To train by one "
+            "process, unset WORLD_SIZE."
+        )
     return ProcessRank(rank, size, local_rank, local_size)
-
-
-def _number(
-    environment: Mapping[str, str],
-    name: str,
-    *,
-    least: int = 0,
-    most: int | None = None,
-    default: int | None = None,
-) -> int:
-    text = environment.get(name)
-    if text is None and default is not None:
-        return default
-    assert text is not None
-    if text.strip().isdecimal() and least <= int(text) <= (int(text) if most is None else most):
-        return int(text)
-    between = f"of at least {least}" if most is None else f"from {least} to {most}"
-    raise SettingError(
-        f"{name} must be a whole number {between}; got {text!r}. torchrun sets it; to train by one "
-        "process, unset WORLD_SIZE."
-    )
 
 
 def is_launched() -> bool:

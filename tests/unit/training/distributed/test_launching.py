@@ -1,5 +1,4 @@
 import os
-import re
 import signal
 
 import pytest
@@ -19,26 +18,21 @@ def test_the_rank_is_what_torchrun_sets():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        ({"WORLD_SIZE": "two"}, "WORLD_SIZE must be a whole number of at least 1; got 'two'."),
-        ({"WORLD_SIZE": "0"}, "WORLD_SIZE must be a whole number of at least 1; got '0'."),
-        ({"WORLD_SIZE": "-2"}, "WORLD_SIZE must be a whole number of at least 1; got '-2'."),
-        ({"RANK": "3"}, "RANK must be a whole number from 0 to 2; got '3'."),
-        ({"RANK": ""}, "RANK must be a whole number from 0 to 2; got ''."),
-        ({"LOCAL_RANK": "5", "LOCAL_WORLD_SIZE": "2"}, "LOCAL_RANK must be a whole number from 0"),
+        {"WORLD_SIZE": "two"},
+        {"WORLD_SIZE": "0"},
+        {"RANK": "3"},
+        {"RANK": ""},
+        {"LOCAL_RANK": "5", "LOCAL_WORLD_SIZE": "2"},
+        {"MASTER_ADDR": ""},
+        {"MASTER_PORT": ""},
     ],
 )
-def test_a_number_that_cannot_be_is_refused(wrong, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_variables_that_torchrun_would_not_set_are_refused(wrong):
+    port = wrong.get("MASTER_PORT", "29500") or "nothing"
+    with pytest.raises(SettingError, match=rf"sets them; got RANK=.*, MASTER_PORT={port}\. To"):
         find_rank(WHOLE | wrong)
-
-
-@pytest.mark.parametrize("name", ["RANK", "MASTER_ADDR", "MASTER_PORT"])
-def test_what_is_missing_is_named(name):
-    environment = {key: value for key, value in WHOLE.items() if key != name}
-    with pytest.raises(SettingError, match=f"{name} must be set where WORLD_SIZE is; got none"):
-        find_rank(environment)
 
 
 def test_processes_must_be_some_and_not_several_times_several(monkeypatch):
