@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,6 +24,8 @@ Work = Callable[[K, Sequence[T], Callable[[], bool]], Sequence[R]]
 
 # How much of the speed is that of the last batch.
 _RECENT = 0.2
+# Weight of a request's first part, before it is known how long its parts take.
+_FIRST_TURN = 8.0
 
 
 class QueueFullError(Exception):
@@ -48,16 +50,13 @@ class _Job(Generic[K, T, R]):
     items: Sequence[T]
     weights: Sequence[int]
     future: "asyncio.Future[list[R]]"
+    turn: float  # most weight of it that a batch takes
     begun: int = 0  # items the worker has been given
     results: list[R] = field(default_factory=list)
 
     @property
     def waiting(self) -> int:
         return sum(self.weights[self.begun :])
-
-    @property
-    def has_more(self) -> bool:
-        return self.begun < len(self.items)
 
 
 class Batcher(Generic[K, T, R]):
@@ -70,6 +69,7 @@ class Batcher(Generic[K, T, R]):
         weigh: Callable[[K, T], int] | None = None,
         max_batch: int = 64,  # most weight at once; a heavier item goes alone
         capacity: int = 2000,  # most weight in line; a heavier request is taken if nobody waits
+        turn: float = math.inf,  # seconds for which parts of one request may fill a batch
         on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.waiting = 0
@@ -77,6 +77,7 @@ class Batcher(Generic[K, T, R]):
         self._weigh = weigh or (lambda key, item: 1)
         self._max_batch = max_batch
         self._capacity = capacity
+        self._turn = turn
         self._on_batch = on_batch
         self._jobs: dict[_Job[K, T, R], None] = {}
         self._arrived = asyncio.Event()
@@ -92,7 +93,8 @@ class Batcher(Generic[K, T, R]):
             raise QueueClosedError
         weights = [self._weigh(key, item) for item in items]
         self.check_room(sum(weights))
-        job = _Job(key, items, weights, asyncio.get_running_loop().create_future())
+        first = _FIRST_TURN if math.isfinite(self._turn) else math.inf
+        job = _Job(key, items, weights, asyncio.get_running_loop().create_future(), first)
         if not items:
             job.future.set_result([])
             return job.future
@@ -142,7 +144,7 @@ class Batcher(Generic[K, T, R]):
         """The next batch: what it has of each request. Keys take turns."""
         for job in [job for job in self._jobs if job.future.done()]:
             self._forget(job)  # who has just gone, and has not been called for yet
-        jobs = [job for job in self._jobs if job.has_more]
+        jobs = [job for job in self._jobs if job.begun < len(job.items)]
         jobs.sort(key=lambda job: job.key == self._last_key)  # stable: the oldest of another first
         alike = [job for job in jobs if job.key == jobs[0].key]
         batch: dict[_Job[K, T, R], list[T]] = {}
@@ -185,8 +187,7 @@ class Batcher(Generic[K, T, R]):
                     job.future.set_exception(error)
             return
         weight = sum(self._weigh(key, item) for item in items)
-        speed = weight / max(time.monotonic() - began, 1e-6)
-        self._speed += (_RECENT if self._speed else 1.0) * (speed - self._speed)
+        self._note_speed(batch, weight / max(time.monotonic() - began, 1e-6))
         self._hand_out(batch, results)
 
     def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], results: Sequence[R]) -> None:
@@ -198,19 +199,30 @@ class Batcher(Generic[K, T, R]):
                 job.future.set_result(job.results)
                 self._forget(job)  # at once: its own call comes a moment later
 
+    def _note_speed(self, batch: Iterable[_Job[K, T, R]], speed: float) -> None:
+        """Of the last batch, by weight: how much of its requests the next ones may take."""
+        for job in batch:
+            job.turn = self._turn * speed
+        self._speed += (_RECENT if self._speed else 1.0) * (speed - self._speed)
+
 
 def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, R]]:
     """Choose the next items: the oldest request's up to ``half``, then round robin."""
     if not jobs:
         return
     oldest, *others = jobs
-    taken = 0
-    while oldest.has_more and taken < half:
-        taken += oldest.weights[oldest.begun]
+    taken = dict.fromkeys(jobs, 0)
+
+    def goes_on(job: _Job[K, T, R]) -> bool:
+        return job.begun < len(job.items) and taken[job] < job.turn
+
+    while goes_on(oldest) and taken[oldest] < half:
+        taken[oldest] += oldest.weights[oldest.begun]
         yield oldest
     turns = deque([*others, oldest])
     while turns:
         job = turns.popleft()
-        if job.has_more:
+        if goes_on(job):
+            taken[job] += job.weights[job.begun]
             yield job
             turns.append(job)

@@ -27,6 +27,8 @@ class Limits:
 
     Attributes:
         max_batch: Sentences translated at once; a long text counts as several.
+        turn: Seconds of work on one request after which others have their turn, such as between
+            the parts of a long text.
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds within which a request is answered, or given up with 504.
         max_length: Characters of one text.
@@ -47,6 +49,7 @@ class Limits:
     """
 
     max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64
+    turn: Positive = 0.5
     queue: Count = 2000
     timeout: Positive = 30.0
     max_length: Count = 10_000

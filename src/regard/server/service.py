@@ -125,6 +125,7 @@ class Service:
             weigh=_weigh,
             max_batch=limits.max_batch,
             capacity=limits.queue,
+            turn=limits.turn,
             on_batch=self.meters.batches.observe,
         )
         self.meters.gauge(

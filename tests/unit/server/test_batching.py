@@ -223,3 +223,32 @@ async def test_time_to_come_again_is_what_waits_over_the_speed():
     waiting.cancel()
     await asyncio.sleep(0)
     assert batcher.waiting == 0
+
+
+@in_loop
+async def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_come_between():
+    batches = []
+
+    def work(key, items, is_wanted):
+        batches.append(list(items))
+        time.sleep(0.02 * len(items))
+        return list(items)
+
+    batcher = batcher_of(work, max_batch=64, turn=0.1)
+    long = batcher.submit("", range(60))
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    assert await batcher.submit("", [-1]) == [-1]
+    assert time.monotonic() - began < 0.6
+    assert await long == list(range(60))
+    assert len(batches[0]) == 8  # how long an item takes is not known yet
+    assert max(map(len, batches[1:])) <= 6
+    assert -1 in batches[1]
+
+
+@in_loop
+async def test_a_turn_grows_with_the_speed_to_whole_batches():
+    gate = Gate()
+    batcher = batcher_of(gate, max_batch=64, turn=0.5)
+    await batcher.submit("", range(200))
+    assert gate.sizes == [8, 64, 64, 64]
