@@ -166,7 +166,7 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
         if all(isinstance(value, str | int | float | None) for value in column_values)
     ]
     if len(columns) > 1 and any(column.kind in ("text", "number") for column in columns):
-        tasks = of_columns(columns, path, ".jsonl")
+        tasks = of_columns(columns, path)
         return replace(tasks, candidates=tuple(map(_as_usual, tasks.candidates)))
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "

@@ -1,8 +1,6 @@
 """Infers the task of a table from the names and the contents of its columns."""
 
-import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -49,10 +47,10 @@ def of_table(
         for row in csv_rows(lines):
             readable(row)
         raise DataError(f"{path} must hold rows; got none.")
-    return of_columns(columns, path, ending) if len(columns) > 1 else None
+    return of_columns(columns, path) if len(columns) > 1 else None
 
 
-def of_columns(columns: Sequence[Column], path: Path, ending: str) -> InferredTasks:
+def of_columns(columns: Sequence[Column], path: Path) -> InferredTasks:
     """Infer the tasks of more than one column."""
     texts, labels, numbers = (
         [column for column in columns if column.kind == kind]
@@ -73,7 +71,7 @@ def of_columns(columns: Sequence[Column], path: Path, ending: str) -> InferredTa
     if labels:
         return _of_labels(texts, labels, why)
     if len(texts) == 1:
-        return _of_one_text(texts[0], numbers, path, ending, why)
+        return _of_one_text(texts[0], numbers, path, why)
     scores = [column for column in numbers if column.is_score]
     if scores and not _are_two_languages(*(_named_pair(texts) or (texts[0], texts[1]))):
         raise _no_job(path, f"{why}: pairs of texts with a number", _rounding(scores[0]))
@@ -192,30 +190,13 @@ def _of_texts(texts: Sequence[Column], why: str) -> InferredTasks:
     return InferredTasks((pairs, summarised))
 
 
-def _of_one_text(
-    text: Column, numbers: Sequence[Column], path: Path, ending: str, why: str
-) -> InferredTasks:
+def _of_one_text(text: Column, numbers: Sequence[Column], path: Path, why: str) -> InferredTasks:
     """Raise DataError: there is nothing to learn for each text."""
     scores = [column for column in numbers if column.is_score]
     if scores:
         raise _no_job(path, f"{why}: texts with a number", _rounding(scores[0]))
-    called = text.called
-    out = shlex.quote(f"{path.name.partition('.')[0]}-text.txt")
-    if ending == ".csv":
-        key = json.dumps(called) if isinstance(called, str) else called - 1
-        reader = "DictReader" if isinstance(called, str) else "reader"
-        program = (
-            f"import csv, sys; [print(row[{key}]) for row in csv.{reader}(open(sys.argv[1], "
-            'encoding="utf-8-sig", newline=""))]'
-        )
-        cure = f"python -c {shlex.quote(program)} {shlex.quote(str(path))} > {out}"
-    else:
-        cure = f"take {text.title} into a file of its own, {out}"
-    raise _no_job(
-        path,
-        f"{why}: texts and nothing to learn for each",
-        f"As running text, for a language model: {cure}",
-    )
+    cure = f"As running text, for a language model: take {text.title} into a file of its own."
+    raise _no_job(path, f"{why}: texts and nothing to learn for each", cure)
 
 
 def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path) -> InferredTasks:
