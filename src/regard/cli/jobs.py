@@ -12,7 +12,12 @@ from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.training.recipes import InferredTask, InferredTasks
-from regard.training.recipes.resolving import is_recipe, packaged_recipes, resolve
+from regard.training.recipes.resolving import (
+    are_pairs,
+    is_recipe,
+    packaged_recipes,
+    resolve,
+)
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -39,7 +44,9 @@ class Arguments(NamedTuple):
                 "what to train must be a recipe or files of text; got nothing. "
                 "`regard recipes` lists the recipes."
             )
-        return resolve(self.recipe, self.files, settings, infer=infer_task, report=note)
+        is_known = self.recipe is not None or are_pairs(self.files, settings)
+        task = None if is_known else infer_task(self.files)
+        return resolve(self.recipe, self.files, settings, task=task, report=note)
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:

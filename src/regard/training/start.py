@@ -16,9 +16,10 @@ from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.training_text import is_on_disk
-from regard.training.recipes import InferredTask, Settings
+from regard.training.recipes import Settings
 from regard.training.recipes.resolving import (
     RecipeSource,
+    are_pairs,
     default_run,
     infer_task,
     is_recipe,
@@ -77,12 +78,11 @@ def train(
         if reporter is None:
             sys.stderr.write(f"{line}\n")
 
-    def infer(files: Sequence[str]) -> InferredTask:
+    files, task = _files(data, folder), None
+    if source is None and not are_pairs(files, settings or {}):
         task = infer_task(files)
         report(f"{files[0]} is taken for {task.description}: {task.reason}")
-        return task
-
-    resolved = resolve(source, _files(data, folder), settings, infer=infer, report=report)
+    resolved = resolve(source, files, settings, task=task, report=report)
     return fit(with_test(resolved, folder), folder, callbacks=callbacks, reporter=reporter)
 
 

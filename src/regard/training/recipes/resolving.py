@@ -86,10 +86,13 @@ def resolve(
     files: Sequence[str] = (),
     settings: Settings | None = None,
     *,
-    infer: Callable[[Sequence[str]], InferredTask] = infer_task,
+    task: InferredTask | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> "Recipe":
-    """The recipe of a training, resolved once from a source, files and settings over it."""
+    """The recipe of a training, resolved once from a source, files and settings over it.
+
+    Without a recipe ``task`` says what the files are for; without either they are sentence pairs.
+    """
     if settings is not None and not isinstance(settings, Mapping):
         raise SettingError(
             "settings must be a table of values by dotted names, "
@@ -97,8 +100,7 @@ def resolve(
         )
     settings = {**epoch_defaults(settings or {}), **(settings or {})}
     over = {**file_settings("train", files), **settings}
-    if recipe is None and not are_pairs(files, over):
-        task = infer(files)
+    if task is not None:
         recipe, over = task.recipe, {**over, **task.settings, **settings}
     if recipe is not None:
         return _named_recipe(recipe, over)
