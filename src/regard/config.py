@@ -184,8 +184,13 @@ def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, 
     assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
     off, names = _retired(config), getattr(config, "renamed", {})
+    unneeded = getattr(config, "unneeded", ())  # of any value
     items = ((names.get(key, key), value) for key, value in table.items())
-    known = {key: value for key, value in items if key not in off or value != off[key]}
+    known = {
+        key: value
+        for key, value in items
+        if key not in unneeded and (key not in off or value != off[key])
+    }
     return {**{field.name: field.metadata[_BEFORE] for field in fields}, **known}
 
 

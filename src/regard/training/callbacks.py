@@ -11,6 +11,9 @@ from regard.devices import preserved_randomness
 from regard.inference import Predictor
 from regard.runs import RunWarning
 
+# Prefix of the figures that give the fraction of its time that a process waits: its rank follows.
+WAITING = "waiting_"
+
 
 class TrainingSummary(TypedDict):
     """Summary of a finished training, the key ``summary`` of its run."""

@@ -85,7 +85,7 @@ def resume_command(run: Run, *settings: str) -> str:
 
 def describe_memory(run: Run, config: TrainingConfig, device: torch.device, update: int) -> str:
     """Error for a batch that does not fit into memory."""
-    tokens = config.batch_tokens
+    tokens = cast(int, config.batch_tokens)
     less = (
         f"training.batch_tokens={max(1, tokens // 2)}",
         f"training.accumulate={2 * config.accumulate}",

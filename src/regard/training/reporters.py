@@ -20,13 +20,15 @@ from rich.progress import (
 
 from regard.errors import printable
 from regard.progress import Lossy, displaying
-from regard.training.callbacks import Callback, TrainingSummary, Update, Validation
+from regard.training.callbacks import WAITING, Callback, TrainingSummary, Update, Validation
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 # Seconds between two plain lines; updates between two points of a curve, once there are as many.
 _LINE_EVERY, _POINT_EVERY = 10.0, 50
+# Processes whose waiting is shown one by one.
+_MOST_LISTED = 8
 
 
 class ConsoleReporter(Callback):
@@ -56,6 +58,7 @@ class ConsoleReporter(Callback):
         self._bar: Progress | None = None
         self._bar_task: TaskID | None = None
         self._speed, self._loss_unit, self._valid = 0.0, "tokens", ""
+        self._waiting: list[float] = []
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
@@ -95,6 +98,7 @@ class ConsoleReporter(Callback):
         self._clock = now
         speed = f"{self._speed:,.0f} {self._loss_unit}/s"
         text = f"update {update.number}  loss {figures['loss']:.3f}  {speed}"
+        text += self._format_waiting(figures)
         if self._bar is not None and self._bar_task is not None:
             self._bar.update(
                 self._bar_task,
@@ -128,6 +132,18 @@ class ConsoleReporter(Callback):
             f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
             f"{summary['weights']}; validation{self._valid}: {figures}; in {path}"
         )
+
+    def _format_waiting(self, figures: Mapping[str, float]) -> str:
+        """Fraction of its time that each process waits, smoothed; of many, the extremes."""
+        latest = [fraction for name, fraction in figures.items() if name.startswith(WAITING)]
+        before = self._waiting or latest
+        self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]
+        if not latest:
+            return ""
+        fractions = [f"{fraction:.0%}" for fraction in self._waiting]
+        if len(fractions) > _MOST_LISTED:
+            fractions = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
+        return f"  waiting {' '.join(fractions)}"
 
     def _time_left(self) -> str:
         started_at, share = self._started_at

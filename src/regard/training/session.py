@@ -31,7 +31,7 @@ from regard.training.continuing import (
 from regard.training.corpora.training_text import TrainingText, is_on_disk
 from regard.training.distributed.synchronizing import check_agreement, check_folder, check_shared
 from regard.training.distributed.world import World, process_group
-from regard.training.ending import describe_end
+from regard.training.fitting import describe_end, resolve_batch
 from regard.training.pretrained import begin_with
 from regard.training.reporters import ConsoleReporter, TensorBoardReporter, has_tensorboard
 from regard.training.settings import TrainingConfig
@@ -131,11 +131,13 @@ class _Session:
         if pretrained is not None:
             pretrained.fill(model, recipe, run)
         model.to(device)
+        config = resolve_batch(training, model, config, device)
         if run is None:
             # Last, so that unusable text or settings leave nothing behind.
+            settings = {**task.recipe.training, "batch_tokens": config.batch_tokens}
             run = Run.create(
                 self.path,
-                task.recipe.table(),
+                replace(task.recipe, training=settings).table(),
                 recipe.task,
                 name=recipe.name,
                 text=text.fingerprint,
@@ -177,7 +179,7 @@ class _Session:
         if not self.world.is_single:
             lines.append(f"by {self.world.size} processes, the same batches as by one")
         if (device := device_of(model)) != CPU:
-            lines.append(f"on {describe_device(device)}, {config.batch_tokens:,} tokens a batch")
+            lines.append(f"on {describe_device(device)}, {training.batch_tokens:,} tokens a batch")
         is_timed = self.world.is_single and not config.compile and run.newest_checkpoint() is None
         return [
             *lines,
@@ -196,11 +198,13 @@ def _resolve(
     merged = recipe if run is None else with_saved_defaults(recipe, run)
     config = build(TrainingConfig, merged.training, where="training")
     device, where = config.device, {"setting": "training.device"}
-    corpus = config.corpus
-    if run is not None and corpus == "auto":
-        corpus = build(TrainingConfig, saved_recipe(run).training, where="training").corpus
+    batch_tokens, corpus = config.batch_tokens, config.corpus
+    if run is not None:
+        saved = build(TrainingConfig, saved_recipe(run).training, where="training")
+        batch_tokens = saved.batch_tokens if batch_tokens == "auto" else batch_tokens
+        corpus = saved.corpus if corpus == "auto" else corpus
     corpus = "disk" if is_on_disk(merged, corpus) else "memory"
-    config = replace(config, device=AUTO, corpus=corpus)
+    config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
     complete = replace(merged, training=as_table(config))
     if run is not None:
         complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())

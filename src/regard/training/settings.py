@@ -31,7 +31,9 @@ class TrainingConfig:
         least_updates: Where all epochs have fewer updates, as of a small text, they go on until so
             many are made.
         minutes: Time spent in training, pauses between resumed runs not counted.
-        batch_tokens: Tokens of a batch on its longer side, padding included.
+        batch_tokens: Tokens of a batch on its longer side, padding included; ``auto`` finds by
+            trial what fits into the memory of a GPU, and is 4096 on a CPU. A run keeps what was
+            found.
         accumulate: Batches whose gradients are summed into one update.
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
         warmup: Updates over which the learning rate rises to its peak.
@@ -102,7 +104,7 @@ class TrainingConfig:
     epochs: Count | None = None
     least_updates: Natural = 0
     minutes: Positive | None = None
-    batch_tokens: Count = 4096
+    batch_tokens: Count | Literal["auto"] = 4096
     accumulate: Count = 1
     learning_rate: Positive | None = None
     warmup: Count = 4000

@@ -23,9 +23,11 @@ from regard.text.normalization import split_words
 from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 from regard.training.settings import TrainingConfig
 
-# Validation examples whose words are looked at.
+# Tokens of a batch where nobody says, and nothing tells what memory there is.
+DEFAULT_BATCH = 4096
+# Batches of an epoch among which the largest is looked for.
 _LOOKED_AT = 5000
-# Batches whose examples are counted.
+# And whose examples are counted.
 _COUNTED = 100
 # Outputs shown at each validation.
 _SAMPLES = 3
@@ -55,6 +57,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             self.corpus = stored
         is_encoded = task.is_written or stored is not None
         counted = (self.corpus, self._valid_corpus) if is_encoded else (train, valid)
+        self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
         self._epoch_corpus = self.corpus
 
@@ -204,6 +207,24 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         plans = islice(self._plan(self.corpus, seed=self.config.seed).epoch(0), _COUNTED)
         return float(np.mean([len(plan.indices) for plan in plans]))
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the text to learn from, on its longer side."""
+        looked_at = self._looked_at()
+        tokens = self._lengths_at(self.corpus)(looked_at).max(axis=0).sum()
+        return int(tokens * (self.num_samples / len(looked_at)))
+
+    def largest(self, tokens: int) -> Iterator[BatchT]:
+        """Batches that may take most memory: most tokens in all, most rows, the longest."""
+        batches = self._plan(self.corpus, seed=self.config.seed, tokens=tokens)
+        plans = [plan.indices for plan in islice(batches.epoch(0), _LOOKED_AT)]
+        lengths_at = self._lengths_at(self.corpus)
+        sizes = [(len(each), *lengths_at(each).max(axis=1).tolist()) for each in plans]
+        wholes = [rows * sum(longest) for rows, *longest in sizes]
+        rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
+        for number in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
+            yield self.task.collate([self.corpus[index] for index in plans[number].tolist()])
+
     def _valid_batches(self) -> Iterator[BatchT]:
         for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
             yield self.task.collate([self._valid_corpus[index] for index in plan.indices.tolist()])
@@ -228,8 +249,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         plain = None if decoding is None else decoding.plain()
         return Predictor(model, self.task).answers(examples, decoding=plain)
 
-    def _plan(self, corpus: Sequence[EncodedT], *, seed: int) -> Batches:
-        most = self.config.batch_tokens
+    def _plan(self, corpus: Sequence[EncodedT], *, seed: int, tokens: int | None = None) -> Batches:
+        most = tokens or self.batch_tokens
         if isinstance(corpus, Stored):
             return Batches.of_stored(len(corpus), corpus.lengths_at, max_tokens=most, seed=seed)
         lengths = np.atleast_2d(self.task.lengths(corpus))

@@ -213,7 +213,7 @@ class Trainer(Generic[BatchT]):
                 number=ahead.update,
                 epoch=epoch,
                 tokens=tokens,
-                figures=figures,
+                figures={**figures, **totals.waiting},
                 training=self.ongoing,
             )
         )

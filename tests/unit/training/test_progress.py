@@ -44,6 +44,20 @@ def test_lines_say_loss_speed_and_time_left(clock):
     ]
 
 
+@pytest.mark.parametrize(
+    ("processes", "expected"), [(2, "waiting 0% 10%  "), (9, "waiting 0% to 80%  ")]
+)
+def test_the_line_says_which_share_of_its_time_each_process_waits(clock, processes, expected):
+    screen, file = console()
+    reporter = ConsoleReporter(screen)
+    waiting = {f"waiting_{rank}": rank / 10 for rank in range(processes)}
+    with reporter.training(lambda: 0.5):
+        for update in range(1, 30):
+            clock[0] += 10
+            reporter.on_update(update_of(update, 0, 5000, {**FIGURES, **waiting}))
+    assert f"500 tokens/s  {expected}50%" in file.getvalue().splitlines()[-1]
+
+
 def test_a_terminal_gets_a_bar(clock):
     screen, file = console(is_terminal=True)
     reporter = ConsoleReporter(screen)

@@ -1,7 +1,7 @@
 """A recipe: everything that a training depends on, as it is saved with the run."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict, TypeVar
@@ -88,6 +88,7 @@ class SequenceData(DataFiles):
     source_end: bool = True
 
     retired: ClassVar[Mapping[str, JsonValue]] = {"on_long": "skip"}
+    unneeded: ClassVar[Sequence[str]] = ("on_long",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +17,7 @@ from regard.layers.residual import BatchNorm
 from regard.runs.card import CARD_FILE
 from regard.runs.files import checksum
 from regard.tasks import Recipe
+from regard.training.callbacks import WAITING
 from regard.training.continuing import differences
 from regard.training.distributed.world import World
 from regard.training.optimization import Optimizers
@@ -165,11 +166,12 @@ class StopFlags(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTotals:
-    """Totals of an update over all processes."""
+    """Totals of an update over all processes, and the fraction of it that each waited."""
 
     loss: float
     terms: int
     flags: StopFlags
+    waiting: Mapping[str, float] = field(default_factory=dict)
 
 
 class Synchronizer:
@@ -182,7 +184,8 @@ class Synchronizer:
 
     def __init__(self, world: World, parameters: Sequence[nn.Parameter], *, seed: int) -> None:
         self.world, self.parameters, self._seed = world, parameters, seed
-        self._started_at = self._counted = self._tail = self._agreed = 0.0
+        self._started_at = self._counted = 0.0
+        self._tail, self._waited, self._waiting_share, self._agreed = 0.0, 0.0, 0.0, 0.0
 
     def begin(self, update: int) -> None:
         """Begin an update, whose random numbers depend on seed, rank and update alone."""
@@ -196,17 +199,26 @@ class Synchronizer:
         world = self.world
         if world.is_single:
             return UpdateTotals(loss, terms, flags)
+        waited = [0.0] * world.size
+        waited[world.rank] = self._waiting_share
         has = [float(parameter.grad is not None) for parameter in self.parameters]
         mine = [loss, float(terms), *map(float, flags), self._spent()]
-        sums = world.sum([*mine, *has])
-        world.all_reduce(self._gradients(sums[len(mine) :]))
+        started = time.perf_counter()
+        sums = world.sum([*mine, *waited, *has])
+        world.all_reduce(self._gradients(sums[len(mine) + len(waited) :]))
+        self._waited = time.perf_counter() - started
         loss, all_terms, *raised, self._agreed = sums[: len(mine)]
-        return UpdateTotals(loss, int(all_terms), StopFlags(*(count > 0 for count in raised)))
+        waited = sums[len(mine) : len(mine) + len(waited)]
+        named = {f"{WAITING}{rank}": share for rank, share in enumerate(waited)}
+        return UpdateTotals(
+            loss, int(all_terms), StopFlags(*(count > 0 for count in raised)), named
+        )
 
     def end(self) -> float:
         """End an update; the seconds it took, the same in all processes."""
         now = time.perf_counter()
         took, self._tail = now - self._started_at, now - self._counted
+        self._waiting_share = self._waited / max(took, 1e-9)
         return took if self.world.is_single else self._agreed
 
     def _spent(self) -> float:

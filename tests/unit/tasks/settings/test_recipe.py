@@ -170,3 +170,9 @@ def test_a_retired_setting_is_dropped_where_it_was_off_and_refused_elsewhere():
     assert "decoder" not in table["model"]
     with pytest.raises(SettingError, match=r"model\.decoder must be left out.*got 'ssru'\. A run"):
         recipe_from_table({"model": {"decoder": "ssru"}})
+
+
+@pytest.mark.parametrize("on_long", ["skip", "error"])
+def test_a_run_made_when_long_pairs_could_be_errors_still_loads(on_long):
+    saved = {"task": "translation", "data": {"on_long": on_long, "max_length": 9}}
+    assert recipe_from_table(saved_recipe(saved)).data.max_length == 9

@@ -1,20 +1,68 @@
-"""When a training ends, and by a trial of some batches, how long it takes."""
+"""Trials of some batches: how many tokens fit into a GPU's memory, how long a training takes."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 
 import torch
 from torch import nn
 
-from regard.devices import device_of, moved, preserved_randomness
+from regard.devices import describe_device, device_of, moved, preserved_randomness
+from regard.devices.memory import free_memory, is_out_of_memory
+from regard.errors import OutOfMemory
 from regard.training.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig
-from regard.training.task_training import AnyTraining
+from regard.training.task_training import DEFAULT_BATCH, AnyTraining
 
+# Never more, however much memory there is, nor a larger share of the text: an update learns little
+# more from more. Nor less, which is no batch any more.
+_MOST, _LEAST, _SHARE = 2**16, 64, 1 / 30
 # Batches that are timed, and seconds after which no further one is.
 _TIMED, _PATIENT = 3, 2.0
+# Of what fitted: between large tensors of other sizes some memory lies idle.
+_MARGIN = 0.9
+
+
+def resolve_batch(
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, device: torch.device
+) -> TrainingConfig:
+    """The settings with a number for ``training.batch_tokens``, which the training takes, too."""
+    if config.batch_tokens == "auto":
+        training.batch_tokens = fitting_batch(training, model, config, device)
+    return replace(config, batch_tokens=training.batch_tokens)
+
+
+def fitting_batch(
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, device: torch.device
+) -> int:
+    """Tokens of the largest batch that fits into a device's memory; 4096 on a CPU."""
+    # Twice as many tokens as long as that fits, beside the optimizer's memory; then half of the
+    # last step. Nothing of the model is changed, and no random number used up.
+    if device.type == "cpu":
+        return DEFAULT_BATCH
+    most = int(min(_MOST, max(DEFAULT_BATCH, _SHARE * training.num_tokens)))
+
+    def fits(tokens: int) -> bool:
+        return _fits(training, model, config, tokens)
+
+    tokens = DEFAULT_BATCH
+    if fits(tokens):
+        while tokens < most and fits(min(most, 2 * tokens)):
+            tokens = min(most, 2 * tokens)
+        if tokens == most:
+            return tokens
+    else:
+        while not fits(tokens := tokens // 2):
+            if tokens < _LEAST:
+                raise OutOfMemory(
+                    f"the model must fit into the memory of {describe_device(device)} with a batch "
+                    f"of {_LEAST} tokens; got one that does not. Make it smaller, or train it on a "
+                    "device with more."
+                )
+    more = 3 * tokens // 2
+    return int(_MARGIN * (more if fits(more) else tokens))
 
 
 def describe_end(
@@ -59,6 +107,29 @@ def _seconds_an_update(training: AnyTraining, model: nn.Module, config: Training
             if time.perf_counter() - started_at > _PATIENT:
                 break
     return seconds * config.accumulate
+
+
+def _fits(training: AnyTraining, model: nn.Module, config: TrainingConfig, tokens: int) -> bool:
+    """Whether the largest batches of so many tokens can be learned from."""
+    try:
+        _try(training, model, config, tokens)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return False
+    finally:  # where the trial's own tensors are gone
+        free_memory(device_of(model))
+    return True
+
+
+def _try(training: AnyTraining, model: nn.Module, config: TrainingConfig, tokens: int) -> None:
+    learned = [p for p in model.parameters() if p.requires_grad]
+    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
+    with _undisturbed(model, device_of(model)):
+        optimizer = [torch.zeros_like(p) for p in learned for _ in range(copies)]
+        for batch in training.largest(tokens):
+            _add_gradients(training, model, config, batch)
+        del optimizer  # it took its room until now
 
 
 def _add_gradients(
