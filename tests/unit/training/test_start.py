@@ -186,8 +186,8 @@ def test_facts_are_reported_before_training(toy, tmp_path, make_recipe):
         f"{tmp_path}/train.tsv:81: expected 2 columns, found 1. "
         "A tab must stand between the sentences.)",
         f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:83: "
-        "the source must be at most 256 tokens long; got 300. Raise max_length, split the "
-        "sentence, or leave such pairs out.)",
+        "the source must be at most 256 tokens long; got 300. Raise max_length, or split the "
+        "sentence.)",
     ]
 
 
