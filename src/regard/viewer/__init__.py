@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from regard.viewer.example import Prediction as Prediction
     from regard.viewer.example import Token as Token
     from regard.viewer.example import View as View
-    from regard.viewer.example import importances_of as importances_of
     from regard.viewer.html import page as page
     from regard.viewer.image import Image as Image
     from regard.viewer.image import draw_image as draw_image

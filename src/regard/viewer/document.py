@@ -14,20 +14,26 @@ maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``P
 import json
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import cache, partial
+from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from regard.errors import DataError, RegardError
 from regard.viewer.example import Example, View
 from regard.viewer.packing import PackedArray
 
 T = TypeVar("T")
-Reader = Callable[[object], object]
 
-_NAMES: dict[type, str] = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
+_NAMES: dict[type, str] = {
+    bool: "true or false",
+    dict: "an object",
+    float: "a number",
+    int: "a whole number",
+    list: "a list",
+    str: "text",
+}
 
 FORMAT = "regard.attention"
 VERSION = 3
@@ -96,7 +102,7 @@ class Document:
         except (ValueError, RecursionError) as error:
             raise DataError(f"document must be JSON; got {text[:20]!r}… ({error}).") from None
         _check_version(members)
-        return _read_as(cls, members)
+        return _read_object(cls, members, "")
 
 
 def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = None) -> Document:
@@ -169,162 +175,71 @@ def _same(one: str | None, other: str | None) -> str | None:
     return one if one == other else None
 
 
-def _read_as(what: type[T], value: object) -> T:
-    """Read a dataclass by its annotations; null is absent, unknown members are skipped."""
-    try:
-        result = _object(what, value)
-    except _MisreadError as error:
-        raise DataError(f"{error.where or 'document'}{error.rule}") from None
-    assert isinstance(result, what)
-    return result
-
-
-class _MisreadError(Exception):
-    """Error of a value, and the path of the value."""
-
-    def __init__(self, rule: str) -> None:
-        self.where, self.rule = "", rule
-
-    def within(self, name: str) -> "_MisreadError":
-        """Place the error in a part of ``name``."""
-        parts = "." if self.where and not self.where.startswith("[") else ""
-        self.where = f"{name}{parts}{self.where}"
-        return self
-
-
-@cache
-def _reader(hint: object) -> Reader:
-    """Reader of values of this type."""
+def _read(hint: object, value: object, name: str) -> object:
+    """Read a value by its annotation; ``name`` is its place in messages."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return partial(_object, hint)
-    if origin is Annotated:  # a tuple, and its name in messages
-        kinds, description = typing.get_args(arguments[0]), str(arguments[1])
-        if kinds[-1] is Ellipsis:
-            return partial(_list, _reader(kinds[0]), name=description)
-        return partial(_fixed, [_reader(each) for each in kinds], description)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _read_object(hint, value, name)
     if origin in (typing.Union, UnionType):
-        return _union(arguments)
+        free = [word for each in arguments for word in typing.get_args(each)]
+        free += [None] * (NoneType in arguments)
+        is_free = isinstance(value, str | None) and value in free
+        return value if is_free else _read(arguments[0], value, name)
     if origin is Literal:  # its class checks the word
-        return partial(_typed, str)
+        return _typed(str, value, name)
     if origin in (tuple, Sequence):
-        is_numbers = arguments[0] in (float, float | None)
-        return partial(_numbers if is_numbers else _list, _reader(arguments[0]))
+        return _read_list(arguments, _typed(list, value, name), name)
     if origin is Mapping:
-        return partial(_mapping, _reader(arguments[1]))
-    for kind, read in _SIMPLE.items():
-        if hint is kind:
-            return read
-    raise AssertionError(f"{hint} is nothing that JSON has")
+        items = _typed(dict, value, name).items()
+        return {key: _read(arguments[1], one, f"{name}.{key}") for key, one in items}
+    if hint is float and type(value) is int:
+        return float(value)
+    assert isinstance(hint, type)
+    return _typed(hint, value, name)
 
 
-def _object(what: type, value: object) -> object:
-    members = _typed(dict, value)
+def _read_list(hints: tuple[object, ...], values: list[object], name: str) -> tuple[object, ...]:
+    if hints[0] is float and all(type(value) is float for value in values):  # they are many
+        return tuple(values)
+    is_fixed = len(hints) > 1 and hints[-1] is not Ellipsis
+    if is_fixed and len(values) != len(hints):
+        raise DataError(f"{name} must be a list of {len(hints)}; got {values}.")
+    each = hints if is_fixed else hints[:1] * len(values)
+    pairs = enumerate(zip(each, values, strict=True))
+    return tuple(_read(hint, value, f"{name}[{n}]") for n, (hint, value) in pairs)
+
+
+def _read_object(kind: type[T], value: object, name: str) -> T:
+    """Read a dataclass; null is absent, unknown members are skipped."""
+    members, hints = _typed(dict, value, name), _hints_of(kind)  # type: ignore[arg-type]
     values: dict[str, object] = {}
-    for name, (read, has_default, may_be_none) in _readers_of(what).items():
-        member = members.get(name)
-        if member is None and (has_default or may_be_none):
-            values |= {} if has_default else {name: None}
+    for field in fields(kind):  # type: ignore[arg-type]
+        hint, member = hints[field.name], members.get(field.name)
+        has_default = (field.default, field.default_factory) != (MISSING, MISSING)
+        if member is None and (has_default or NoneType in typing.get_args(hint)):
+            values |= {} if has_default else {field.name: None}
             continue
-        if name not in members:
+        if field.name not in members:
             has = ", ".join(members) or "nothing"
-            raise _MisreadError(f" must have a member {name!r}; got {has}.")
-        try:
-            values[name] = read(member)
-        except _MisreadError as error:
-            raise error.within(name) from None
+            where = name or "document"
+            raise DataError(f"{where} must have a member {field.name!r}; got {has}.")
+        values[field.name] = _read(hint, member, f"{name}.{field.name}".lstrip("."))
     try:
-        result = what(**values)
+        result = kind(**values)
         if isinstance(result, PackedArray):
             result.checked()
     except RegardError as error:
-        raise _MisreadError(f": {error}") from None
+        raise DataError(f"{name or 'document'}: {error}") from None
     return result
 
 
 @cache
-def _readers_of(what: type) -> dict[str, tuple[Reader, bool, bool]]:
-    """The reader of each field, whether it has a default, and whether it may be None."""
-    hints = typing.get_type_hints(what, include_extras=True)
-    return {
-        field.name: (
-            _reader(hints[field.name]),
-            field.default is not MISSING or field.default_factory is not MISSING,
-            NoneType in typing.get_args(hints[field.name]),
-        )
-        for field in fields(what)
-    }
+def _hints_of(kind: type) -> dict[str, object]:
+    return typing.get_type_hints(kind)
 
 
-def _union(arguments: tuple[object, ...]) -> Reader:
-    """Reader of values of one type, one of a few words, or None."""
-    kinds = [each for each in arguments if each is not NoneType and not _words(each)]
-    read = _reader(kinds[0]) if kinds else partial(_typed, str)
-    free: list[object] = [None] if NoneType in arguments else []
-    if kinds:
-        free += [word for each in arguments for word in _words(each)]
-    return lambda value: value if value in free else read(value)
-
-
-def _words(hint: object) -> tuple[object, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
-
-
-def _list(read: Reader, value: object, *, name: str = "") -> tuple[object, ...]:
-    """Read the values of a list; an error names the index."""
-    values = []
-    for index, one in enumerate(_typed(list, value)):
-        try:
-            values.append(read(one))
-        except _MisreadError as error:
-            raise error.within(f"{name}[{index}]") from None
-    return tuple(values)
-
-
-def _numbers(read: Reader, value: object) -> tuple[object, ...]:
-    """Read numbers, which are many: an error is about all of them."""
-    return tuple(map(read, _typed(list, value)))
-
-
-def _fixed(readers: Sequence[Reader], rule: str, value: object) -> tuple[object, ...]:
-    values = _typed(list, value)
-    if len(values) != len(readers):
-        raise _MisreadError(f" must be {rule}; got {values}.")
-    return tuple(read(one) for read, one in zip(readers, values, strict=True))
-
-
-def _mapping(read: Reader, value: object) -> dict[str, object]:
-    values = {}
-    for name, one in _typed(dict, value).items():
-        try:
-            values[name] = read(one)
-        except _MisreadError as error:
-            raise error.within(name) from None
-    return values
-
-
-def _float(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _MisreadError(f" must be a number; got {repr(value)[:40]}.")
-    return float(value)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _MisreadError(f" must be true or false; got {repr(value)[:40]}.")
-    return value
-
-
-def _typed(kind: type[T], value: object) -> T:
+def _typed(kind: type[T], value: object, name: str) -> T:
     """Check the type of a value; true and false are no numbers."""
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise _MisreadError(f" must be {_NAMES[kind]}; got {repr(value)[:40]}.")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise DataError(f"{name} must be {_NAMES[kind]}; got {repr(value)[:40]}.")
     return value
-
-
-_SIMPLE: dict[type, Reader] = {
-    str: partial(_typed, str),
-    int: partial(_typed, int),
-    float: _float,
-    bool: _flag,
-}

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from regard.checks import check_at_least, choose
 from regard.errors import DataError
@@ -11,15 +11,11 @@ from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
 from regard.viewer.search import SearchTree
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-_METHODS = {"removed": "leave one out", "gradient": "gradient × input"}
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
-Link = Annotated[tuple[int, int], "a pair [source token, output token]"]
+Link = tuple[int, int]  # source token, output token
 Sides = Literal["texts", "queries and keys"]
-Share = Annotated[tuple[str, float], "a pair [label, probability]"]
+Share = tuple[str, float]  # label, probability
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -284,52 +280,6 @@ class Example:
             _check_answer(self.answer, sizes)
         if self.gold is not None:
             _check_links(self.gold, sizes)
-
-
-class Evidence(Protocol):
-    """Interface of the results of ``regard.faithfulness``."""
-
-    @property
-    def evidence(self) -> Mapping[str, "Tensor"]:
-        """One number per input token, by the name of the measure."""
-
-    @property
-    def correlation(self) -> Mapping[tuple[str, str], float]:
-        """The rank correlation of each two of them."""
-
-
-def importances_of(found: Evidence, output: int | None = None) -> tuple[Importance, ...]:
-    """Convert results of ``regard.faithfulness`` for ``Example.importances``.
-
-    There is one for each measure, attention first, each with its rank correlation with it. The
-    results are of a text without padding; ``output`` is the output token that they explain.
-
-    Example:
-        >>> import torch
-        >>> from types import SimpleNamespace
-        >>> evidence = {"removed": torch.tensor([0.2, 0.8]), "attention": torch.tensor([0.4, 0.6])}
-        >>> correlation = {("attention", "removed"): 0.5}
-        >>> found = SimpleNamespace(evidence=evidence, correlation=correlation)
-        >>> [(each.method, each.values, each.correlation) for each in importances_of(found)]
-        [('attention', (0.4, 0.6), None), ('leave one out', (0.2, 0.8), 0.5)]
-    """
-    names = sorted(found.evidence, key=lambda name: (name != "attention", name))
-    return tuple(
-        Importance(
-            method=_METHODS.get(name, name),
-            values=tuple(float(f"{value:.4g}") for value in found.evidence[name].tolist()),
-            output=output,
-            correlation=_with_attention(found.correlation, name),
-        )
-        for name in names
-    )
-
-
-def _with_attention(correlation: Mapping[tuple[str, str], float], name: str) -> float | None:
-    for pair, number in correlation.items():
-        if set(pair) == {"attention", name} and number == number:  # not NaN
-            return float(f"{number:.4g}")
-    return None
 
 
 def _four_digits(weight: float) -> float:

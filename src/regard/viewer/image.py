@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 from regard.errors import DataError
 
 SHADES = " ░▒▓█"  # from dark to light
 
-Box = Annotated[tuple[int, int, int, int], "[top, left, rows, columns]"]
+Box = tuple[int, int, int, int]  # top, left, rows, columns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

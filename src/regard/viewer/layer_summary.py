@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
 from regard.checks import check_at_least, choose
 from regard.errors import DataError
@@ -10,7 +10,7 @@ from regard.viewer.packing import PackedArray
 
 Kind = Literal["cross", "encoder", "decoder"]
 Side = Literal["source", "output"]
-Sizes = Annotated[tuple[int, int], "a pair [queries, keys]"]
+Sizes = tuple[int, int]  # of queries, of keys
 
 # The sides of queries (rows) and of keys (columns), by kind.
 AXES: dict[str, tuple[Side, Side]] = {

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 from regard.checks import choose
 from regard.errors import DataError
@@ -38,7 +38,7 @@ class Beginning:
         object.__setattr__(self, "log_prob", _finite("log_prob", self.log_prob))
 
 
-Step = Annotated[tuple[Beginning, ...], "beginnings"]
+Step = tuple[Beginning, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
