@@ -16,7 +16,7 @@ READERS = [file for file in MODULES if file.name != "strings.js"]
 HOLES = re.compile(r"\{(\w+)\}")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Signs between names, and numbers.
-SIGNS = {"sentence.gap", "list.comma", "scale.one", "grid.title"}
+SIGNS = {"sentence.gap", "list.comma", "scale.one"}
 
 
 def table():

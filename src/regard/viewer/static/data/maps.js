@@ -138,11 +138,11 @@ export function chosenOf({ row = null, column = null, rows, columns }) {
 export const meanOver = (rows) => (rows.length === 1 ? rows[0] : Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length));
 export const sumOver = (weights, columns) => weights.map((row) => columns.reduce((sum, column) => sum + row[column], 0));
 
-/** The largest entries of a row, as `{at, weight}`, falling; zeros are left out. */
-export function largestOf(row, most) {
+/** The largest entries of a row above `least`, as `{at, weight}`, falling; of equal ones the first comes first. */
+export function largestOf(row, most, least = 0) {
   const found = [];
   row.forEach((weight, at) => {
-    if (weight > 0 && (found.length < most || weight > found.at(-1).weight)) {
+    if (weight > least && (found.length < most || weight > found.at(-1).weight)) {
       const place = found.findIndex((other) => weight > other.weight);
       found.splice(place < 0 ? found.length : place, 0, { at, weight });
       if (found.length > most) found.pop();
@@ -170,6 +170,19 @@ export const weightsTable = ({ rows, columns, weights }) => ({
   columns: ["row", "token", ...columns.map((token) => token.text)],
   rows: weights.map((row, at) => [at + 1, rows[at].text, ...Array.from(row, (weight) => figure(weight))]),
 });
+
+/**
+ * Where an arrow key, Home or End leads from an element of `rows`, lists of elements; undefined of other
+ * keys. With Control, Home and End go to the corners.
+ */
+export function stepIn(rows, from, { key, ctrlKey, altKey, metaKey }) {
+  const down = ctrlKey ? Infinity : 0;
+  const step = { Home: [-down, -Infinity], End: [down, Infinity] }[key] ?? arrowOf(key);
+  const at = rows.findIndex((row) => row.includes(from));
+  if (!step || at < 0 || altKey || metaKey) return undefined;
+  const row = rows[within(at + step[0], rows.length)];
+  return row[within(rows[at].indexOf(from) + step[1], row.length)];
+}
 
 /** The steps of an arrow key, down and across; undefined of another key. */
 export const arrowOf = (key) => ({ ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] })[key];

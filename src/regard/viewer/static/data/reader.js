@@ -21,6 +21,7 @@ export function createReader(data, source) {
   const unfolded = new Map();
   const made = new Map();
   const kept = new Map(); // rows that a source gave
+  const layered = new WeakMap(); // the layers of each example
 
   function open(packed) {
     if (!unfolded.has(packed)) unfolded.set(packed, unfold(packed));
@@ -38,38 +39,29 @@ export function createReader(data, source) {
   }
 
   const exampleAt = (at) => data.examples[at];
-  const summariesOf = (at, kind) => (exampleAt(at).summaries ?? []).filter((found) => found.kind === kind);
-  const mapsOf = (at, kind) => exampleAt(at).maps.filter((found) => found.kind === kind);
-  const summaryOf = (at, kind, layer) => summariesOf(at, kind).find((found) => found.layer === layer);
 
-  function isEmpty(at) {
+  function layersOf(at) {
     const example = exampleAt(at);
-    return !example.maps.length && !(example.summaries ?? []).length;
+    if (!layered.has(example)) layered.set(example, layersIn(example));
+    return layered.get(example);
   }
+
+  const summariesOf = (at, kind) => layersOf(at).filter((found) => found.kind === kind);
+  const summaryOf = (at, kind, layer) => summariesOf(at, kind).find((found) => found.layer === layer);
+  const isEmpty = (at) => !layersOf(at).length;
 
   /** The kinds an example has, in the order they are offered. */
-  function kinds(at) {
-    return KINDS.filter((kind) => mapsOf(at, kind).length || summariesOf(at, kind).length);
-  }
+  const kinds = (at) => KINDS.filter((kind) => summariesOf(at, kind).length);
 
-  function layers(at, kind) {
-    const found = [...mapsOf(at, kind), ...summariesOf(at, kind)].map((one) => one.layer);
-    return [...new Set(found)].sort((a, b) => a - b);
-  }
+  const layers = (at, kind) => summariesOf(at, kind).map((one) => one.layer).sort((a, b) => a - b);
 
   /** The heads of a layer, ascending; ["mean"] where only their mean was kept. */
-  function heads(at, kind, layer) {
-    const summary = summaryOf(at, kind, layer);
-    if (summary) return [...summary.heads];
-    const found = mapsOf(at, kind).filter((map) => map.layer === layer).map((map) => map.head);
-    const numbers = found.filter((head) => head !== "mean").sort((a, b) => a - b);
-    return numbers.length ? numbers : found;
-  }
+  const heads = (at, kind, layer) => [...(summaryOf(at, kind, layer)?.heads ?? [])];
 
   /** Whether heads have names: they are unlike, and have no mean. */
   const isNamed = (at) => (exampleAt(at).head_names ?? []).length > 0;
 
-  /** A kind and a head in words, a head as an option, and both with the layer. */
+  /** A kind and a head in words, a head as an option, a head with its layer, and with both. */
   const kindName = (at, kind) => t(exampleAt(at).sides === "queries and keys" ? "weights" : `kind.${kind}`);
   const headNamed = (at, head) => exampleAt(at).head_names?.[head] && phrase(exampleAt(at).head_names[head]);
   const headName = (at, head) => headNamed(at, head) ?? (head === "mean" ? t("head.mean") : t("head.number", { number: head + 1 }));
@@ -78,6 +70,7 @@ export function createReader(data, source) {
     const isOneLayer = isNamed(at) && kinds(at).every((kind) => layers(at, kind).length < 2);
     return [...(isOneLayer ? [] : [layerName(layer)]), headName(at, head)].join(between);
   };
+  const fullName = ({ example, kind, layer, head }, between = t("list.comma")) => [kindName(example, kind), viewName(example, layer, head, between)].join(between);
 
   /** The same, as they are offered: "mean" first where there are several. */
   function layerChoices(at, kind) {
@@ -89,8 +82,7 @@ export function createReader(data, source) {
     if (isNamed(at)) return heads(at, kind, layer);
     if (layer === "mean") return ["mean"]; // heads of different layers have nothing in common
     const found = heads(at, kind, layer);
-    const hasMean = mapsOf(at, kind).some((map) => map.layer === layer && map.head === "mean");
-    return (hasMean || found.length > 1) && found[0] !== "mean" ? ["mean", ...found] : found;
+    return (summaryOf(at, kind, layer)?.maps?.has("mean") || found.length > 1) && found[0] !== "mean" ? ["mean", ...found] : found;
   }
 
   /** The same where "mean" of the layers stands for all heads of the first: choosing one chooses a layer. */
@@ -150,8 +142,7 @@ export function createReader(data, source) {
   function members({ example, kind, layer, head }) {
     const chosen = layer === "mean" ? layers(example, kind) : [layer];
     return chosen.flatMap((one) => {
-      const given = mapsOf(example, kind).some((map) => map.layer === one && map.head === head);
-      return given || head !== "mean" ? [[one, head]] : heads(example, kind, one).map((each) => [one, each]);
+      return summaryOf(example, kind, one)?.maps?.has(head) || head !== "mean" ? [[one, head]] : heads(example, kind, one).map((each) => [one, each]);
     });
   }
 
@@ -159,12 +150,9 @@ export function createReader(data, source) {
   function holdsRows(view) {
     return members(view).every(([layer, head]) => {
       const summary = summaryOf(view.example, view.kind, layer);
-      return summary ? Boolean(summary.rows) : mapOfHead(view, layer, head);
+      return summary?.maps?.has(head) || Boolean(summary?.rows);
     });
   }
-
-  const mapOfHead = ({ example, kind }, layer, head) =>
-    mapsOf(example, kind).find((map) => map.layer === layer && map.head === head);
 
   /** The exact rows of these queries, or null where nobody has them. */
   async function rows(view, queries) {
@@ -177,13 +165,13 @@ export function createReader(data, source) {
     if (!holdsRows(view)) return canAsk ? askedRows(view, queries) : null;
     const found = [];
     // Every layer counts alike in their mean, as does every head in a layer's.
-    const layersIn = new Map();
+    const headsOf = new Map();
     for (const [layer, head] of members(view)) {
-      if (!layersIn.has(layer)) layersIn.set(layer, []);
-      layersIn.get(layer).push(head);
+      if (!headsOf.has(layer)) headsOf.set(layer, []);
+      headsOf.get(layer).push(head);
     }
-    for (const [layer, headsIn] of layersIn) {
-      const parts = await Promise.all(headsIn.map((head) => rowsOfHead(view, layer, head, queries)));
+    for (const [layer, chosen] of headsOf) {
+      const parts = await Promise.all(chosen.map((head) => rowsOfHead(view, layer, head, queries)));
       found.push(queries.map((_, at) => meanOver(parts.map((part) => part[at]))));
     }
     return queries.map((_, at) => meanOver(found.map((part) => part[at])));
@@ -191,10 +179,7 @@ export function createReader(data, source) {
 
   async function rowsOfHead(view, layer, head, queries) {
     const summary = summaryOf(view.example, view.kind, layer);
-    if (!summary) {
-      const map = mapOfHead(view, layer, head);
-      return queries.map((query) => map.rows[query]);
-    }
+    if (summary.maps) return queries.map((query) => summary.maps.get(head)[query]);
     const array = await open(summary.rows);
     const [, N, M] = array.shape;
     const place = summary.heads.indexOf(head);
@@ -248,7 +233,7 @@ export function createReader(data, source) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
-      if (!summary || view.pair) return lineOfRows(view, name);
+      if (summary.maps || view.pair) return lineOfRows(view, name);
       if (!summary[name]) return null;
       const array = await open(summary[name].values);
       const length = array.shape[1];
@@ -284,7 +269,7 @@ export function createReader(data, source) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
-      if (!summary || view.pair) return pooledOfRows(view);
+      if (summary.maps || view.pair) return pooledOfRows(view);
       if (!summary.pooled) return summary.rows ? pooledOfRows(view) : null;
       const array = await open(summary.pooled);
       const [, R, C] = array.shape;
@@ -354,7 +339,7 @@ export function createReader(data, source) {
   /** The heads of a layer whose largest weights were kept, or all where the rows are held. */
   function topHeads(at, kind, layer) {
     const summary = summaryOf(at, kind, layer);
-    if (!summary || summary.rows) return heads(at, kind, layer);
+    if (summary.maps || summary.rows) return heads(at, kind, layer);
     return [...(summary.top_heads ?? [])];
   }
 
@@ -412,7 +397,7 @@ export function createReader(data, source) {
     for (const layer of layers(at, kind)) {
       const summary = summaryOf(at, kind, layer);
       for (const [place, head] of heads(at, kind, layer).entries()) {
-        if (summary) {
+        if (!summary.maps) {
           const given = Object.entries(summary.measures ?? {}).map(([name, values]) => [name, values[place]]);
           found.push({ layer, head, measures: Object.fromEntries(given) });
         } else found.push({ layer, head, measures: await measuresOfRows({ example: at, kind, layer, head }) });
@@ -439,7 +424,25 @@ export function createReader(data, source) {
 
   return {
     data, open, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
-    isNamed, kindName, headOption, viewName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, nearestKept, topHeads, measures, canAsk,
+    isNamed, kindName, headOption, viewName, fullName, pairs, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, nearestKept, topHeads, measures, canAsk,
     vectorHeads, nearestVectors, vectors,
   };
+}
+
+/**
+ * The layers of an example: its summaries; and of heads that were kept as plain numbers `{kind, layer, heads,
+ * maps}`, whose `maps` has the rows of a head, or of "mean".
+ */
+export function layersIn({ maps, summaries = [] }) {
+  const found = new Map();
+  for (const { kind, layer, head, rows } of maps) {
+    const key = `${kind} ${layer}`;
+    if (!found.has(key)) found.set(key, { kind, layer, maps: new Map() });
+    found.get(key).maps.set(head, rows);
+  }
+  const mapped = Array.from(found.values(), (one) => {
+    const numbers = [...one.maps.keys()].filter((head) => head !== "mean").sort((a, b) => a - b);
+    return { ...one, heads: numbers.length ? numbers : ["mean"] };
+  });
+  return [...summaries, ...mapped];
 }

@@ -1,21 +1,16 @@
 // Heads to mute or to scale, a button for each; and the answers without and with that, side by side.
 
-import { figure, signed } from "../data/maps.js";
+import { figure, layerName, signed } from "../data/maps.js";
+import { layersIn } from "../data/reader.js";
 import { element } from "../page/dom.js";
-import { t } from "../page/language.js";
+import { listed, t } from "../page/language.js";
 
 const MOST = 5; // labels and next tokens that are listed
 
 /** The attentions of an example: `[{kind, layer, heads: [0, 1, …]}, …]`. */
-export function attentionsOf({ maps, summaries = [] }) {
-  const found = new Map();
-  const all = [...maps.map(({ kind, layer, head }) => ({ kind, layer, heads: [head] })), ...summaries];
-  for (const { kind, layer, heads } of all) {
-    const key = `${kind} ${layer}`;
-    if (!found.has(key)) found.set(key, { kind, layer, heads: [] });
-    found.get(key).heads.push(...heads.filter((head) => head !== "mean"));
-  }
-  return [...found.values()].filter(({ heads }) => heads.length);
+export function attentionsOf(example) {
+  const layers = layersIn(example).map(({ kind, layer, heads }) => ({ kind, layer, heads: heads.filter((head) => head !== "mean") }));
+  return layers.filter(({ heads }) => heads.length);
 }
 
 /**
@@ -41,14 +36,14 @@ export function createMuting({ attentions = [], scales = false, changed }) {
 
   function drawRows() {
     const layers = offered.map(({ kind, layer, heads }) => {
-      const where = t("layer.head", { layer: t("kind.attention", { kind: t(`kind.${kind}`) }), head: t("layer.number", { number: layer + 1 }) });
+      const where = listed([t("kind.attention", { kind: t(`kind.${kind}`) }), layerName(layer)]);
       const buttons = heads.map((head) => {
         const key = `${kind} ${layer} ${head}`;
-        const name = `${where}, ${t("head.number", { number: head + 1 })}`;
+        const name = listed([where, t("head.number", { number: head + 1 })]);
         return element("button", { type: "button", "aria-pressed": String(chosen.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => toggle([key]) }, String(head + 1));
       });
       const keys = buttons.map((one) => one.dataset.head);
-      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": `${where}, ${t("typing.all")}`, onclick: () => toggle(keys) }, t("typing.all"));
+      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": listed([where, t("all")]), onclick: () => toggle(keys) }, t("all"));
       return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads.length > 1 ? all : "");
     });
     const clear = element("button", { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) }, t("typing.unmute"));

@@ -1,5 +1,7 @@
 // Greedy and beam search in the page, as `regard.decoding` has them.
 
+import { largestOf } from "../data/maps.js";
+
 /**
  * The best answer from a state: `{tokens, score, state, isFinished}`, whose state has seen all its
  * tokens. A beam of one is greedy search.
@@ -37,13 +39,4 @@ export function search(step, start, { beam_size: K, length_penalty: alpha, min_l
 }
 
 /** The ids of the largest numbers, falling; of equal ones the lowest first. */
-export function likeliest(logProbs, count) {
-  const found = [];
-  for (let token = 0; token < logProbs.length; token++) {
-    if (found.length === count && logProbs[token] <= logProbs[found.at(-1)]) continue;
-    const place = found.findIndex((other) => logProbs[token] > logProbs[other]);
-    found.splice(place < 0 ? found.length : place, 0, token);
-    if (found.length > count) found.pop();
-  }
-  return found;
-}
+export const likeliest = (logProbs, count) => largestOf(logProbs, count, -Infinity).map(({ at }) => at);

@@ -1,9 +1,8 @@
 // The entry of a page that carries a model: one types a sentence, and translation and attention appear.
 
 import { element } from "../page/dom.js";
-import { phrase, switchLanguage, t, watchLanguage } from "../page/language.js";
-import { switchTheme } from "../page/palette.js";
-import { readAddress, show } from "../page/viewer.js";
+import { phrase, t, watchLanguage } from "../page/language.js";
+import { headerOf, readAddress, show } from "../page/viewer.js";
 import { differing } from "../parts/differing.js";
 import { answerOf, createMuting } from "./muting.js";
 import { createTranslator } from "./translator.js";
@@ -29,7 +28,6 @@ function createPage(root, data, packed) {
   const title = isTranslator ? "typing.title" : "typing.title.text";
 
   function layOut() {
-    const button = (name, key, title, onclick) => element("button", { type: "button", class: name, title: t(title), onclick }, t(key));
     document.title = t(title);
     parts = {
       input: element("textarea", {
@@ -43,12 +41,7 @@ function createPage(root, data, packed) {
     const [source, target] = [data.source_language, data.output_language].map((tag) => nameOfLanguage(tag));
     const about = [source && target ? t("typing.languages", { source, target }) : "", phrase(data.model)].filter(Boolean).join(" · ");
     panel.replaceChildren(
-      element(
-        "header",
-        {},
-        element("div", {}, element("h1", {}, t(title)), element("p", {}, about)),
-        element("div", { class: "buttons" }, button("theme language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)),
-      ),
+      headerOf(t(title), about),
       element(
         "section",
         { "aria-label": t(title) },

@@ -46,7 +46,7 @@ export function createControls(host, reader, { choose }) {
       kind: reader.kinds(example).map((name) => [name, reader.kindName(example, name)]),
       layer: reader.layerChoices(example, kind).map((layer) => [layer, numberOf(layer)]),
       head: reader.headOffers(example, kind, layer).map((head) => [head, reader.headOption(example, head), keptSays(state, head)]),
-      pair: reader.pairs(example, kind).map((name) => [name, t(`pair.${name || "all"}`)]),
+      pair: reader.pairs(example, kind).map((name) => [name, t(name ? `pair.${name}` : "all")]),
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {

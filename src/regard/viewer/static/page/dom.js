@@ -30,6 +30,9 @@ export function section(title, tool, ...children) {
   return element("section", { "aria-label": title }, tool ? element("div", { class: "titled" }, heading, tool) : heading, ...children);
 }
 
+/** A button of a sign, whose title says what it does. */
+export const signButton = (sign, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, sign);
+
 /** The head of a table: a column for each name. */
 export function headOf(names) {
   return element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
@@ -46,6 +49,13 @@ export function radios(name, options, value, chosen) {
 /** Gives a node its weight, from which the style sheet mixes its colour. */
 export function weigh(node, share) {
   node.style.setProperty("--w", share.toFixed(4));
+}
+
+/** Shades a token by a share of −1 to 1; of zero it is plain. */
+export function shadeBy(node, share) {
+  node.classList.toggle("shaded", share !== 0);
+  node.classList.toggle("negative", share < 0);
+  if (share !== 0) weigh(node, Math.abs(share));
 }
 
 const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };

@@ -15,9 +15,6 @@ export const STRINGS = {
   "failed.page": ["This page could not be drawn. {error}", "这个网页无法绘制。{error}"],
   "check.object": ["The document must be an object of JSON.", "文档必须是 JSON 对象。"],
   "check.version": ["This page reads regard.attention up to version {most}, not {format} {version}.", "本页能读的 regard.attention 最高是版本 {most}，而不是 {format} {version}。"],
-  "check.examples": ["The document must have a list of examples.", "文档必须有 examples 列表。"],
-  "check.list": ["examples[{at}] must have a list {name}.", "examples[{at}] 必须有列表 {name}。"],
-  "check.text": ["examples[{at}] must have a text {name}.", "examples[{at}] 必须有文本 {name}。"],
   "check.bytes": ["packed data must hold {wanted} bytes; got {got}.", "压缩数据必须有 {wanted} 字节，实际为 {got} 字节。"],
 
   // What there is to choose.
@@ -30,7 +27,7 @@ export const STRINGS = {
   "group.head": ["Head", "头"],
   "group.colour-scale": ["Colour scale", "颜色刻度"],
   "group.pair": ["Texts", "两段文本"],
-  "pair.all": ["all", "全部"],
+  "all": ["all", "全部"],
   "pair.aa": ["A → A", "A → A"],
   "pair.ab": ["A → B", "A → B"],
   "pair.ba": ["B → A", "B → A"],
@@ -49,7 +46,6 @@ export const STRINGS = {
   "layer.number": ["layer {number}", "第 {number} 层"],
   "layer.mean": ["mean of layers", "各层平均"],
   "head.number": ["head {number}", "第 {number} 个头"],
-  "layer.head": ["{layer}, {head}", "{layer}，{head}"],
   "head.mean": ["mean of heads", "各头平均"],
   "kept.one": ["1 largest weight of each token kept", "每个词元保留 1 个最大权重"],
   "kept.many": ["{count} largest weights of each token kept", "每个词元保留 {count} 个最大权重"],
@@ -165,8 +161,6 @@ export const STRINGS = {
   "grid.table": ["{kind} attention, layers by heads", "{kind}注意力，层 × 头"],
   "grid.corner": ["layer ↓ head →", "层 ↓ 头 →"],
   "grid.cell": ["{where}: {measure} {value}", "{where}：{measure} {value}"],
-  "grid.where": ["{kind}, {view}", "{kind}，{view}"],
-  "grid.title": ["{kind} · {view}", "{kind} · {view}"],
   "grid.drawn": ["{kind}: {measure}", "{kind}：{measure}"],
   "grid.no-map": ["No map was kept of this head.", "没有保留这个头的热图。"],
   "grid.axes": ["{columns} across, {rows} down; log scale", "横向是{columns}，纵向是{rows}；对数刻度"],
@@ -247,7 +241,6 @@ export const STRINGS = {
 
   // Facts of a place.
   "facts.share": ["share that these {height} tokens give those {width}", "这 {height} 个词元给那 {width} 个词元的比例"],
-  "facts.looks": ["{number} looks at", "{number} 关注"],
   "facts.receives": ["{number} receives", "{number} 收到"],
   "facts.top.one": ["its largest; the others were not kept", "最大的一个；其余没有保留"],
   "facts.top.many": ["its {count} largest; the others were not kept", "最大的 {count} 个；其余没有保留"],
@@ -262,7 +255,6 @@ export const STRINGS = {
   "facts.most": ["Most received", "收到权重最多的"],
   "facts.spans": ["each the first of {count} tokens, with what they receive together", "每项是 {count} 个词元中的第一个，数值是它们共同收到的权重"],
   "facts.mean": ["mean entropy of the rows: {value} nats", "各行的平均熵：{value} 奈特"],
-  "facts.place": ["place {number}", "位置 {number}"],
 
   // Arcs, and lists of who looks at whom.
   "arcs": ["Arcs", "弧线图"],
@@ -278,7 +270,6 @@ export const STRINGS = {
   "arcs.point": ["Point at a token to see where it looks, and who looks at it; with Shift, several are taken together.", "把鼠标移到词元上，看它关注谁、被谁关注；按住 Shift 可把几个合在一起。"],
   "arcs.unknown": ["Who looks at a token is known for heads whose largest weights were kept.", "只有保留了最大权重的头，才知道谁关注某个词元。"],
   "list.missing": ["This was not kept.", "没有保留。"],
-  "list.nothing": ["nothing that was kept", "没有保留下来的"],
   "list.go": ["Go to token {number}", "转到第 {number} 个词元"],
 
   // Neurons.
@@ -403,7 +394,6 @@ export const STRINGS = {
   "lens": ["Layers", "逐层预测"],
   "lens.says": ["What each layer would predict at each position, if it were the last", "如果某一层就是最后一层，它在每个位置会预测什么"],
   "lens.caption": ["Each layer's state, read as the last one's is: by the model's last norm and output matrix (logit lens; nostalgebraist, 2020). The last column is the model's own prediction. Deeper is likelier; what really stood there is underlined.", "把每一层的状态像最后一层那样读出来：经过模型最后的归一化和输出矩阵（logit lens；nostalgebraist，2020）。最后一列是模型自己的预测。颜色越深越可能；与实际词元相同的加下划线。"],
-  "lens.layers": ["layer", "层"],
   "lens.read": ["read", "读入"],
   "lens.next": ["next", "下一个"],
   "lens.token": ["token", "词元"],
@@ -424,9 +414,6 @@ export const STRINGS = {
   "compare.more.a": ["A more: {value}", "A 更大：{value}"],
   "compare.more.b": ["{value}: B more", "{value}：B 更大"],
   "compare.with": ["with", "与"],
-  "compare.example": ["example", "例子"],
-  "compare.layer": ["layer", "层"],
-  "compare.head": ["head", "头"],
   "compare.pick": ["B: {name}", "B：{name}"],
   "compare.same-output": ["the output is the same", "输出相同"],
   "compare.edits": ["What edits of the attention did", "改动注意力的效果"],
@@ -482,7 +469,6 @@ export const STRINGS = {
   "typing.scale": ["Mute or scale heads", "关掉或缩放一些头"],
   "typing.scale.says": ["What the chosen heads mix is multiplied by the factor: 0 mutes them, 1 changes nothing. The answer with that stands beside that of the whole model, and Compare shows both attentions.", "所选的头混入的内容乘以系数：0 是关掉，1 是不变。改动后的回答与完整模型的回答并排显示，“比较”里有两者的注意力。"],
   "typing.factor": ["Factor", "系数"],
-  "typing.all": ["all", "全部"],
   "typing.unmute": ["Turn all heads on", "打开所有的头"],
   "typing.search": ["Search", "搜索"],
   "typing.greedy": ["greedy", "贪心"],

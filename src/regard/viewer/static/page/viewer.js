@@ -278,21 +278,12 @@ function createPage(root, data, source, asked) {
   return { destroy, choose, state: () => state };
 }
 
-// What Python checks member by member is looked over here, for documents from elsewhere.
+// A document that is none is named; its members Python has checked.
 function check(data) {
   if (typeof data !== "object" || data === null) throw new Error(t("check.object"));
   if (data.format !== "regard.attention" || !(data.version >= 1 && data.version <= VERSION)) {
     throw new Error(t("check.version", { most: VERSION, format: data.format, version: data.version }));
   }
-  if (!Array.isArray(data.examples)) throw new Error(t("check.examples"));
-  data.examples.forEach((example, at) => {
-    for (const name of ["source_tokens", "output_tokens", "maps"]) {
-      if (!Array.isArray(example?.[name])) throw new Error(t("check.list", { at, name }));
-    }
-    for (const name of ["source", "output"]) {
-      if (typeof example[name] !== "string") throw new Error(t("check.text", { at, name }));
-    }
-  });
 }
 
 // As the document asks; else the grid, unless there are few heads or a short text says more.
@@ -347,8 +338,6 @@ function layOut(root, data) {
     said: element("p", { class: "said", role: "status" }),
   };
   const about = [data.task, data.model].filter(Boolean).map(phrase).join(" · ");
-  const button = (name, key, title, onclick) => element("button", { type: "button", class: name, title: t(title), onclick }, t(key));
-  const switches = [button("language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)];
   const nav = element(
     "nav",
     { class: "controls", "aria-label": t("controls") },
@@ -356,13 +345,21 @@ function layOut(root, data) {
     parts.controls,
   );
   root.replaceChildren(
-    element("header", {}, element("div", {}, element("h1", {}, phrase(data.title || "Attention")), element("p", {}, about)), element("div", { class: "buttons" }, ...switches, parts.helping)),
+    headerOf(phrase(data.title || "Attention"), about, parts.helping),
     nav,
     parts.host,
     element("aside", { "aria-label": t("meaning.title") }, meaning()),
     parts.said,
   );
   return parts;
+}
+
+/** The header of a page: its title, a line about it, and buttons for language and theme before others. */
+export function headerOf(title, about, ...buttons) {
+  const button = (name, key, says, onclick) => element("button", { type: "button", class: name, title: t(says), onclick }, t(key));
+  const switches = [button("language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)];
+  const titled = element("div", {}, element("h1", {}, title), element("p", {}, about));
+  return element("header", {}, titled, element("div", { class: "buttons" }, ...switches, ...buttons));
 }
 
 /** Shows it inside the element `#regard`. */

@@ -3,13 +3,13 @@
 import { element, tokenLabel } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 import { figure, largestOf, nameOf } from "../data/maps.js";
-import { shareOf } from "../page/palette.js";
-import { entryOf } from "./looking.js";
+import { entryList, listsOf } from "./looking.js";
 
 const MOST = 8; // tokens listed
 
 /** Figures inside `host`; `show(state, place, say)` may be called again before it is done. */
-export function createFacts(host, { reader }) {
+export function createFacts(host, { reader, point }) {
+  const go = (place) => point(place, true, true);
   let turn = 0;
   let said = "";
 
@@ -17,11 +17,10 @@ export function createFacts(host, { reader }) {
     const mine = ++turn;
     const axes = reader.axes(state);
     if (row === null && column === null) {
-      const parts = await overviewOf(reader, state);
+      const parts = await overviewOf(reader, state, go);
       if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, t("words.point")));
       return;
     }
-    const asRow = row !== null ? axes.rows[row] : null;
     const [top, exact, entropy, received] = await Promise.all([
       row === null ? null : reader.top(state, row, MOST),
       row === null || column === null ? null : weightOf(state, row, column),
@@ -32,7 +31,7 @@ export function createFacts(host, { reader }) {
     const parts = [];
     if (exact) parts.push(element("p", { class: "weight" }, exact.text), exact.says ? element("p", { class: "hint" }, exact.says) : "");
     if (row !== null && column !== null) {
-      parts.push(element("p", { class: "pair" }, tokenLabel(asRow, axes.languages.rows), " → ", tokenLabel(axes.columns[column], axes.languages.columns)));
+      parts.push(element("p", { class: "pair" }, tokenLabel(axes.rows[row], axes.languages.rows), " → ", tokenLabel(axes.columns[column], axes.languages.columns)));
     }
     if (row !== null) parts.push(...rowParts(axes, row, column, top, entropy));
     if (column !== null) parts.push(...columnParts(axes, column, received));
@@ -54,19 +53,14 @@ export function createFacts(host, { reader }) {
   }
 
   function rowParts(axes, row, column, top, entropy) {
-    const head = element("h3", {}, tokenLabel(axes.rows[row], axes.languages.rows), element("small", {}, ` ${t("facts.looks", { number: row + 1 })}`));
-    const parts = [head];
-    if (top) {
-      const full = top.entries[0]?.weight ?? 1;
-      const items = top.entries.map((entry) => itemOf(entry, axes, entry.at === column, full));
-      parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing")));
-      if (!top.isWhole) parts.push(element("p", { class: "hint" }, t(top.entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: top.entries.length })));
-    } else parts.push(element("p", { class: "hint" }, t("facts.no-weights")));
-    if (entropy) {
-      const value = valueAt(entropy, row);
-      parts.push(element("p", { class: "hint" }, t("facts.entropy", { value: figure(value, 3), count: figure(Math.exp(value), 3), average: onAverage(entropy) })));
-    }
-    return parts;
+    const entries = top?.entries ?? null;
+    const kept = top?.isWhole === false && t(entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: entries.length });
+    const list = { looks: entries, full: entries?.[0]?.weight, marked: [column], number: row + 1, note: kept, missing: t("facts.no-weights") };
+    const parts = listsOf({ axes, from: [row], to: [], go, ...list }).flat();
+    if (!entropy) return parts;
+    const value = valueAt(entropy, row);
+    const says = t("facts.entropy", { value: figure(value, 3), count: figure(Math.exp(value), 3), average: onAverage(entropy) });
+    return [...parts, element("p", { class: "hint" }, says)];
   }
 
   function columnParts(axes, column, received) {
@@ -90,28 +84,23 @@ export function createFacts(host, { reader }) {
   return { show };
 }
 
-/** Where nothing is pointed at: what receives most, and how spread the rows are. */
-export async function overviewOf(reader, state) {
+/** Where nothing is pointed at: what receives most, each a button for `go(place)`, and how spread the rows are. */
+export async function overviewOf(reader, state, go) {
   const axes = reader.axes(state);
   const [received, entropy] = await Promise.all([reader.line(state, "received"), reader.line(state, "entropy")]);
   const parts = [];
   if (received) {
     const { values, places } = received;
     const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * places, weight: weight * places }));
-    const items = entries.map((entry) => itemOf(entry, axes, false, entries[0].weight));
+    const list = entryList({ tokens: axes.columns, language: axes.languages.columns }, entries, (column) => go({ row: null, column }), { full: entries[0]?.weight });
     const spans = places > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: places })) : "";
-    parts.push(element("h3", {}, t("facts.most")), element("ol", {}, ...items), spans);
+    parts.push(element("h3", {}, t("facts.most")), list, spans);
   }
   if (entropy) {
     const mean = entropy.values.reduce((sum, value) => sum + value, 0) / Math.max(1, entropy.values.length);
     parts.push(element("p", { class: "fact" }, t("facts.mean", { value: figure(mean, 3) })));
   }
   return parts;
-}
-
-function itemOf({ at, weight }, axes, isChosen, full) {
-  const attributes = { class: isChosen ? "marked" : null, title: t("facts.place", { number: at + 1 }) };
-  return entryOf([tokenLabel(axes.columns[at], axes.languages.columns)], shareOf(weight, full), weight, attributes);
 }
 
 function valueAt({ values, places }, at) {

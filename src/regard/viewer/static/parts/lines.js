@@ -1,7 +1,7 @@
 // Two lines of tokens with links between them, for texts of any length: only what is in sight has
-// elements, and links are drawn on a canvas; those of few tokens as shapes. Looked at above, looking below.
+// elements and links. Looked at above, looking below.
 
-import { element, shape, tokenLabel, weigh } from "../page/dom.js";
+import { element, shadeBy, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf, within } from "../data/maps.js";
 import { t } from "../page/language.js";
 import { inks, sized } from "../page/palette.js";
@@ -22,7 +22,7 @@ const RIGHT_TO_LEFT_SCRIPT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Sc
 export function createLines(host, { point, seen = () => {}, areFew = false }) {
   const sides = { columns: createSide("columns"), rows: createSide("rows") };
   const names = [element("p", { class: "side" }), element("p", { class: "side" })];
-  const drawing = (areFew ? shape : element)(areFew ? "svg" : "canvas", { class: "links", "aria-hidden": "true" });
+  const drawing = shape("svg", { class: "links", "aria-hidden": "true" });
   const sheet = element("div", { class: "sheet" }, sides.columns.node, drawing, sides.rows.node);
   const extent = element("div", { class: "extent" }, sheet);
   const frame = element("div", { class: "frame", tabindex: "-1" }, extent);
@@ -109,6 +109,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
       label.textContent = given.name;
     }
     [links, lit, ends, told] = [[], null, [], ""];
+    drawing.replaceChildren();
     if (areFew) spread();
     fit();
     frame.scrollLeft = sides.rows.isBackwards && sides.columns.isBackwards ? frame.scrollWidth : 0;
@@ -203,9 +204,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
 
   function dress(side, at) {
     const button = side.buttons.get(at);
-    const share = side.shares(at);
-    button.classList.toggle("shaded", share > 0);
-    if (share > 0) weigh(button, share);
+    shadeBy(button, side.shares(at));
     button.classList.toggle("marked", side.marked.has(at));
     button.classList.toggle("hit", side.hits.has(at));
     button.classList.toggle("faded", side.isFaded(at));
@@ -235,7 +234,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   function draw(next) {
     if (isGone) return;
     links = [...next].sort((a, b) => a.share - b.share);
-    if (areFew) drawing.replaceChildren(...links.map(pathOf));
+    drawing.replaceChildren(...links.map(pathOf));
     paint();
   }
 
@@ -261,8 +260,15 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   const endsOf = ({ row, column }) => [middleOf(sides.columns, column), middleOf(sides.rows, row)];
 
   function paint() {
-    if (areFew) placePaths();
-    else paintLinks();
+    const [across, height] = [width(), drawing.clientHeight];
+    drawing.classList.toggle("dimmed", lit !== null);
+    links.forEach((link, at) => {
+      const [top, foot] = endsOf(link);
+      const isBeyond = Math.max(top, foot) < 0 || Math.min(top, foot) > across;
+      const path = drawing.children[at];
+      path.setAttribute("d", isBeyond ? "" : curve(top, foot, 0, height));
+      path.classList.toggle("lit", lit !== null && isLit(link));
+    });
     if (!overview.hidden) paintOverview();
   }
 
@@ -270,35 +276,6 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     const path = shape("path", { "stroke-width": strokeOf(link).toFixed(2), "data-row": link.row, "data-column": link.column });
     weigh(path, link.share);
     return path;
-  }
-
-  function placePaths() {
-    drawing.classList.toggle("dimmed", lit !== null);
-    links.forEach((link, at) => {
-      const path = drawing.children[at];
-      path.setAttribute("d", curve(...endsOf(link), 0, drawing.clientHeight));
-      path.classList.toggle("lit", lit !== null && isLit(link));
-    });
-  }
-
-  function paintLinks() {
-    const [across, height] = [width(), drawing.clientHeight || 130];
-    const pen = sized(drawing, across, height);
-    pen.clearRect(0, 0, across, height);
-    const { accent } = inks();
-    pen.strokeStyle = accent;
-    pen.lineCap = "round";
-    for (const isOver of [false, true]) {
-      for (const link of links) {
-        if ((!lit || isLit(link)) !== isOver) continue;
-        const [top, foot] = endsOf(link);
-        if (Math.max(top, foot) < 0 || Math.min(top, foot) > across) continue;
-        pen.globalAlpha = !lit ? 0.06 + 0.8 * link.share : isOver ? 0.3 + 0.7 * link.share : 0.12 * link.share;
-        pen.lineWidth = strokeOf(link);
-        pen.stroke(new Path2D(curve(top, foot, 0, height)));
-      }
-    }
-    pen.globalAlpha = 1;
   }
 
   // The whole of both lines: where the frame is, and where the links that are brought out end.

@@ -121,11 +121,12 @@ function together(lists, by, most) {
   return entriesOf(sums).slice(0, most);
 }
 
-/** The heading of a list: tokens, and what they do, "looks-at" or "looked-at-by". */
-export function headingOf(tokens, language, verb) {
+// The heading of a list: tokens, the number of one, and what they do, "looks-at" or "looked-at-by".
+function headingOf(tokens, language, verb, number) {
   const names = tokens.slice(0, NAMED).flatMap((token, at) => [at ? t("list.comma") : "", tokenLabel(token, language)]);
   const more = tokens.length > NAMED ? [t("list.comma"), t("and-more", { count: tokens.length - NAMED })] : [];
-  return element("h3", {}, ...names, ...more, element("small", {}, ` ${t(tokens.length > 1 ? SEVERAL[verb] : verb)}`));
+  const does = t(tokens.length > 1 ? SEVERAL[verb] : verb);
+  return element("h3", {}, ...names, ...more, element("small", {}, number ? ` ${number} ${does}` : ` ${does}`));
 }
 
 /** An entry of a list: nodes, a bar as long as a share, and a weight. */
@@ -140,7 +141,8 @@ export function entryOf(nodes, share, weight, { digits = 3, ...attributes } = {}
  *
  * - `looks` and `lookers` are entries `[{at, weight}]`; null where they are not known, undefined for no list.
  * - `axes` are those of a view, with its `rows` and `columns` (of words, where tokens are merged).
- * - `go(place)` is called with `{row, column}` when an entry is chosen; `note` stands below each list.
+ * - `go(place)` is called with `{row, column}` when an entry is chosen; `note` stands below each list, `number` in its
+ *   heading, and `missing` in place of a list that is not known.
  */
 export function listsOf({ axes, from, to, looks, lookers, go, ...common }) {
   const rows = { tokens: axes.rows, language: axes.languages.rows };
@@ -152,17 +154,21 @@ export function listsOf({ axes, from, to, looks, lookers, go, ...common }) {
   ];
 }
 
-function listOf(own, places, verb, other, entries, go, { full, scale, note, missing = t("list.missing") }) {
-  const head = headingOf(places.map((at) => own.tokens[at]), own.language, verb);
-  if (!entries) return [head, element("p", { class: "hint" }, missing)];
-  if (!entries.length) return [head, element("p", { class: "hint" }, t("list.nothing"))];
-  const isLong = other.tokens.length > 60; // words occur again: say which one
+function listOf(own, places, verb, other, entries, go, { note, number, missing = t("list.missing"), ...common }) {
+  const head = headingOf(places.map((at) => own.tokens[at]), own.language, verb, number);
+  if (!entries?.length) return [head, element("p", { class: "hint" }, entries ? t("nothing") : missing)];
+  return [head, entryList(other, entries, go, common), ...(note ? [element("p", { class: "hint" }, note)] : [])];
+}
+
+/** Entries of a line of tokens, each a button for `go(at)`; those at `marked` are brought out. */
+export function entryList({ tokens, language }, entries, go, { full, scale, marked = [] }) {
+  const isLong = tokens.length > 60; // words occur again: say which one
   const items = entries.map(({ at, weight }) => {
     const number = isLong ? element("small", {}, ` ${(at + 1).toLocaleString("en")}`) : "";
-    const name = element("button", { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) }, tokenLabel(other.tokens[at], other.language), number);
-    return entryOf([name], shareOf(weight, full, scale), weight);
+    const name = element("button", { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) }, tokenLabel(tokens[at], language), number);
+    return entryOf([name], shareOf(weight, full, scale), weight, { class: marked.includes(at) ? "marked" : null });
   });
-  return [head, element("ol", { class: isLong ? "numbered" : null }, ...items), ...(note ? [element("p", { class: "hint" }, note)] : [])];
+  return element("ol", { class: isLong ? "numbered" : null }, ...items);
 }
 
 /** Buttons for views that have what this one lacks, at most so many: `views` are `{layer, head}`. */

@@ -3,7 +3,7 @@
 import { element, tokenLabel, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { t } from "../page/language.js";
-import { arrowOf, chosenOf, figure, nameOf, widthOf, within } from "../data/maps.js";
+import { chosenOf, figure, nameOf, stepIn, widthOf } from "../data/maps.js";
 import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
@@ -36,10 +36,10 @@ export function createMatrix(host, { point }) {
   table.addEventListener("click", (event) => settle(placeOf(event.target)));
   table.addEventListener("keydown", (event) => {
     if (event.key === "Enter") settle(at);
-    const step = stepOf(event, map, at);
-    if (!step) return;
+    const next = stepIn(cells, cells[at.row]?.[at.column], event);
+    if (!next) return;
     event.preventDefault();
-    focus(step);
+    next.focus();
   });
 
   function settle(place) {
@@ -52,10 +52,6 @@ export function createMatrix(host, { point }) {
     cells[at.row]?.[at.column]?.setAttribute("tabindex", "-1");
     at = place;
     cells[at.row][at.column].setAttribute("tabindex", "0");
-  }
-
-  function focus(place = at) {
-    if (cells[place.row]?.[place.column]) cells[place.row][place.column].focus();
   }
 
   function build(next, sides) {
@@ -191,7 +187,7 @@ export function createMatrix(host, { point }) {
     return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes: [...labels, ...shapes] };
   }
 
-  return { build, paint, mark, fit, focus, reveal, picture };
+  return { build, paint, mark, fit, focus: () => cells[at.row]?.[at.column]?.focus(), reveal, picture };
 }
 
 /** The mark of a row's largest weight, for a file. */
@@ -221,13 +217,6 @@ function placeOf(target) {
   if (!found) return null;
   const { row = null, column = null } = found.dataset;
   return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
-}
-
-// With Control, Home and End go to the corners.
-function stepOf({ key, ctrlKey }, { rows, columns }, { row, column }) {
-  const down = ctrlKey ? Infinity : 0;
-  const step = { Home: [-down, -Infinity], End: [down, Infinity] }[key] ?? arrowOf(key);
-  return step && { row: within(row + step[0], rows.length), column: within(column + step[1], columns.length) };
 }
 
 function short(weight) {

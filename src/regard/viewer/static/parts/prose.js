@@ -2,7 +2,7 @@
 // screen has an element for each token; the rest is plain text, so that long texts scroll smoothly.
 
 import { within } from "../data/maps.js";
-import { element, weigh } from "../page/dom.js";
+import { element, shadeBy } from "../page/dom.js";
 
 const BLOCK = 256; // tokens of a paragraph, about
 const SLACK = 64; // tokens within which a paragraph may wait for the end of a sentence
@@ -92,10 +92,7 @@ export function createProse(host, { point, label, hasSigns = true }) {
   }
 
   function dress(span, at) {
-    const share = shareOf(at);
-    span.classList.toggle("shaded", share !== 0);
-    span.classList.toggle("negative", share < 0);
-    if (share !== 0) weigh(span, Math.abs(share));
+    shadeBy(span, shareOf(at));
     span.classList.toggle("marked", marked.has(at));
   }
 
@@ -125,6 +122,19 @@ export function createProse(host, { point, label, hasSigns = true }) {
   }
 
   return { node: text, show, shade, mark, reveal, focus: () => text.focus(), destroy: () => near.disconnect() };
+}
+
+/** Shades the tokens at the end "rows" or "columns" of `axes` in the texts of an example, `{side: prose}`, by their places. */
+export function shadeTexts(proses, { sideOf, tokenAt }, end, shares) {
+  const ofTokens = new Map(Array.from(shares, ([place, share]) => [tokenAt(end, place), share]));
+  for (const [side, prose] of Object.entries(proses)) prose.shade(side === sideOf(end) ? (token) => ofTokens.get(token) ?? 0 : () => 0);
+}
+
+/** Marks the tokens at `places`, lists of rows and of columns, in the texts. */
+export function markTexts(proses, { sideOf, tokenAt }, places) {
+  for (const [side, prose] of Object.entries(proses)) {
+    prose.mark(["rows", "columns"].flatMap((axis) => (side === sideOf(axis) ? places[axis].map((place) => tokenAt(axis, place)) : [])));
+  }
 }
 
 function plainOf(block) {

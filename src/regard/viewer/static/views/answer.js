@@ -1,7 +1,7 @@
 // What a model said of a text: its label and how sure it was, a tag above each word, and the text
 // shaded by what was looked at or how unexpected it was.
 
-import { element, section } from "../page/dom.js";
+import { element, section, weigh } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
 import { phrase, t } from "../page/language.js";
 import { figure, mostOf } from "../data/maps.js";
@@ -45,7 +45,7 @@ function create(host, { reader, point, languages }) {
     const rest = said.labels.length - MOST;
     const bars = said.labels.slice(0, MOST).map(([label, share]) => {
       const bar = element("span", { class: "share" });
-      bar.style.setProperty("--w", share.toFixed(4));
+      weigh(bar, share);
       return element("div", { class: "label", role: "row" }, element("bdi", { role: "rowheader" }, label), bar, element("data", { role: "cell", value: share }, figure(share, 4)));
     });
     return section(t("answer.label"), null, element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, t("answer.more", { count: rest }))] : []));

@@ -117,7 +117,7 @@ function create(host, context) {
       head: [reader.headChoices(example, kind, layer).map((one) => [numbered(one), reader.headOption(example, one)]), numbered(head)],
     };
     const selects = Object.entries(offers).filter(([, [options]]) => options.length > 1).map(([name, [options, value]]) => {
-      const title = t(`compare.${name}`);
+      const title = t(`keys.${name}`);
       const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
       const select = element("select", { "aria-label": t("compare.pick", { name: title }), onchange: () => choose({ [`other${name}`]: select.value }) }, ...list);
       return element("label", {}, element("span", {}, title), select);

@@ -1,7 +1,7 @@
 // A translation step by step: where the model looked, what else it might have written, and what the
 // search kept.
 
-import { element, headOf, section, weigh } from "../page/dom.js";
+import { element, headOf, section, signButton, weigh } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createLooking } from "../parts/looking.js";
@@ -27,15 +27,14 @@ const isWritten = ({ answer, sides, output_tokens: { length } }) => !answer && s
 
 function create(host, context) {
   const { reader, point, choose, say } = context;
-  const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
-  const play = button("▶", t("flow.play"), () => toggle());
+  const play = signButton("▶", t("flow.play"), () => toggle());
   const slider = element("input", { type: "range", min: "0", "aria-label": t("flow.step"), oninput: () => settle(Number(slider.value) - 1) });
   const count = element("output", { class: "count" });
   const tools = element(
     "div",
     { class: "tools steps", role: "group", "aria-label": t("flow.steps") },
-    button("|◀", t("flow.whole"), () => settle(-1)), button("◀", t("flow.back"), () => settle(at - 1)), play,
-    button("▶|", t("flow.on"), () => settle(at + 1)), slider, count,
+    signButton("|◀", t("flow.whole"), () => settle(-1)), signButton("◀", t("flow.back"), () => settle(at - 1)), play,
+    signButton("▶|", t("flow.on"), () => settle(at + 1)), slider, count,
   );
   const bars = element("div", { class: "bars", "aria-hidden": "true", onclick: (event) => event.target.dataset.at && settle(Number(event.target.dataset.at)) });
   const says = element("p", { class: "caption told" });
@@ -60,7 +59,7 @@ function create(host, context) {
 
   async function show(state) {
     if (state.kind !== "cross") return choose({ kind: "cross" });
-    view = { example: state.example, kind: "cross", layer: state.layer, head: state.head };
+    view = state;
     axes = reader.axes(view);
     scale = state.scale;
     if (built !== String(state.example)) build(state.example);
@@ -114,11 +113,11 @@ function create(host, context) {
     lines.fade(() => false);
     lines.draw(linksOf(() => true));
     lines.mark({ row: null, column }, { rows: new Map((lookers ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)])) });
-    const most = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.at])} (${figure(entry.weight, 2)})`);
-    says.textContent = most.length
-      ? t("flow.looked", { token: nameOf(axes.columns[column]), tokens: listed(most) })
-      : t("flow.nobody", { token: nameOf(axes.columns[column]) });
+    const most = (lookers ?? []).slice(0, 4);
+    says.textContent = t(most.length ? "flow.looked" : "flow.nobody", { token: nameOf(axes.columns[column]), tokens: weighed(most, axes.rows) });
   }
+
+  const weighed = (some, tokens) => listed(some.map(({ at: place, weight }) => `${nameOf(tokens[place])} (${figure(weight, 2)})`));
 
   function linksOf(isShown) {
     return entries.flatMap((found, row) =>
@@ -133,12 +132,12 @@ function create(host, context) {
       says.textContent = t("flow.all");
       return;
     }
-    const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST).map((entry) => `${nameOf(axes.columns[entry.at])} (${figure(entry.weight, 2)})`);
+    const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST);
     const before = tail(axes.rows.slice(0, at));
     const chance = example.search?.probabilities?.[at];
     const parts = [
       before ? t("flow.after", { before }) : t("flow.first"),
-      looked.length ? t("flow.most", { tokens: listed(looked) }) : t("flow.unkept"),
+      looked.length ? t("flow.most", { tokens: weighed(looked, axes.columns) }) : t("flow.unkept"),
       typeof chance === "number" ? t("flow.wrote.chance", { token: nameOf(axes.rows[at]), chance: figure(chance, 3) }) : t("flow.wrote", { token: nameOf(axes.rows[at]) }),
     ];
     says.textContent = parts.join("");

@@ -3,7 +3,7 @@
 import { element, radios, section, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { named, t } from "../page/language.js";
-import { arrowOf, figure, within } from "../data/maps.js";
+import { figure, stepIn } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
 const SHARES = ["first", "previous", "next", "same", "duplicate", "induction", "diagonal", "punctuation", "alignment_error"];
@@ -53,12 +53,11 @@ function create(host, { reader, choose, say }) {
 
   // Until one is pointed at: the head whose rows are spread the least.
   async function previewSharpest() {
-    const all = kinds.flatMap(({ kind, found }) => found.map((one) => ({ kind, one })));
-    const spread = ({ one }) => (isNumber(one.measures.entropy) ? one.measures.entropy : Infinity);
+    const all = heads();
+    const spread = ({ measures: { entropy } }) => (isNumber(entropy) ? entropy : Infinity);
     const sharpest = all.reduce((best, one) => (spread(one) < spread(best) ? one : best), all[0]);
     if (!sharpest) return;
-    const { kind, one } = sharpest;
-    await preview({ kind, layer: one.layer, head: one.head }, one);
+    await preview(sharpest);
     aside.append(element("p", { class: "hint" }, t("grid.point")));
   }
 
@@ -117,18 +116,24 @@ function create(host, { reader, choose, say }) {
 
   function cellOf(group, one) {
     const { layer, head } = one;
-    const view = { kind: group.kind, layer, head };
+    const view = { ...one, kind: group.kind };
     const cell = element("button", {
       type: "button", class: "cell", tabindex: group.cells.size ? "-1" : "0", "data-layer": layer, "data-head": head,
-      onclick: () => openHead(view), onpointerenter: () => preview(view, one), onfocus: () => preview(view, one),
+      onclick: () => openHead(view), onpointerenter: () => preview(view), onfocus: () => preview(view),
     });
     group.cells.set(`${layer} ${head}`, cell);
     return cell;
   }
 
-  function openHead(view) {
-    choose({ ...view, view: "head", row: null, column: null });
+  function openHead({ kind, layer, head }) {
+    choose({ kind, layer, head, view: "head", row: null, column: null });
   }
+
+  // Every head with its cell, where it is in words, and the figure of the chosen measure.
+  const heads = () => kinds.flatMap(({ kind, found, cells }) => found.map((one) => ({
+    ...one, kind, cell: cells.get(`${one.layer} ${one.head}`), value: one.measures[measure],
+    where: reader.fullName({ example: state.example, kind, layer: one.layer, head: one.head }),
+  })));
 
   // The colours say how the heads of all kinds compare, from the least value to the largest.
   function paint() {
@@ -138,22 +143,16 @@ function create(host, { reader, choose, say }) {
     legend.node.hidden = isMap;
     painting += 1;
     if (isMap) return paintMaps(painting);
-    const values = kinds.flatMap(({ found }) => found.map((one) => one.measures[measure])).filter(isNumber);
-    const [low, high] = rangeOf(values, measure);
+    const [low, high] = rangeOf(heads(), measure);
     legend.tell(figure(low, 3), `${figure(high, 3)} ${unitOf(measure)}`);
     says.textContent = MEASURES.includes(measure) ? t(`grid.${measure}`) : "";
-    for (const { kind, found, cells } of kinds) {
-      for (const { layer, head, measures } of found) {
-        const cell = cells.get(`${layer} ${head}`);
-        const value = measures[measure];
-        const shown = isNumber(value) ? figure(value, 3) : t("none");
-        weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
-        cell.classList.toggle("missing", !isNumber(value));
-        cell.textContent = isNumber(value) ? short(value) : "–";
-        const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(state.example, layer, head) });
-        cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
-        cell.title = `${where}\n${describe(measures)}`;
-      }
+    for (const { where, cell, value, measures } of heads()) {
+      const shown = isNumber(value) ? figure(value, 3) : t("none");
+      weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
+      cell.classList.toggle("missing", !isNumber(value));
+      cell.textContent = isNumber(value) ? short(value) : "–";
+      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
+      cell.title = `${where}\n${describe(measures)}`;
     }
   }
 
@@ -161,11 +160,10 @@ function create(host, { reader, choose, say }) {
   async function paintMaps(mine) {
     says.textContent = t("grid.map");
     const { example } = state;
-    const all = kinds.flatMap(({ kind, found, cells }) => found.map((one) => ({ ...one, kind, cell: cells.get(`${one.layer} ${one.head}`) })));
+    const all = heads();
     const maps = await Promise.all(all.map(({ kind, layer, head }) => reader.pooled({ example, kind, layer, head })));
     if (mine !== painting) return;
-    all.forEach(({ kind, layer, head, measures, cell }, at) => {
-      const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(example, layer, head) });
+    all.forEach(({ where, layer, head, measures, cell }, at) => {
       const small = maps[at] && smaller(maps[at], SMALL);
       cell.classList.toggle("missing", !small);
       cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
@@ -175,17 +173,17 @@ function create(host, { reader, choose, say }) {
     });
   }
 
-  async function preview(view, one) {
+  async function preview({ kind, layer, head, measures }) {
     const mine = ++turn;
-    const pooled = await reader.pooled({ example: state.example, ...view });
+    const view = { example: state.example, kind, layer, head };
+    const pooled = await reader.pooled(view);
     if (mine !== turn) return;
-    const list = Object.entries(one.measures).map(([name, value]) =>
+    const list = Object.entries(measures).map(([name, value]) =>
       element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none"))),
     );
-    const title = t("grid.title", { kind: nameOfKind(view.kind), view: reader.viewName(state.example, view.layer, view.head, " · ") });
-    const { called } = reader.axes({ example: state.example, kind: view.kind });
+    const { called } = reader.axes({ example: state.example, kind });
     aside.replaceChildren(
-      element("h3", {}, title),
+      element("h3", {}, reader.fullName(view, " · ")),
       pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, t("grid.no-map")),
       pooled ? element("p", { class: "hint" }, t("grid.axes", called)) : "",
       element("dl", { class: "measures" }, ...list),
@@ -195,21 +193,17 @@ function create(host, { reader, choose, say }) {
 
   // Of long texts: whether arcs can be drawn of the head.
   function keptSays(view) {
-    const kept = reader.keptOf({ example: state.example, ...view });
+    const kept = reader.keptOf(view);
     if (kept === Infinity || reader.canAsk) return "";
     return element("p", { class: "hint" }, t(`grid.kept.${kept === 0 ? "none" : kept === 1 ? "one" : "many"}`, { count: kept }));
   }
 
   function walk(event) {
-    const cell = event.target.closest("button");
-    const step = { Home: [0, -999], End: [0, 999] }[event.key] ?? arrowOf(event.key);
-    if (!cell || !step) return;
-    event.preventDefault();
     const rows = [...tables.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("button")]);
-    const at = rows.findIndex((row) => row.includes(cell));
-    const row = rows[within(at + step[0], rows.length)];
-    const next = row[within(rows[at].indexOf(cell) + step[1], row.length)];
-    cell.tabIndex = -1;
+    const next = stepIn(rows, event.target, event);
+    if (!next) return;
+    event.preventDefault();
+    event.target.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
     say(next.getAttribute("aria-label"));
@@ -220,29 +214,30 @@ function create(host, { reader, choose, say }) {
     const size = 40;
     const shapes = [];
     let [top, width] = [8, 0];
+    const every = heads();
     for (const { kind, found, cells: kindCells } of kinds) {
       const layers = [...new Set(found.map(({ layer }) => layer))];
-      const heads = [...new Set(found.map(({ head }) => head))];
+      const across = [...new Set(found.map(({ head }) => head))];
       shapes.push({ text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }), at: [8, top + 16], size: 14, fill: ink, bold: true });
-      const names = heads.map((head) => reader.headOption(state.example, head));
+      const names = across.map((head) => reader.headOption(state.example, head));
       top += reader.isNamed(state.example) ? 6 * Math.max(...names.map((name) => name.length)) : 0;
       names.forEach((text, at) => {
         const [x, y] = [40 + size * (at + 0.5), top + 40];
         shapes.push(...(reader.isNamed(state.example) ? columnText(text, [x, y], { size: 11, fill: quiet }) : [{ text, at: [x, y], size: 11, fill: quiet, anchor: "middle" }]));
       });
       layers.forEach((layer, at) => shapes.push({ text: String(layer + 1), at: [32, top + 48 + size * (at + 0.6)], size: 11, fill: quiet, anchor: "end" }));
-      const [low, high] = rangeOf(kinds.flatMap((group) => group.found.map((one) => one.measures[measure])).filter(isNumber), measure);
+      const [low, high] = rangeOf(every, measure);
       for (const { layer, head, measures } of found) {
         const value = measures[measure];
         const map = measure === MAP && kindCells.get(`${layer} ${head}`)?.querySelector("canvas");
-        if (map) shapes.push({ image: map, at: [41 + size * heads.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2] });
+        if (map) shapes.push({ image: map, at: [41 + size * across.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2] });
         if (!isNumber(value)) continue;
         const share = high > low ? (value - low) / (high - low) : 0;
-        const [x, y] = [40 + size * heads.indexOf(head), top + 48 + size * layers.indexOf(layer)];
+        const [x, y] = [40 + size * across.indexOf(head), top + 48 + size * layers.indexOf(layer)];
         shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
         shapes.push({ text: short(value), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: inkOn(share), anchor: "middle" });
       }
-      width = Math.max(width, 48 + size * heads.length);
+      width = Math.max(width, 48 + size * across.length);
       top += 64 + size * layers.length;
     }
     return { width: Math.max(width, 280), height: top, shapes, legend: { ...(measure === MAP ? {} : legend.ends()), says: [says.textContent] } };
@@ -268,7 +263,8 @@ function describe(measures) {
 
 // From nothing where values come near it, else from the least of them, so that they differ in colour;
 // shares of less than a hundredth are all small.
-function rangeOf(values, measure) {
+function rangeOf(heads, measure) {
+  const values = heads.map(({ value }) => value).filter(isNumber);
   if (!values.length) return [0, 1];
   const low = values.reduce((least, value) => Math.min(least, value), Infinity);
   const high = values.reduce((most, value) => Math.max(most, value), SHARES.includes(measure) ? 0.01 : 0);

@@ -3,7 +3,7 @@
 
 import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { arrowOf, figure, nameOf } from "../data/maps.js";
+import { figure, nameOf, stepIn } from "../data/maps.js";
 import { entryOf } from "../parts/looking.js";
 
 export const lens = {
@@ -58,7 +58,7 @@ function create(host, { reader, choose, languages }) {
       const names = [...(isRead ? [before(at)] : []), next ?? null];
       return element("tr", {}, ...names.map((token) => element("th", { scope: "row" }, token ? tokenLabel(token, tongue) : "?")), ...cells);
     });
-    const spans = element("tr", {}, element("td", { colspan: isRead ? 2 : 1 }), element("th", { colspan: found.layers, scope: "colgroup" }, t("lens.layers")));
+    const spans = element("tr", {}, element("td", { colspan: isRead ? 2 : 1 }), element("th", { colspan: found.layers, scope: "colgroup" }, t("keys.layer")));
     table.replaceChildren(
       element("caption", {}, found.first ? t("lens.last", { count: found.positions, all: tokens.length }) : ""),
       element("thead", {}, spans, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)))),
@@ -90,10 +90,11 @@ function create(host, { reader, choose, languages }) {
   }
 
   function walk(event) {
-    const by = arrowOf(event.key);
-    if (!by || !chosen || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("button")]);
+    const next = stepIn(rows, event.target, event);
+    if (!next) return;
     event.preventDefault();
-    buttonOf([chosen[0] + by[0], chosen[1] + by[1]])?.focus();
+    next.focus();
   }
 
   return {

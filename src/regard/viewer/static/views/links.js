@@ -44,7 +44,7 @@ function create(host, context) {
   let sights = 0;
 
   async function show(state) {
-    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head, pair: state.pair };
+    view = state;
     axes = reader.axes(view);
     scale = state.scale;
     merge.checked = state.words === "merged";
@@ -135,7 +135,7 @@ function create(host, context) {
     if (!from.length && !to.length) {
       lit = [];
       lines.mark(null);
-      const parts = await overviewOf(reader, view);
+      const parts = await overviewOf(reader, view, (place) => point(place, true, true));
       if (mine !== turn) return null;
       const hint = element("p", { class: "hint" }, t("arcs.point"));
       aside.replaceChildren(element("div", {}, ...parts), element("div", {}, hint));

@@ -1,6 +1,6 @@
 // The matrix of any size, on a canvas: all of it as a pooled map, every weight where one zooms in.
 
-import { element, section } from "../page/dom.js";
+import { element, section, signButton } from "../page/dom.js";
 import { createFacts } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { figure, weightsTable, within } from "../data/maps.js";
@@ -104,13 +104,12 @@ function create(host, context) {
     onpointerdown: down, onpointerup: up, onpointercancel: lost, onpointerleave: () => point(null, false), ondblclick: (event) => zoomAt(STEP ** 2, event), onkeydown: key,
   });
   const caption = element("p", { class: "caption" });
-  const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
   const tools = element(
     "div",
     { class: "tools", role: "group", "aria-label": t("map.zoom") },
-    button("+", t("map.in"), () => zoomBy(STEP)),
-    button("−", t("map.out"), () => zoomBy(1 / STEP)),
-    button(t("map.all.short"), t("map.all"), () => whole()),
+    signButton("+", t("map.in"), () => zoomBy(STEP)),
+    signButton("−", t("map.out"), () => zoomBy(1 / STEP)),
+    signButton(t("map.all.short"), t("map.all"), () => whole()),
   );
   const what = element("span", { class: "what" });
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });

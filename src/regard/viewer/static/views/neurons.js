@@ -42,7 +42,7 @@ function create(host, context) {
   let turn = 0;
 
   async function show(state) {
-    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    view = state;
     axes = reader.axes(view);
     vectors = await reader.vectors(view);
     const key = `${state.example} ${state.kind}`;

@@ -5,7 +5,7 @@ import { sentences, t } from "../page/language.js";
 import { createLooking, listsOf, offersOf } from "../parts/looking.js";
 import { chosenOf, figure, mostOf } from "../data/maps.js";
 import { createLegend, shareOf } from "../page/palette.js";
-import { createProse } from "../parts/prose.js";
+import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
 
 const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows", surprise: "rows" }; // of each measure
 const MOST = 64; // entries that shade the text
@@ -45,7 +45,7 @@ function create(host, context) {
   let hits = null;
 
   async function show(state) {
-    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head, pair: state.pair };
+    view = state;
     axes = reader.axes(view);
     scale = state.scale;
     looking = createLooking(reader, view);
@@ -101,10 +101,7 @@ function create(host, context) {
     const asked = looking;
     const chosen = chosenOf(where);
     const isAny = chosen.rows.length + chosen.columns.length > 0;
-    const brought = isAny ? chosen : hits;
-    for (const [side, prose] of Object.entries(proses)) {
-      prose.mark(["rows", "columns"].flatMap((axis) => (side === axes.sideOf(axis) ? brought[axis].map((place) => axes.tokenAt(axis, place)) : [])));
-    }
+    markTexts(proses, axes, isAny ? chosen : hits);
     if (!isAny) return shadeByMeasure();
     const isRow = chosen.rows.length > 0;
     const across = (from, to, places) => places.map((place) => axes.placeOf(to, axes.tokenAt(from, place))).filter((place) => place >= 0);
@@ -117,8 +114,7 @@ function create(host, context) {
     if (mine !== turn) return null;
     if (!entries) return tellMissing();
     const largest = scale === "one" ? 1 : (entries[0]?.weight ?? 0);
-    const end = isRow ? "columns" : "rows";
-    shadeTokens(end, new Map(entries.map(({ at, weight }) => [axes.tokenAt(end, at), shareOf(weight, largest, scale)])));
+    shadeTexts(proses, axes, isRow ? "columns" : "rows", entries.map(({ at, weight }) => [at, shareOf(weight, largest, scale)]));
     legend.tell("0", figure(largest, 3));
     says.textContent ||= axes.says;
     const list = (isLooks, found, full) => listsOf({
@@ -134,10 +130,6 @@ function create(host, context) {
     const fuller = Math.max(largest, others?.[0]?.weight ?? 0); // a sum may be more than a mean
     aside.replaceChildren(...first, ...list(!isRow, others, fuller), ...note);
     return null;
-  }
-
-  function shadeTokens(axis, shares) {
-    for (const [side, prose] of Object.entries(proses)) prose.shade(side === axes.sideOf(axis) ? (token) => shares.get(token) ?? 0 : () => 0);
   }
 
   // The text stays shaded by its measure where the links of this view were not kept.
@@ -161,8 +153,8 @@ function create(host, context) {
     const axis = SIDES[measure];
     const largest = largeOf(line.values);
     const least = measure === "received" || measure === "surprise" ? 0 : leastOf(line.values); // what is received adds up from nothing
-    const shares = axes[axis].map((_, place) => [axes.tokenAt(axis, place), Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
-    shadeTokens(axis, new Map(shares));
+    const shares = axes[axis].map((_, place) => [place, Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
+    shadeTexts(proses, axes, axis, shares);
     const groups = line.places > 1 && t("text.groups", { count: line.places });
     const start = axes.shift(axis) > 0 && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
     says.textContent = sentences(view.pair && axes.says, t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);

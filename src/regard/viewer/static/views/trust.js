@@ -1,7 +1,7 @@
 // Why the model answered so: what each token contributed, by several methods beside the attention,
 // and what changes of the attention do to the output.
 
-import { element, headOf, radios, section, tokenLabel, weigh } from "../page/dom.js";
+import { element, headOf, radios, section, shadeBy, tokenLabel } from "../page/dom.js";
 import { phrase, sentences, t } from "../page/language.js";
 import { largestOf, mostOf, nameOf, signed } from "../data/maps.js";
 import { differing } from "../parts/differing.js";
@@ -82,7 +82,7 @@ function create(host, { reader, choose, languages }) {
     for (const at of places) {
       const label = tokenLabel(tokens[at], language);
       label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at], 3) });
-      shade(label, full > 0 ? values[at] / full : 0);
+      shadeBy(label, full > 0 ? values[at] / full : 0);
       const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
       line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at], SHORT))), element("wbr"));
     }
@@ -154,11 +154,4 @@ function create(host, { reader, choose, languages }) {
     }),
     destroy: letGo,
   };
-}
-
-// Blue where a token speaks for the output, orange where it speaks against it.
-function shade(label, share) {
-  label.classList.add("shaded");
-  label.classList.toggle("negative", share < 0);
-  weigh(label, Math.abs(share));
 }

@@ -3,16 +3,16 @@
 import { element, section, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
-import { entryOf, headingOf } from "../parts/looking.js";
-import { chosenOf, figure, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
+import { entryOf, listsOf } from "../parts/looking.js";
+import { chosenOf, figure, largestOf, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
-import { createProse } from "../parts/prose.js";
+import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
 import { DECADES, createLegend, inks, sample, shareOf } from "../page/palette.js";
 
 const MOST_ENTRIES = 8; // tokens listed
 const FAINTEST = 0.01; // weights below are no link
 
-function createReadout(host) {
+function createReadout(host, point) {
   let map = null;
   let sides = null;
   let full = 1;
@@ -23,44 +23,33 @@ function createReadout(host) {
     host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
   }
 
-  function mark(place) {
-    const { rows, columns } = chosenOf(place);
-    const parts = [];
-    if (rows.length && columns.length) parts.push(...cellParts(rows[0], columns[0]));
-    if (rows.length) {
-      const weights = Array.from(meanOver(rows.map((row) => map.weights[row])));
-      parts.push(...listParts(rows.map((at) => map.rows[at]), "looks-at", weights, map.columns, "columns", columns));
-    } else if (columns.length) {
-      parts.push(...listParts(columns.map((at) => map.columns[at]), "looked-at-by", sumOver(map.weights, columns), map.rows, "rows"));
-    } else {
-      parts.push(...largestParts(), element("p", { class: "hint" }, t("words.point")));
-    }
-    host.replaceChildren(...parts);
+  /** Lists the largest `weights` of the rows that are pointed at, or of the columns where there are none. */
+  function mark({ rows, columns }, weights) {
+    const entries = largestOf(weights, MOST_ENTRIES);
+    const isRow = rows.length > 0;
+    const list = { looks: entries, lookers: entries, full, marked: isRow ? columns : [], go: (place) => point(place, true) };
+    host.replaceChildren(
+      ...(isRow && columns.length ? cellParts(rows[0], columns[0]) : []),
+      ...listsOf({ axes: sides, from: rows, to: isRow ? [] : columns, ...list }).flat(),
+      ...(isRow || columns.length ? [] : largestParts()),
+    );
   }
 
   function largestParts() {
     const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
     const largest = all.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight).slice(0, MOST_ENTRIES);
-    const items = largest.map(({ row, column, weight }) => itemOf(pairOf(row, column), weight));
-    return items.length ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)] : [];
+    const items = largest.map(({ row, column, weight }) =>
+      entryOf([element("span", { class: "named" }, ...pairOf(row, column))], shareOf(weight, full), weight, { digits: 4 }));
+    const list = items.length ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)] : [];
+    return [...list, element("p", { class: "hint" }, t("words.point"))];
   }
 
   const pairOf = (row, column) => [tokenLabel(map.rows[row], sides.languages.rows), " → ", tokenLabel(map.columns[column], sides.languages.columns)];
-  const itemOf = (nodes, weight, isChosen = false) =>
-    entryOf([element("span", { class: "named" }, ...nodes)], shareOf(weight, full), weight, { digits: 4, class: isChosen ? "marked" : null });
 
   function cellParts(row, column) {
     const link = map.gold.get(`${row},${column}`);
     const parts = [element("p", { class: "weight" }, figure(map.weights[row][column])), element("p", { class: "pair" }, ...pairOf(row, column))];
     return link ? [...parts, element("p", { class: "hint" }, t(`gold.${link}`))] : parts;
-  }
-
-  function listParts(tokens, verb, weights, others, end, chosen = []) {
-    const seen = [...weights.keys()].filter((at) => weights[at] > 0).sort((a, b) => weights[b] - weights[a]);
-    const items = seen.slice(0, MOST_ENTRIES).map((at) => itemOf([tokenLabel(others[at], sides.languages[end])], weights[at], chosen.includes(at)));
-    const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing"));
-    const rest = seen.length - items.length;
-    return [headingOf(tokens, sides.languages[end === "rows" ? "columns" : "rows"], verb), list, ...(rest > 0 ? [element("p", { class: "hint" }, t("and-more", { count: rest }))] : [])];
   }
 
   return { paint, mark };
@@ -92,18 +81,7 @@ function createTexts(host, { point }) {
     score.textContent = scored.hidden ? "" : signed(example.score);
   }
 
-  /** Shades the tokens at the other end of rows or columns: `shares` by place. */
-  function mark({ rows, columns }, end, shares) {
-    const { sideOf, tokenAt } = sides;
-    const ofTokens = new Map(Array.from(shares, ([place, share]) => [tokenAt(end, place), share]));
-    const marked = [...rows.map((at) => ["rows", at]), ...columns.map((at) => ["columns", at])];
-    for (const [side, { prose }] of Object.entries(lines)) {
-      prose.shade(side === sideOf(end) ? (token) => ofTokens.get(token) ?? 0 : () => 0);
-      prose.mark(marked.filter(([axis]) => sideOf(axis) === side).map(([axis, at]) => tokenAt(axis, at)));
-    }
-  }
-
-  return { show, mark, destroy: () => Object.values(lines).forEach(({ prose }) => prose.destroy()) };
+  return { show, proses: Object.fromEntries(Object.entries(lines).map(([side, { prose }]) => [side, prose])) };
 }
 
 const MOST = 64; // tokens on a side
@@ -137,13 +115,14 @@ function create(host, context) {
   const texts = createTexts(reading, { point });
   const arcs = createLines(lines, { point, areFew: true });
   const matrix = createMatrix(holder, { point });
-  const readout = createReadout(aside);
+  const readout = createReadout(aside, point);
   let built = "";
   let map = null;
+  let sides = null;
   let full = 1;
 
   async function show(state) {
-    const sides = reader.axes(state);
+    sides = reader.axes(state);
     const languages = context.languages(state.example);
     map = await reader.map(state);
     full = state.scale === "one" ? 1 : map.largest;
@@ -173,9 +152,10 @@ function create(host, context) {
     const weights = rows.length ? meanOver(rows.map((row) => map.weights[row])) : columns.length ? sumOver(map.weights, columns) : [];
     const shares = new Map(Array.from(weights, (weight, at) => [at, weight >= FAINTEST ? shareOf(weight, full) : 0]));
     arcs.mark(where, { [end]: shares });
-    texts.mark({ rows, columns }, end, shares);
+    shadeTexts(texts.proses, sides, end, shares);
+    markTexts(texts.proses, sides, { rows, columns });
     matrix.mark(where);
-    readout.mark(where);
+    readout.mark({ rows, columns }, weights);
   }
 
   function picture() {
@@ -200,7 +180,7 @@ function create(host, context) {
     table: () => weightsTable(map),
     destroy: () => {
       arcs.destroy();
-      texts.destroy();
+      for (const prose of Object.values(texts.proses)) prose.destroy();
     },
   };
 }
