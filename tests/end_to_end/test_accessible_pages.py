@@ -173,7 +173,9 @@ def test_the_keys_keep_the_rules(tab: Tab) -> None:
     keeps_the_rules(tab)
 
 
-def test_a_typed_sentence_keeps_the_rules(tab: Tab) -> None:
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_typed_sentence_keeps_the_rules_at_any_width(tab: Tab, width: int) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 900})
     typed(tab, untrained("transformer"), ["我爱中国", "他昨天去北京了"]).settled()
     keeps_the_rules(tab)
     tab.page.click(".typing summary")

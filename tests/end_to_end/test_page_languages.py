@@ -94,3 +94,22 @@ def test_a_saved_picture_has_links_matrix_and_the_names_of_its_sides(chinese: Ta
         assert f">{says}" in svg
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
     assert all(0 <= float(x) <= width for x in re.findall(r'<text x="([\d.]+)"', svg))
+
+
+def test_keys_in_a_view_are_answered_in_chinese(chinese: Tab) -> None:
+    chinese.open(translation(), "#view=words&kind=cross&layer=1&head=1")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    chinese.press("ArrowDown", "ArrowDown", "ArrowRight")
+    assert chinese.ask(focused) == "love 关注 爱：0.7，是它最关注的"
+    assert chinese.text(".readout .weight") == "0.7"
+    chinese.press("]")
+    assert chinese.ask(focused) == "love 关注 爱：0.1"
+    chinese.press("Shift+ArrowDown")
+    assert chinese.text(".said") == "选中了 2 个词元"
+    assert "关注：它们权重的平均" in chinese.text(".readout h3")
+    chinese.press("Escape", "k")
+    assert chinese.ask(CHOSEN)[0] == "encoder"
+    chinese.press("g", "ArrowDown", "ArrowRight")
+    assert chinese.text(".said").startswith("交叉、第 1 层、第 2 个头：熵 ")
+    chinese.press("?")
+    assert "取消选中" in chinese.text("dialog")

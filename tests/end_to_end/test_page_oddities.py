@@ -2,8 +2,10 @@
 
 import base64
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import Tab, one_text, open_tab
@@ -42,6 +44,40 @@ def test_a_model_with_one_text_has_one_line_of_text(tab: Tab, kind: str) -> None
         tab.open(alone(plain("only one text"), kind=kind), f"#view={view}&layer=1&head=1")
         assert "text, looked at" in tab.text("main").lower()
         assert "source" not in tab.text("main").lower()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_text_that_was_written_lights_the_token_that_is_looked_at(
+    tab: Tab, started: bool
+) -> None:
+    """Each looks most at the one before it, whose column is one further after a start sign."""
+    words = ["one", "two", "three", "four"]
+    weights = np.full((4, 4), 0.02) + 0.9 * np.eye(4, k=0 if started else -1)
+    weights[0] = [0.97, 0.0, 0.01, 0.02]
+    example = replace(
+        one_text(plain(" ".join(words)), weights.tolist(), kind="decoder"), started=started
+    )
+    page = Document(title="", task="", model="", examples=(example,))
+    tab.open(page, "#view=words&layer=1&head=1")
+    heads = ["start", *words[:-1]] if started else words
+    assert tab.page.locator(".matrix thead th").all_inner_texts() == heads
+    for at in (1, 2, 3):
+        tab.click(f".reading [data-at='{at}']")
+        assert tab.page.locator(".reading .marked").all_inner_texts() == [words[at]]
+        assert tab.page.locator("tbody th.marked").all_inner_texts() == [words[at]]
+        assert tab.text(".readout li bdi") == words[at - 1]
+        shares = tab.ask(
+            """[...document.querySelectorAll('.reading [data-at]')].map(
+              span => Number(span.style.getPropertyValue('--w')))"""
+        )
+        assert shares.index(max(shares)) == at - 1
+        lit = "[...document.querySelectorAll('.arcs path.lit')].map(path => path.dataset.row)"
+        assert set(tab.ask(lit)) == {str(at)}
+        cell = tab.page.locator(f"td[data-row='{at}'][data-column='{at if started else at - 1}']")
+        assert (
+            cell.get_attribute("aria-label")
+            == f"{words[at]} looks at {words[at - 1]}: 0.92, its most"
+        )
 
 
 def test_ends_of_lines_are_arrows_whatever_the_tokenizer_calls_them(tab: Tab) -> None:
