@@ -8,6 +8,7 @@ import regard
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import Recipe, recipe_from_table
+from regard.training import resume
 from regard.training.recipes.resolving import resolve
 
 TABLE = {
@@ -124,6 +125,19 @@ def test_the_task_of_data_in_memory_is_inferred_and_the_data_saved_with_the_run(
     assert same.summary["updates"] == 1
     with pytest.raises(RunError, match="must go on with the data it began with"):
         regard.train(RECORDS[1:], "runs/data", settings=SHORT, reporter=toy.Recorder())
+
+
+def test_a_run_whose_files_were_named_from_here_resumes_by_its_own_recipe(home, toy, monkeypatch):
+    recipe = TABLE | {"data": {"train": ["reviews.tsv"]}}
+    regard.train(recipe, "run", settings=SHORT, reporter=toy.Recorder())
+    (home / "elsewhere").mkdir()
+    monkeypatch.chdir(home / "elsewhere")
+    more = {"training.updates": 2}
+    assert resume(home / "run", settings=more, reporter=toy.Recorder()).summary["updates"] == 2
+    text = (home / "reviews.tsv").read_text("utf-8")
+    (home / "reviews.tsv").write_text(text.partition("\n")[2], "utf-8")
+    with pytest.raises(RunError, match="must go on with the text it began with"):
+        resume(home / "run", settings={"training.updates": 3}, reporter=toy.Recorder())
 
 
 @pytest.mark.parametrize(

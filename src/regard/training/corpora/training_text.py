@@ -1,8 +1,10 @@
 """The text of a training: examples in memory, or encoded on disk."""
 
 import hashlib
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -49,15 +51,38 @@ class TrainingText:
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of the examples, in their order."""
+        return self._checksum({})
+
+    def _checksum(self, names: Mapping[str, str]) -> str:
+        """The checksum, with files by other names: an example says in which one it stands."""
         digest = hashlib.sha256(self.stored.folder.name.encode() if self.stored else b"")
         identify = TASKS[self.recipe.task].task.fingerprint
         for example in (*self.parts.train, *self.parts.valid):
-            digest.update(identify(example).encode())
+            identity = identify(example)
+            for name, other in names.items():
+                identity = identity.replace(name, other)
+            digest.update(identity.encode())
         return digest.hexdigest()
+
+    def _has(self, fingerprint: str) -> bool:
+        """Whether a checksum is this text's, from whatever folder its files were named then."""
+        if fingerprint == self.fingerprint:
+            return True
+        if self.recipe.uses_phrasebook:
+            return False
+        files = [*self.recipe.files("train"), *self.recipe.files("valid")]
+        whole = {str(file): Path(os.path.realpath(file)) for file in files}
+        depth = max((len(path.parts) for path in whole.values()), default=0)
+        spellings: list[Callable[[Path], str]] = [str, os.path.relpath]
+        spellings += [partial(_last_parts, count=count) for count in range(1, depth)]
+        return any(
+            self._checksum({name: spell(path) for name, path in whole.items()}) == fingerprint
+            for spell in spellings
+        )
 
     def check_same_as(self, run: Run | None) -> None:
         """Raise RunError if a run was begun with another text."""
-        if run is not None and run.text not in (None, self.fingerprint):
+        if run is not None and run.text is not None and not self._has(run.text):
             raise RunError(
                 f"{run.path} must go on with the text it began with; its "
                 f"{TASKS[self.recipe.task].task.unit} have changed since. Restore them, or train "
@@ -102,6 +127,10 @@ class TrainingText:
                 "trained on; data.test names others"
             )
         return lines
+
+
+def _last_parts(path: Path, count: int) -> str:
+    return "/".join(path.parts[-count:])
 
 
 def is_on_disk(recipe: Recipe, corpus: Corpus) -> bool:
