@@ -16,6 +16,7 @@ from typing import ClassVar
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l, rouge_n
+from regard.progress import track
 from regard.tasks.held_out import Parts, hold_out_texts, split_examples, valid_share
 from regard.tasks.sequences.documents import (
     DocumentExample,
@@ -30,7 +31,7 @@ from regard.tasks.sequences.documents import (
 from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DocumentData, Recipe
-from regard.text import BadLines, Line, Pair
+from regard.text import BadLines, Corpus, Line, Pair
 from regard.text.reading.lines import readable
 from regard.text.reading.records import record_in
 from regard.text.reading.tables import Field
@@ -82,17 +83,20 @@ class GenerationTask(SequenceTask):
             return extracts(getattr(cls._documents(recipe), split), known)
         return extracts(read_documents(recipe.files(split), recipe.settings(DocumentData)), known)
 
-    def describe_reading(self) -> list[str]:
+    def describe(self) -> list[str]:
+        return [*super().describe(), self._describe_reading()]
+
+    def _describe_reading(self) -> str:
         data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
         if data.sentences is None:
-            return [f"documents are {whole}"]
+            return f"documents are {whole}"
         count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
         if data.shortened == "all":
-            return [
+            return (
                 f"{count} of a document are read: nearest to its question; without one, the first"
-            ]
+            )
         near = f"{count} of a document are read, nearest to it"
-        return [f"with a question, {near}; others are {whole}"]
+        return f"with a question, {near}; others are {whole}"
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         return document_fields(self.data, with_answers=with_answers)
@@ -114,13 +118,15 @@ class GenerationTask(SequenceTask):
         """One part: what is beyond the longest text of training is not read."""
         return [cut_to(text, self.tokenizer.source, self.data.max_length)]
 
-    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
-        """The pair with what is read of its source."""
-        (source,) = self.parts(pair.source)
-        if len(source) < len(pair.source) and too_long is not None:
-            longest = self.data.max_length
-            too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
-        return replace(pair, source=source)
+    def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
+        """Pairs to learn from, with what is read of their sources, as ids in flat arrays."""
+        longest, cut = self.data.max_length, list[Pair]()
+        for pair in track("cutting", pairs, len(pairs)):
+            (source,) = self.parts(pair.source)
+            if len(source) < len(pair.source) and too_long is not None:
+                too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
+            cut.append(replace(pair, source=source))
+        return super().encode_corpus(cut, too_long)
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         language = self.data.target_language

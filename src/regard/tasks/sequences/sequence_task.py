@@ -18,7 +18,6 @@ from regard.decoding.hypothesis import Alignment, check_numbers
 from regard.errors import DataError, SettingError
 from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
-from regard.progress import track
 from regard.tasks.checking import CheckedExample
 from regard.tasks.sequences.chunked_loss import (
     CHUNK_ROWS,
@@ -95,14 +94,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     @abstractmethod
     def parts(self, text: str) -> list[str]:
         """Parts of a long source, each of a length that training has seen."""
-
-    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
-        """The pair as training reads it, where a long source is cut: by default as it is."""
-        return pair
-
-    def describe_reading(self) -> list[str]:
-        """Describe how sources are truncated, in lines; none if they are read whole."""
-        return []
 
     @abstractmethod
     def parse_pair(self, line: Line, ending: str) -> Pair:
@@ -183,7 +174,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         lines = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
         if data.source_language or data.target_language:
             lines.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
-        return [*lines, *self.describe_reading()]
+        return lines
 
     def encode(
         self,
@@ -211,7 +202,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Pairs to learn from, as ids in flat arrays; DataError if none is left."""
         data = self.data
         corpus = encode_corpus(
-            [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
+            pairs,
             self.tokenizer,
             max_length=data.max_length,
             too_long=too_long,

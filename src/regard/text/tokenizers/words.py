@@ -147,9 +147,7 @@ class Vocabulary:
     @classmethod
     def learn(cls, units: Iterable[str], *, min_count: int = 1, buckets: int = 0) -> "Vocabulary":
         """The units that occur at least ``min_count`` times, the most frequent first."""
-        counts = Counter(units)
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return cls([unit for unit, count in ordered if count >= min_count], buckets=buckets)
+        return cls(_frequent(Counter(units), min_count), buckets=buckets)
 
     def __len__(self) -> int:
         return len(self.units) + _SPECIAL + self.buckets

@@ -22,14 +22,14 @@ _POLL_EVERY = 0.1
 _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProcessRank:
     """Rank of a process among several, and among those on its machine."""
 
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
 
 
 def find_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank | None:

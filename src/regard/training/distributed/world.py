@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGTERM
@@ -85,13 +85,9 @@ WHOLE_BATCH = BatchShard()
 
 
 @dataclass(frozen=True)
-class World:
+class World(ProcessRank):
     """The processes of a training; ``group`` exchanges gradients, None by the default group."""
 
-    rank: int = 0
-    size: int = 1
-    local_rank: int = 0
-    local_size: int = 1
     group: dist.ProcessGroup | None = None
 
     @property
@@ -175,7 +171,7 @@ def process_group() -> Iterator[World]:
     # silent inside the block.
     process = find_rank()
     if process is None or dist.is_initialized():
-        yield SINGLE_PROCESS if process is None else _world(process)
+        yield SINGLE_PROCESS if process is None else World(**asdict(process))
         return
     _init(process)
     monitor = _Monitor(process.rank)
@@ -185,7 +181,7 @@ def process_group() -> Iterator[World]:
             if process.rank:
                 nowhere = stack.enter_context(Path(os.devnull).open("w"))
                 stack.enter_context(redirect_stderr(nowhere))
-            yield _world(process)
+            yield World(**asdict(process))
             with lost_process_errors():
                 dist.barrier()
     except BaseException as error:
@@ -242,10 +238,6 @@ def _lost() -> ProcessLost:
         "all processes must stay to the end of a training; one is gone, perhaps ended by the "
         "system for its memory. What is saved is kept: the same command goes on with it."
     )
-
-
-def _world(process: ProcessRank) -> World:
-    return World(process.rank, process.size, process.local_rank, process.local_size)
 
 
 class _Monitor(threading.Thread):

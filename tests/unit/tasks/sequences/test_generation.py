@@ -97,13 +97,13 @@ def test_documents_to_summarise_are_read_whole_by_the_recipes(name) -> None:
 def test_which_documents_are_shortened_is_described_and_checked() -> None:
     def describe_reading(**data):
         recipe = recipe_from_table({"task": "generation", "data": data})
-        return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).describe_reading()
+        return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).describe()[-1]
 
-    assert describe_reading() == ["documents are read whole, up to 2,048 tokens"]
+    assert describe_reading() == "documents are read whole, up to 2,048 tokens"
     cut = "3 sentences of a document are read: nearest to its question; without one, the first"
-    assert describe_reading(sentences=3) == [cut]
+    assert describe_reading(sentences=3) == cut
     shortened = "with a question, 1 sentence of a document are read, nearest to it; others are read"
-    assert describe_reading(sentences=1, shortened="asked")[0].startswith(shortened)
+    assert describe_reading(sentences=1, shortened="asked").startswith(shortened)
 
 
 def test_each_answer_is_learned_from_and_all_are_right() -> None:
