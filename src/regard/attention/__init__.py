@@ -7,7 +7,7 @@ from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.inspect.head_scores import HeadScores, head_scores
 from regard.attention.inspect.summarize import summarize
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.weights import columns, rollout, rows, weights
+from regard.attention.inspect.weights import columns, rows, weights
 from regard.attention.masks import (
     BoundMask,
     Cover,
@@ -22,7 +22,7 @@ from regard.attention.masks import (
     window,
 )
 from regard.attention.masks.parse import register_mask
-from regard.attention.observing import AttentionCall, at, observe
+from regard.attention.observing import AttentionCall, at, observe, rollout
 from regard.attention.plan import Plan, explain, register_backend
 from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (

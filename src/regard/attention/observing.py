@@ -11,7 +11,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -23,10 +23,20 @@ from regard.attention.engine.request import Request, make_weights_request
 from regard.attention.inspect.head_scores import HeadScores, scores_of
 from regard.attention.inspect.summarize import Queries, summary_of
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.weights import Positions, matrix_of, rows_of, transposed_of
+from regard.attention.inspect.weights import (
+    Positions,
+    matrix_of,
+    positions_of,
+    rows_of,
+    transposed_of,
+)
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores.base import Score
 from regard.attention.weighting import Weighting
+from regard.checks import check_fraction
+from regard.errors import SettingError, ShapeError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +126,65 @@ class AttentionCall:
         return make_weights_request(self.query, self.key, options)
 
 
+def rollout(
+    calls: Sequence[AttentionCall], places: Positions, *, residual: float = 0.5
+) -> Float[Tensor, "*batch P N"]:
+    """How much of each chosen output comes from each input, by attention and residual paths alone.
+
+    Attention rollout of Abnar & Zuidema (2020), https://arxiv.org/abs/2005.00928, from chosen
+    outputs: the rows of ``Π (residual · I + (1 − residual) · mean over heads of the weights)``.
+    Going from the last layer to the first a vector at a time, it needs no N×N matrix.
+
+    Args:
+        calls: The self-attention of every layer, the first layer first, such as an observer saw.
+        places: Which outputs, from 0, or from the last below 0.
+        residual: The share that goes past the attention of a layer.
+
+    Returns:
+        A row over the inputs for each output; it sums to one, less what sinks and queries with
+        nothing to see lose.
+
+    Raises:
+        ShapeError: Queries and keys of a call are not the same places, or there is no such output.
+        SettingError: There is no call, or ``residual`` is not a fraction.
+
+    Example:
+        >>> from regard.attention import attend, causal, observe
+        >>> calls = []
+        >>> with observe(calls.append):
+        ...     _ = attend(torch.zeros(2, 4), torch.zeros(2, 4), mask=causal())
+        >>> rollout(calls, [0, 1])
+        tensor([[1.0000, 0.0000],
+                [0.2500, 0.7500]])
+    """
+    check_fraction("residual", residual)
+    if not calls:
+        raise SettingError("calls must hold one layer at least; got none.")
+    N = calls[-1].query.shape[-2]
+    for call in calls:
+        if call.query.shape[-2] != N or call.key.shape[-2] != N:
+            raise ShapeError(
+                f"calls must be self-attention over the same N = {N} places; "
+                f"got {call.query.shape[-2]} queries and {call.key.shape[-2]} keys."
+            )
+    query = calls[-1].query
+    outputs = torch.tensor(positions_of(places, N, "output"), dtype=torch.long, device=query.device)
+    wide = torch.promote_types(query.dtype, torch.float32)
+    reached = torch.zeros(N, len(outputs), dtype=wide, device=query.device)
+    reached[outputs, torch.arange(len(outputs), device=query.device)] = 1
+    for call in reversed(calls):
+        reached = residual * reached + (1 - residual) * _back(call, reached)
+    return reached.mT
+
+
+def _back(call: AttentionCall, reached: Tensor) -> Tensor:
+    """Rollout up to a layer's attention, (*batch, N, P): the mean over its heads."""
+    has_heads = max(call.query.dim(), call.key.dim()) > 3
+    states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
+    sums = call.transposed(states)
+    return sums.mean(dim=-3) if has_heads else sums
+
+
 Observer = Callable[[AttentionCall], None]
 
 
@@ -176,26 +245,28 @@ def observe(observer: Observer) -> Iterator[None]:
         >>> seen[0].kind, seen[0].layer
         ('cross', 3)
     """
-    token = _observer.set(observer)
-    _count("observers", 1)
-    try:
+    with _active(_observer, observer, "observers"):
         yield
-    finally:
-        _count("observers", -1)
-        _observer.reset(token)
 
 
 @contextmanager
 def editing(editor: Editor) -> Iterator[None]:
     """Ask ``editor`` about every call of ``attend`` of this thread inside, before it is served."""
     # Whoever observes is shown the edited mask. Compiled functions leave their graph for it.
-    token = _editor.set(editor)
-    _count("editors", 1)
+    with _active(_editor, editor, "editors"):
+        yield
+
+
+@contextmanager
+def _active(variable: ContextVar[T | None], value: T, who: str) -> Iterator[None]:
+    """Set a context variable inside the block, and count it for compilers."""
+    token = variable.set(value)
+    _count(who, 1)
     try:
         yield
     finally:
-        _count("editors", -1)
-        _editor.reset(token)
+        _count(who, -1)
+        variable.reset(token)
 
 
 class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))

@@ -229,7 +229,7 @@ class _Twice(torch.autograd.Function):
             return (None, d_out, d_lse, *(None for _ in inputs))
         # Views, as one tensor may be query, key and value.
         query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
-        request = replace(ctx.make_request(), query=query, key=key, value=value, _forms=())
+        request = replace(ctx.make_request(), query=query, key=key, value=value)
         d_out = query.new_zeros(ctx.shape) if d_out is None else d_out
         d_lse = d_out.new_zeros(ctx.shape[:3]) if d_lse is None else d_lse
         leaves = (query, key, value, *inputs[3:])

@@ -12,10 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import AttentionCall, observe
+from regard.attention import AttentionCall, observe, rollout
 from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.weights import rollout
 from regard.attention.observing import Edit, current_editor, current_observer, editing
 from regard.errors import SettingError
 from regard.interop.modules.inside import (

@@ -5,7 +5,6 @@ All but the pooling are used alike: ``prepare`` a memory once, then ask with any
 
 from abc import ABC, abstractmethod
 from math import sqrt
-from typing import final
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,14 +20,13 @@ from regard.errors import ShapeError
 class ScoredAttention(nn.Module, ABC):
     """Single-head attention over a memory, with a score of one's choice.
 
-    Attributes:
+    Args:
         dropout: The fraction of attention weights set to zero in training.
 
     Example:
         A layer for which the sizes of numbers count, and their signs do not:
 
         >>> class Unsigned(ScoredAttention):
-        ...     dropout = 0.0
         ...     def prepare(self, memory):
         ...         return memory.abs()
         ...     def ask(self, query):
@@ -40,15 +38,21 @@ class ScoredAttention(nn.Module, ABC):
         tensor([[0.9975]])
     """
 
-    dropout: float
+    def __init__(self, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
 
-    @abstractmethod
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M h"]:
-        """The keys of a memory: compute them once, pass them to every step."""
+        """The keys of a memory: compute them once, pass them to every step.
 
-    @abstractmethod
+        Unless said, they are the memory itself.
+        """
+        return memory
+
     def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch h"]:
-        """The queries as the score takes them."""
+        """The queries as the score takes them; unless said, as they are."""
+        return query
 
     @abstractmethod
     def score(self, dtype: torch.dtype) -> Score:
@@ -115,12 +119,10 @@ class AdditiveAttention(ScoredAttention):
     def __init__(
         self, query_dim: int, key_dim: int, hidden_dim: int, *, dropout: float = 0.0
     ) -> None:
-        super().__init__()
+        super().__init__(dropout=dropout)
         check_positive("query_dim", query_dim)
         check_positive("key_dim", key_dim)
         check_positive("hidden_dim", hidden_dim)
-        check_fraction("dropout", dropout)
-        self.dropout = dropout
         self.query = nn.Linear(query_dim, hidden_dim, bias=False)
         self.key = nn.Linear(key_dim, hidden_dim)
         self.w = nn.Parameter(torch.empty(hidden_dim))
@@ -141,23 +143,7 @@ class AdditiveAttention(ScoredAttention):
         return Additive(self.w)
 
 
-class _PlainQuery(ScoredAttention, ABC):
-    """Attention whose queries are not projected."""
-
-    @final
-    def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch Q"]:
-        return query
-
-
-class _PlainMemory(_PlainQuery, ABC):
-    """Attention whose keys are the memory itself."""
-
-    @final
-    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
-        return memory
-
-
-class DotAttention(_PlainMemory):
+class DotAttention(ScoredAttention):
     """Attention by the dot product of a query and a memory state; nothing is learned.
 
     Luong et al. (2015), https://arxiv.org/abs/1508.04025, equation 8, *dot*; scaled, Vaswani et al.
@@ -174,16 +160,14 @@ class DotAttention(_PlainMemory):
     """
 
     def __init__(self, *, is_scaled: bool = True, dropout: float = 0.0) -> None:
-        super().__init__()
-        check_fraction("dropout", dropout)
-        self.dropout = dropout
+        super().__init__(dropout=dropout)
         self.is_scaled = is_scaled
 
     def score(self, dtype: torch.dtype) -> Score:
         return ScaledDot() if self.is_scaled else Dot()
 
 
-class BilinearAttention(_PlainMemory):
+class BilinearAttention(ScoredAttention):
     """Attention by ``qᵀ W k``: Luong et al. (2015), equation 8, *general*.
 
     Args:
@@ -204,11 +188,9 @@ class BilinearAttention(_PlainMemory):
     """
 
     def __init__(self, query_dim: int, key_dim: int, *, dropout: float = 0.0) -> None:
-        super().__init__()
+        super().__init__(dropout=dropout)
         check_positive("query_dim", query_dim)
         check_positive("key_dim", key_dim)
-        check_fraction("dropout", dropout)
-        self.dropout = dropout
         self.w = nn.Parameter(torch.empty(query_dim, key_dim))
         nn.init.xavier_uniform_(self.w)
 
@@ -216,7 +198,7 @@ class BilinearAttention(_PlainMemory):
         return Bilinear(self.w)
 
 
-class LocationAttention(_PlainQuery):
+class LocationAttention(ScoredAttention):
     """Attention to places: a query says which positions count, whatever stands there.
 
     ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.
@@ -238,11 +220,9 @@ class LocationAttention(_PlainQuery):
     """
 
     def __init__(self, query_dim: int, max_length: int, *, dropout: float = 0.0) -> None:
-        super().__init__()
+        super().__init__(dropout=dropout)
         check_positive("query_dim", query_dim)
         check_positive("max_length", max_length)
-        check_fraction("dropout", dropout)
-        self.dropout = dropout
         self.w = nn.Parameter(torch.empty(max_length, query_dim))
         nn.init.xavier_uniform_(self.w)
 

@@ -34,7 +34,7 @@ class Packed(Backend):
             return "nothing is visible"
         if request.bias is not None or request.position is not None:
             return "there is a bias"
-        return _SDPA.refuse(replace(request, mask=None, _forms=(request.form(),)))
+        return _SDPA.refuse(replace(request, mask=None))
 
     def decline(self, request: Request) -> str | None:
         # In one pass, and of the hidden pairs within documents none is worked out.
@@ -81,7 +81,7 @@ def _row(request: Request, segments: tuple[Segment, ...], band: Band | None) -> 
     keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
     parts = []
     for segment, query, key, value in zip(segments, queries, keys, values, strict=True):
-        one = replace(request, query=query, key=key, value=value, mask=None, _forms=())
+        one = replace(request, query=query, key=key, value=value, mask=None)
         one.mask = _mask_of(one, segment, band)
         backend = next(
             (m for m in (_SHORT, _SDPA) if not (m.refuse(one) or m.decline(one))), _TILED

@@ -119,7 +119,7 @@ class Sdpa(Backend):
             if mask is not None and not key.is_cpu:
                 # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
                 key, value = without_unseen(mask, key, value)
-            cleaned = request if key is request.key else replace(request, key=key, _forms=())
+            cleaned = request if key is request.key else replace(request, key=key)
             form = cleaned.dot()
             if form is None:  # a score that is a dot product up to rounding, and now is not
                 return tiled.run(request)

@@ -40,10 +40,10 @@ class Request:
     leading: tuple[int, ...]  # the shape of the answer before (N, E)
     wants_grad: bool = False  # though nothing records a gradient, as in an operator
     seed: int | None = None  # of the dropout, if drawn already
-    # What backends that judge by kind said of requests of this kind, to be added to. Not handed on
-    # by ``replace``: what is true of one kind may not be of another.
+    # What backends that judge by kind said of requests of this kind, to be added to. Neither it nor
+    # the forms are handed on by ``replace``: what is true of one request may not be of another.
     cache: Cache = field(default_factory=dict, init=False, repr=False)
-    _forms: tuple[DotForm | None, ...] = field(default=(), repr=False)
+    _forms: tuple[DotForm | None, ...] = field(default=(), init=False, repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the score, then those of the position bias."""

@@ -138,21 +138,13 @@ def rows_of_map(options: SummaryOptions, queries: range) -> slice:
     return slice(first // width - start // width, last // width - start // width + 1)
 
 
-# Places of a group, and how many times as many as are asked for make groups worth while.
-_GROUP, _MANY = 8, 16
-
-
 def top_positions(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
     """The ``count`` best places of each row, the best first, and which exist (not −inf)."""
-    return _ranked(rows, *_candidates(rows, min(count + 1, rows.shape[-1])), count)
-
-
-def _ranked(rows: Tensor, values: Tensor, indices: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best ``count``, of one more that tells whether what is left out is as good."""
+    # One more, which tells whether what is left out is as good.
     m = rows.shape[-1]
-    values, indices = _first_of_equals(values, indices)
+    values, indices = _first_of_equals(*rows.topk(min(count + 1, m), dim=-1))
     if 0 < count < m:
         least = values[..., count - 1]
         is_tied = (values[..., count] == least) & (least > float("-inf"))
@@ -161,25 +153,6 @@ def _ranked(rows: Tensor, values: Tensor, indices: Tensor, count: int) -> tuple[
     is_there = F.pad(values[..., :count] != float("-inf"), (0, max(0, count - m)))
     indices = F.pad(indices[..., :count], (0, max(0, count - m)))
     return indices.masked_fill(~is_there, 0), is_there
-
-
-def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best values with their places, which lie in the groups that have the best tops."""
-    # Places of a group are equally far apart, since that is the quickest to look through; the last
-    # places, too few for one more of each group, are looked at by themselves.
-    m = rows.shape[-1]
-    if m < _MANY * count:
-        return rows.topk(count, dim=-1)
-    groups = m // _GROUP
-    grouped: Tensor = rows[..., : groups * _GROUP].unflatten(-1, (_GROUP, groups))  # type: ignore[no-untyped-call]
-    _, best = _candidates(grouped.amax(dim=-2), count)
-    inside = torch.arange(0, _GROUP * groups, groups, device=rows.device)
-    positions = (best.unsqueeze(-1) + inside).flatten(-2)
-    rest = torch.arange(_GROUP * groups, m, device=rows.device)
-    if len(rest):
-        positions = torch.cat([positions, rest.expand(*positions.shape[:-1], -1)], dim=-1)
-    values, order = rows.gather(-1, positions).topk(count, dim=-1)
-    return values, positions.gather(-1, order)
 
 
 def _first_of_equals(values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
-"""Weights of all, or of some queries or keys; sums of them by key; and rollout through layers."""
+"""Weights of all, or of some queries or keys; and sums of them by key."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Float, Int
@@ -26,9 +26,8 @@ from regard.attention.engine.gradients import (
 from regard.attention.engine.numerics import in_own_dtypes, mix
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
-from regard.attention.weighting import Softmax, apply_sink
-from regard.checks import check_fraction
-from regard.errors import SettingError, ShapeError
+from regard.attention.weighting import apply_sink
+from regard.errors import ShapeError
 
 Positions = Sequence[int] | Int[Tensor, " P"] | slice
 # Scores that are held at once.
@@ -96,9 +95,7 @@ def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
         queries = positions_of(positions, N, "query")
         most = max(1, _MOST_PAIRS // max(1, B * H * M))
         parts = [
-            _weights(job, inputs, some, (range(M),))
-            for run in _runs(queries)
-            for some in pieces(run, most)
+            _weights(job, inputs, some) for run in _runs(queries) for some in pieces(run, most)
         ]
         empty = inputs.query.new_zeros(B, H, 0, M)
         return _shaped(request, torch.cat([empty, *parts], dim=-2))
@@ -109,22 +106,18 @@ def columns(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     places: Positions,
-    *,
-    lse: Float[Tensor, "*b N"] | None = None,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b N P"]:
     """The weights of every query on some keys: columns of what ``weights`` gives.
 
-    With the log-sum-exp of a summary, a softmax looks at those keys only; else, and with other
-    weightings, at all, a block at a time. Differentiable; in float32 at least. Takes and raises
-    what ``weights`` does.
+    A block of rows at a time. Differentiable; in float32 at least. Takes and raises what
+    ``weights`` does.
 
     Args:
         query: What is looked for.
         key: All keys.
         places: Which keys, from 0, or from the last below 0.
         **options: See ``weights``.
-        lse: ``Summary.lse`` of the same call.
 
     Example:
         >>> columns(torch.zeros(3, 4), torch.zeros(2, 4), [0]).T
@@ -135,24 +128,10 @@ def columns(
         job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
         B, H, N, M = job.shape
         keys = positions_of(places, M, "key")
-        runs = tuple(_runs(keys))
-        known = lse if isinstance(request.weighting, Softmax) and runs else None
-        if known is not None:
-            if known.shape != (*request.leading, N):
-                raise ShapeError(
-                    f"lse must have the shape (*batch, N) = {(*request.leading, N)}; "
-                    f"got {tuple(known.shape)}."
-                )
-            known = known.reshape(B, H, N, 1)
-            known = known.masked_fill(known == float("-inf"), 0)
-        each = B * H * (M if known is None else len(keys))
-        parts = []
-        for some in pieces(range(N), max(1, _MOST_PAIRS // max(1, each))):
-            if known is None:
-                parts.append(_weights(job, inputs, some, (range(M),))[..., keys])
-            else:
-                scores = _scores(job, inputs, some, runs)[0]
-                parts.append((scores - known[:, :, some.start : some.stop]).exp())
+        parts = [
+            _weights(job, inputs, some)[..., keys]
+            for some in pieces(range(N), max(1, _MOST_PAIRS // max(1, B * H * M)))
+        ]
         empty = inputs.query.new_zeros(B, H, 0, len(keys))
         return _shaped(request, torch.cat([empty, *parts], dim=-2))
 
@@ -173,22 +152,14 @@ def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
         return rows.reshape(*request.leading, *rows.shape[2:])
 
 
-def _weights(
-    job: BlockPass, inputs: BlockInputs, queries: range, keys: tuple[range, ...]
-) -> Tensor:
-    scores, sink = _scores(job, inputs, queries, keys)
-    return weights_of(job.weighting, scores, sink)[0] if scores.shape[-1] else scores
-
-
-def _scores(
-    job: BlockPass, inputs: BlockInputs, queries: range, keys: tuple[range, ...]
-) -> tuple[Tensor, Tensor | None]:
-    """The scores of some queries with pieces of the keys, −inf where hidden; and the sink."""
-    B, H, _, _ = job.shape
-    hidden = job.mask and job.mask.hidden(queries, keys, range(B))
-    block = Block(range(B), range(H), queries, keys, hidden)
+def _weights(job: BlockPass, inputs: BlockInputs, queries: range) -> Tensor:
+    """The weights of some queries over all keys, (B, H, n, M)."""
+    B, H, _, M = job.shape
+    hidden = job.mask and job.mask.hidden(queries, (range(M),), range(B))
+    block = Block(range(B), range(H), queries, (range(M),), hidden)
     own = inputs.of_block(block)
-    return job.scores(block, own), own.sink
+    scores = job.scores(block, own)
+    return weights_of(job.weighting, scores, own.sink)[0] if M else scores
 
 
 def positions_of(positions: Positions, size: int, kind: str) -> list[int]:
@@ -217,22 +188,6 @@ def _shaped(request: Request, weights: Tensor) -> Tensor:
     return weights.reshape(*request.leading, *weights.shape[-2:])
 
 
-@runtime_checkable
-class SelfAttention(Protocol):
-    """A layer's attention, such as an ``AttentionCall``."""
-
-    @property
-    def query(self) -> Tensor:
-        """Its queries."""
-
-    @property
-    def key(self) -> Tensor:
-        """Its keys, of the same places."""
-
-    def transposed(self, states: Tensor) -> Tensor:
-        """Sums of the queries' states by key."""
-
-
 def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
     """``weightsᵀ · states`` of a request; see ``AttentionCall.transposed``."""
     B, H, N, M = (*request.query.shape[:3], request.key.shape[2])
@@ -252,65 +207,6 @@ def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[T
     with without_autocast(request.query.device.type):
         sums: Tensor = _Transposed.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
     return sums.reshape(*request.leading, M, states.shape[-1])
-
-
-def rollout(
-    calls: Sequence[SelfAttention], places: Positions, *, residual: float = 0.5
-) -> Float[Tensor, "*batch P N"]:
-    """How much of each chosen output comes from each input, by attention and residual paths alone.
-
-    Attention rollout of Abnar & Zuidema (2020), https://arxiv.org/abs/2005.00928, from chosen
-    outputs: the rows of ``Π (residual · I + (1 − residual) · mean over heads of the weights)``.
-    Going from the last layer to the first a vector at a time, it needs no N×N matrix.
-
-    Args:
-        calls: The self-attention of every layer, the first layer first, such as an observer saw.
-        places: Which outputs, from 0, or from the last below 0.
-        residual: The share that goes past the attention of a layer.
-
-    Returns:
-        A row over the inputs for each output; it sums to one, less what sinks and queries with
-        nothing to see lose.
-
-    Raises:
-        ShapeError: Queries and keys of a call are not the same places, or there is no such output.
-        SettingError: There is no call, or ``residual`` is not a fraction.
-
-    Example:
-        >>> from regard.attention import attend, causal, observe
-        >>> calls = []
-        >>> with observe(calls.append):
-        ...     _ = attend(torch.zeros(2, 4), torch.zeros(2, 4), mask=causal())
-        >>> rollout(calls, [0, 1])
-        tensor([[1.0000, 0.0000],
-                [0.2500, 0.7500]])
-    """
-    check_fraction("residual", residual)
-    if not calls:
-        raise SettingError("calls must hold one layer at least; got none.")
-    N = calls[-1].query.shape[-2]
-    for call in calls:
-        if call.query.shape[-2] != N or call.key.shape[-2] != N:
-            raise ShapeError(
-                f"calls must be self-attention over the same N = {N} places; "
-                f"got {call.query.shape[-2]} queries and {call.key.shape[-2]} keys."
-            )
-    query = calls[-1].query
-    outputs = torch.tensor(positions_of(places, N, "output"), dtype=torch.long, device=query.device)
-    wide = torch.promote_types(query.dtype, torch.float32)
-    reached = torch.zeros(N, len(outputs), dtype=wide, device=query.device)
-    reached[outputs, torch.arange(len(outputs), device=query.device)] = 1
-    for call in reversed(calls):
-        reached = residual * reached + (1 - residual) * _back(call, reached)
-    return reached.mT
-
-
-def _back(call: SelfAttention, reached: Tensor) -> Tensor:
-    """Rollout up to a layer's attention, (*batch, N, P): the mean over its heads."""
-    has_heads = max(call.query.dim(), call.key.dim()) > 3
-    states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
-    sums = call.transposed(states)
-    return sums.mean(dim=-3) if has_heads else sums
 
 
 class _Transposed(torch.autograd.Function):

@@ -37,10 +37,8 @@ def test_rows_columns_and_transposed_are_those_of_the_matrix(options):
     query, key, _ = case.inputs
     options = case.options()
     torch.testing.assert_close(rg.rows(query, key, PLACES, **options), matrix[:, :, PLACES])
-    torch.testing.assert_close(rg.columns(query, key, PLACES, **options), matrix[..., PLACES])
-    lse = rg.summarize(query, key, **options).lse
-    with_lse = rg.columns(query, key, torch.tensor(PLACES), lse=lse, **options)
-    torch.testing.assert_close(with_lse, matrix[..., PLACES])
+    columns = rg.columns(query, key, torch.tensor(PLACES), **options)
+    torch.testing.assert_close(columns, matrix[..., PLACES])
     states = torch.randn(2, 1, 5, 3, dtype=torch.float64)
     torch.testing.assert_close(transposed(query, key, states, **options), matrix.mT @ states)
 
@@ -65,8 +63,6 @@ def test_bad_states_and_sums_are_named(unchecked_shapes):
         transposed(query, key, torch.randn(4, 3))
     with pytest.raises(ShapeError, match=r"states must have axes \(N, E\) at least; got \(5,\)"):
         transposed(query, key, torch.randn(5))
-    with pytest.raises(ShapeError, match=r"lse must have the shape .* = \(2, 5\); got \(5,\)"):
-        rg.columns(query, key, [0], lse=torch.zeros(5))
 
 
 @pytest.mark.parametrize("heads", [(), (3,)])
