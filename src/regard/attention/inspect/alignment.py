@@ -7,7 +7,7 @@ far links are from those that people set is a metric: ``regard.metrics.alignment
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import ShapeError
@@ -16,44 +16,21 @@ Link = tuple[int, int]
 Span = tuple[int, int]
 
 
-def best_sources(
-    weights: Float[Tensor, "*lead T S"], *, mutual: bool = False
-) -> Int[Tensor, "*lead T"]:
-    """The source place with most weight for each target place; −1 where all are zero."""
-    # ``mutual`` keeps links that hold both ways: Och & Ney (2003), section 4.4.
-    T, S = weights.shape[-2:]
-    if not T or not S:
-        return torch.full(weights.shape[:-1], -1, device=weights.device)
-    most, source = weights.max(dim=-1)
-    linked = most > 0
-    if mutual:
-        # The first of equals, as in the other direction.
-        target = weights.max(dim=-2).indices  # (*lead, S)
-        positions = torch.arange(T, device=weights.device)
-        linked = linked & (target.gather(-1, source) == positions)
-    return source.masked_fill(~linked, -1)
-
-
 def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -> list[Link]:
-    """Links (source, target) to the source place with most weight; see ``best_sources``."""
+    """Links (source, target) to the source position with most weight; none where all are zero."""
+    # ``mutual`` keeps links that hold both ways: Och & Ney (2003), section 4.4.
     if weights.dim() != 2:
         raise ShapeError(f"weights must have two axes, (T, S); got {tuple(weights.shape)}.")
-    if mutual or not weights.shape[1]:
-        return links_from_sources(best_sources(weights, mutual=mutual))
+    if not weights.numel():
+        return []
     # Of one sentence, lists are ten times as fast as tensors.
-    most, source = weights.max(dim=1)
+    most, source = (each.tolist() for each in weights.max(dim=1))
+    best_target = weights.max(dim=0).indices.tolist() if mutual else None
     return [
         (position, target)
-        for target, (position, weight) in enumerate(
-            zip(source.tolist(), most.tolist(), strict=True)
-        )
-        if weight > 0
+        for target, (position, weight) in enumerate(zip(source, most, strict=True))
+        if weight > 0 and (best_target is None or best_target[position] == target)
     ]
-
-
-def links_from_sources(sources: Int[Tensor, " T"]) -> list[Link]:
-    """Links as pairs (source, target), from the source place of each target place."""
-    return [(source, target) for target, source in enumerate(sources.tolist()) if source >= 0]
 
 
 def words_from_tokens(

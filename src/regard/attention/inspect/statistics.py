@@ -3,7 +3,7 @@
 ``softmax_statistics.py`` has the same numbers of softmax on a CPU, compiled.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,7 +12,9 @@ from torch.nn import functional as F
 
 from regard.attention.engine.blocks import Block, BlockPass, keys_of, rows_of
 from regard.attention.engine.gradients import add_to_keys, weights_of
-from regard.attention.inspect.summary import bucket_count, bucket_numbers
+from regard.attention.inspect.summary import bucket_count
+
+Index = TypeVar("Index", int, Tensor)
 
 
 class SummaryOptions(NamedTuple):
@@ -21,6 +23,11 @@ class SummaryOptions(NamedTuple):
     top: int  # keys of each query, K
     start: tuple[int, int]  # places of the first query and of the first key in the maps
     bucket: tuple[int, int]  # queries, and keys, that share a bucket of the map
+
+    def buckets(self, axis: int, indices: Index) -> Index:
+        """The bucket of each query (axis 0) or key (axis 1) in the maps, from 0."""
+        start, width = self.start[axis], self.bucket[axis]
+        return (start + indices) // width - start // width
 
     def columns(self, keys: int) -> int:
         """How many columns the map of so many keys has."""
@@ -98,11 +105,7 @@ def of_block(
     if counted is not None:
         counted_weights = weights.where(counted_rows(counted, block), 0)
     map_rows = rows_of_map(options, block.rows)
-    row_buckets = (
-        bucket_numbers(rows + options.start[0], options.start[0], options.bucket[0])
-        - map_rows.start
-    )
-    key_buckets = bucket_numbers(keys + options.start[1], options.start[1], options.bucket[1])
+    row_buckets, key_buckets = options.buckets(0, rows) - map_rows.start, options.buckets(1, keys)
     columns = counted_weights.new_zeros(*counted_weights.shape[:-1], options.columns(M)).index_add(
         -1, key_buckets, counted_weights
     )
@@ -133,9 +136,7 @@ def counted_rows(counted: Tensor, block: Block) -> Tensor:
 
 def rows_of_map(options: SummaryOptions, queries: range) -> slice:
     """The rows of the map that some queries are in."""
-    start, width = options.start[0], options.bucket[0]
-    first, last = start + queries.start, start + queries.stop - 1
-    return slice(first // width - start // width, last // width - start // width + 1)
+    return slice(options.buckets(0, queries.start), options.buckets(0, queries.stop - 1) + 1)
 
 
 def top_positions(

@@ -206,15 +206,6 @@ def bucket_count(start: int, length: int, width: int) -> int:
     return (start % width + length + width - 1) // width
 
 
-def bucket_numbers(
-    positions: Int[Tensor, " n"] | range, start: int, width: int, device: torch.device | None = None
-) -> Int[Tensor, " n"]:
-    """The bucket of each place, the first being that of place ``start``."""
-    if isinstance(positions, range):
-        positions = torch.arange(positions.start, positions.stop, device=device)
-    return positions // width - start // width
-
-
 def merge_buckets(
     pooled: Float[Tensor, "*b R"], start: int, width: int, wider: int
 ) -> Float[Tensor, "*b W"]:

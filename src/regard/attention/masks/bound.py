@@ -79,7 +79,7 @@ class BoundMask:
     Attributes:
         mask: The rule.
         grid: The sizes.
-        said: What backends said of each kind of calls under it.
+        cache: What backends answered for each kind of calls under it.
 
     Example:
         >>> from regard.attention import window

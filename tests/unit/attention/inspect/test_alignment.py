@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.attention.inspect.alignment import (
-    best_sources,
     diagonal_links,
     links_from_weights,
     words_from_tokens,
@@ -19,7 +18,6 @@ B, H, T, S = 2, 3, 5, 7
 def test_a_source_without_positions_has_no_links():
     assert links_from_weights(torch.zeros(2, 0)) == []
     assert links_from_weights(torch.zeros(0, 2), mutual=True) == []
-    assert best_sources(torch.zeros(3, 2, 0)).tolist() == [[-1, -1]] * 3
 
 
 def looped(rows, *, mutual):
