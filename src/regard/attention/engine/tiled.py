@@ -257,18 +257,17 @@ def _block_gradients(
         if factor is not None:
             d_weights = d_weights * factor
         d_scores = slope.of_scores(block, weights, d_weights)
-    leaves = [query, key, *([] if bias is None else [bias]), *tensors]
+    leaves = [leaf for leaf in (query, key, bias, *tensors) if leaf is not None]
     grads: list[Tensor | None] = list(
         torch.autograd.grad(scores, leaves, d_scores, create_graph=again, allow_unused=True)
     )
-    if bias is None:
-        grads.insert(2, None)
-    grads.insert(2, d_value)
-    grads[4:4] = [None, None]  # neither states nor a sink
+    d_query, d_key = grads[:2]
+    d_bias = None if bias is None else grads[2]
+    d_tensors = grads[len(grads) - len(tensors) :]
     for number, grad in d_tables.items():
-        own = grads[6 + number]
-        grads[6 + number] = grad if own is None else own + grad
-    return grads
+        own = d_tensors[number]
+        d_tensors[number] = grad if own is None else own + grad
+    return [d_query, d_key, d_value, d_bias, None, None, *d_tensors]  # of neither states nor a sink
 
 
 def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
@@ -300,7 +299,7 @@ def _position_gradients(
     d_out: Tensor,
     again: bool,
 ) -> tuple[Tensor | None, dict[int, Tensor]]:
-    """The gradients of ``_moved``: of the weights, and of tensors by their number."""
+    """The gradients of ``_position_context``: of the weights, and of tensors by their number."""
     if job.position is None:
         return None, {}
     if not again:
