@@ -2,17 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
-from regard.viewer import Document, Example, HeadMap, Text, Token, page, show
+from regard.viewer import Example, HeadMap, Token, page, show
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
@@ -28,7 +25,7 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
-    def open(self, document: Document, fragment: str = "", **options: Any) -> "Tab":
+    def open(self, document, fragment="", **options):
         """Shows the page of a document, as a file."""
         file = self.folder / "page.html"
         file.write_text(page(document, **options), encoding="utf-8")
@@ -36,45 +33,45 @@ class Tab:
         self.page.goto(f"{file.as_uri()}{fragment}")
         return self.settled()
 
-    def settled(self) -> "Tab":
+    def settled(self):
         """Waits until the page has drawn its latest state."""
         self.page.wait_for_selector("main.view:not([aria-busy]) > *")
         return self
 
-    def press(self, *keys: str) -> "Tab":
+    def press(self, *keys):
         """Presses keys, one after another."""
         for key in keys:
             self.page.keyboard.press(key)
             self.settled()
         return self
 
-    def click(self, selector: str, **options: Any) -> "Tab":
+    def click(self, selector, **options):
         """Clicks the first such element."""
         self.page.locator(selector).first.click(**options)
         return self.settled()
 
-    def ask(self, expression: str, argument: object = None) -> Any:
+    def ask(self, expression, argument=None):
         return self.page.evaluate(expression, argument)
 
-    def wait(self, function: str, argument: object = None) -> None:
+    def wait(self, function, argument=None):
         """Waits until a function of JavaScript, ``(argument) => …``, is true in the page."""
         self.page.wait_for_function(function, arg=argument)
 
-    def text(self, selector: str) -> str:
+    def text(self, selector):
         return self.page.locator(selector).first.inner_text()
 
-    def saved(self, kind: str) -> bytes:
+    def saved(self, kind):
         """The file that the button of this name saves."""
         with self.page.expect_download() as download:
             self.page.locator(".saving button", has_text=kind).click()
         return Path(download.value.path()).read_bytes()
 
-    def outside(self) -> list[str]:
+    def outside(self):
         """The requests that left the file."""
         return [address for address in self.requests if not address.startswith(LOCAL)]
 
 
-def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
+def tokens(text, pieces):
     """Pieces of a text, whose marks of spaces are not in it."""
     tokens_found, position = [], 0
     for piece in pieces:
@@ -85,9 +82,7 @@ def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
     return tuple(tokens_found)
 
 
-def one_text(
-    text: Text, rows: Any, *, kind: Any = "encoder", layers: int = 1, heads: int = 1
-) -> Example:
+def one_text(text, rows, *, kind="encoder", layers=1, heads=1):
     """A text that a model reads, or that it wrote, with the same weights in every head."""
     maps = tuple(
         HeadMap(kind=kind, layer=layer, head=head, rows=rows)
@@ -101,7 +96,7 @@ def one_text(
     )
 
 
-def written(text: Text, weights: torch.Tensor) -> Example:
+def written(text, weights):
     """A text that a decoder wrote, with the weights of its layers and heads."""
     (example,) = show(weights, text).document.examples
     summaries = tuple(replace(one, kind="decoder") for one in example.summaries)
@@ -109,7 +104,7 @@ def written(text: Text, weights: torch.Tensor) -> Example:
     return replace(example, **sides, summaries=summaries, started=False, sides="texts")
 
 
-def open_tab(context: BrowserContext, folder: Path) -> Tab:
+def open_tab(context, folder):
     """A new page whose complaints and requests are kept."""
     tab = Tab(context.new_page(), folder)
     tab.page.on(
@@ -125,7 +120,7 @@ def open_tab(context: BrowserContext, folder: Path) -> Tab:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium():
     """One Chromium for all tests of a module."""
     if CHROMIUM is None:
         if os.environ.get("CI") == "true":
@@ -140,7 +135,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def quiet_tab(chromium: Browser, folder: Path, **options: Any) -> Iterator[Tab]:
+def quiet_tab(chromium, folder, **options):
     """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside."""
     context = chromium.new_context(
         viewport={"width": 1280, "height": 1000}, accept_downloads=True, **options
@@ -153,7 +148,7 @@ def quiet_tab(chromium: Browser, folder: Path, **options: Any) -> Iterator[Tab]:
 
 
 @contextmanager
-def served_tab(chromium: Browser, address: str, folder: Path) -> Iterator[Tab]:
+def served_tab(chromium, address, folder):
     """The page of a server; it must not complain, and must ask nobody else."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
     opened = open_tab(context, folder)
@@ -166,14 +161,14 @@ def served_tab(chromium: Browser, address: str, folder: Path) -> Iterator[Tab]:
 
 
 @pytest.fixture
-def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+def tab(chromium, tmp_path):
     """A quiet tab of an English browser in the light."""
     with quiet_tab(chromium, tmp_path, color_scheme="light") as opened:
         yield opened
 
 
 @pytest.fixture
-def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+def chinese(chromium, tmp_path):
     """A quiet tab of a browser whose language is Chinese."""
     with quiet_tab(chromium, tmp_path, locale="zh-CN") as opened:
         yield opened

@@ -5,7 +5,6 @@ import random
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from tests.end_to_end.browsing import chinese as chinese
@@ -54,7 +53,7 @@ class Done:
 class Command:
     """Runs commands in this process."""
 
-    def __call__(self, *arguments: object, stdin: bytes = b"") -> Done:
+    def __call__(self, *arguments, stdin=b""):
         out, err = io.StringIO(), io.StringIO()
         before = sys.stdin
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
@@ -65,7 +64,7 @@ class Command:
             sys.stdin = before
         return Done(code, out.getvalue(), err.getvalue())
 
-    def refused(self, *arguments: object, stdin: bytes = b"") -> str:
+    def refused(self, *arguments, stdin=b""):
         """The message of a command that does not work: one line, and status 2."""
         done = self(*arguments, stdin=stdin)
         assert done.code == 2, done
@@ -76,12 +75,12 @@ class Command:
 
 
 @pytest.fixture(scope="session")
-def regard() -> Command:
+def regard():
     return Command()
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory):
     """A folder with a few hundred sentence pairs, and a recipe for them."""
     folder = tmp_path_factory.mktemp("corpus")
     drawn = random.Random(0).sample(phrases("train"), 330)
@@ -94,7 +93,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run(regard: Command, corpus: Path) -> Path:
+def run(regard, corpus):
     """A finished run; shapes are checked when it is used."""
     trained = regard("train", corpus / "small.toml", "--run", corpus / "run")
     assert trained.code == 0, trained
@@ -102,7 +101,7 @@ def run(regard: Command, corpus: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def other_run(regard: Command, corpus: Path) -> Path:
+def other_run(regard, corpus):
     """A run that learned next to nothing."""
     trained = regard("train", corpus / "tiny.toml", "--run", corpus / "other")
     assert trained.code == 0, trained

@@ -4,9 +4,7 @@ import io
 import multiprocessing
 import sys
 import traceback
-from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from multiprocessing.connection import Connection
 
 # A server forks them, so that the libraries are loaded once.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -16,10 +14,10 @@ _CONTEXT.set_forkserver_preload(["__main__", "torch", "numba", __name__])
 class FreshPython:
     """A process that runs pieces of code one after the other, as a notebook does."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection):
         self._connection = connection
 
-    def run(self, source: str, name: str) -> str:
+    def run(self, source, name):
         """Run a piece of code of the file ``name``, and return what it prints."""
         self._connection.send((source, name))
         output, error = self._connection.recv()
@@ -28,7 +26,7 @@ class FreshPython:
 
 
 @contextmanager
-def process() -> Iterator[FreshPython]:
+def process():
     """Start a process in the current folder, and end it."""
     ours, theirs = _CONTEXT.Pipe()
     started = _CONTEXT.Process(target=_run_pieces, args=(theirs,), daemon=True)
@@ -41,7 +39,7 @@ def process() -> Iterator[FreshPython]:
         started.join()
 
 
-def _run_pieces(connection: Connection) -> None:
+def _run_pieces(connection):
     assert not any(name.split(".")[0] == "regard" for name in sys.modules)
     names: dict[str, object] = {"__name__": "__main__"}
     while True:

@@ -10,13 +10,13 @@ SENTENCE = "the of attention a model 我们 看 words looks 模型 at מלים e
 WORDS = SENTENCE.split()
 
 
-def text_of_length(length: int) -> Text:
+def text_of_length(length):
     """So many tokens, some Chinese, Hebrew and Arabic among them."""
     chosen = np.random.default_rng(1).integers(0, len(WORDS), length)
     return Text.of([f"▁{WORDS[word]}" for word in chosen])
 
 
-def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document:
+def long_document(length, *, layers=12, heads=12):
     """A decoder of this size that read a text of this length."""
     attention = [
         OneAttention("decoder", layer, tuple(range(heads)), summary(length, heads, layer))
@@ -30,7 +30,7 @@ def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document
     )
 
 
-def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
+def summary(length, heads, seed, *, top=8):
     """Of a causal layer whose heads share their weights among a sink, near keys and topics."""
     draw = np.random.default_rng(seed)
     sink, near, topic = draw.dirichlet((0.7, 0.7, 0.7), heads).T[:, :, None]
@@ -67,5 +67,5 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
     )
 
 
-def _tensor(array: np.ndarray) -> torch.Tensor:
+def _tensor(array):
     return torch.tensor(array, dtype=torch.float32)

@@ -8,19 +8,19 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page, language):
     text = page.read_text("utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def commands(page: Path) -> list[str]:
+def commands(page):
     """Every command line that calls regard, without its comment."""
     lines = [line for block in blocks(page, "bash") for line in block.split("\n")]
     named = [line.partition("  #")[0].strip() for line in lines]
     return [line for line in named if "regard " in line and not line.startswith("python")]
 
 
-def save_gpt2(folder: Path, words: str) -> None:
+def save_gpt2(folder, words):
     """A small GPT-2 that has learned nothing, and its tokenizer of these words."""
     transformers = pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")

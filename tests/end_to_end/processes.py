@@ -15,7 +15,6 @@ import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.utils.tensorboard  # loaded once, not in each child
@@ -23,7 +22,7 @@ from rich.console import Console
 
 from regard.errors import Interrupted, RegardError, ReportedElsewhere
 from regard.runs import Run, is_run
-from regard.tasks import Recipe, recipe_from_table
+from regard.tasks import recipe_from_table
 from regard.training import ConsoleReporter
 from regard.training.distributed import synchronizing
 from regard.training.distributed.world import process_group
@@ -32,7 +31,7 @@ from regard.training.session import fit as train
 NAMES = ["model.safetensors", "metrics.jsonl", "run.json", "recipe.toml"]
 
 
-def write_corpus(folder: Path) -> None:
+def write_corpus(folder):
     dice = random.Random(1)
     words = ["".join(dice.choices("abcdefgh", k=dice.randint(1, 4))) for _ in range(40)]
     lines = [" ".join(dice.choices(words, k=dice.randint(2, 9))) for _ in range(120)]
@@ -41,7 +40,7 @@ def write_corpus(folder: Path) -> None:
     (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def recipe(folder: Path, task: str = "translation", model: Any = (), **training: object) -> Recipe:
+def recipe(folder, task="translation", model=(), **training):
     """A tiny one; batches are of some ten examples, three to an update."""
     sizes = {"model_dim": 16, "num_heads": 2, "ffn_dim": 32, "dropout": 0.0}
     models = {
@@ -90,7 +89,7 @@ class Processes:
                 self._train(each, environment, rank, folder)
             self.children.insert(0, child)
 
-    def _train(self, each: Recipe, environment: dict[str, str], rank: int, folder: Path | None):
+    def _train(self, each, environment, rank, folder):
         os.environ.update(environment)
         if folder is not None:
             os.chdir(folder)
@@ -117,15 +116,15 @@ class Processes:
             sys.stderr.flush()
             os._exit(code)
 
-    def wait_until_all_came(self) -> None:
+    def wait_until_all_came(self):
         """Others wait long for one that is gone before: it might only be slow."""
         while not all((self.home / f"came{rank}").exists() for rank in range(len(self.children))):
             time.sleep(0.01)
 
-    def wait(self) -> list[int]:
+    def wait(self):
         return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in self.children]
 
-    def errors(self) -> list[str]:
+    def errors(self):
         logs = [(self.home / f"log{rank}").read_text() for rank in range(len(self.children))]
         lines = [line for log in logs for line in log.splitlines()]
         return [line for line in lines if line.startswith(("error", "Traceback"))]
@@ -134,7 +133,7 @@ class Processes:
 class Stopping(ConsoleReporter):
     """Asks a process to stop after an update."""
 
-    def __init__(self, update: int, pid: int) -> None:
+    def __init__(self, update, pid):
         super().__init__(Console(file=sys.stderr, width=200), quiet=True)
         self.update, self.pid = update, pid
 
@@ -145,7 +144,7 @@ class Stopping(ConsoleReporter):
             os.kill(self.pid, signal.SIGTERM)
 
 
-def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> dict[str, object]:
+def run(home, size, path, table, **options):
     """Train by so many processes; their exit codes and outputs."""
     began = time.monotonic()
     processes = Processes(home, [table] * size, path, **options)
@@ -153,15 +152,15 @@ def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> 
     return {"codes": codes, "errors": processes.errors(), "seconds": time.monotonic() - began}
 
 
-def curve(path: Path) -> list[float]:
+def curve(path):
     return [record["loss"] for record in Run.open(path).metrics()]
 
 
-def contents(path: Path) -> dict[str, bytes]:
+def contents(path):
     return {name: (path / name).read_bytes() for name in NAMES}
 
 
-def curves(home: Path) -> object:
+def curves(home):
     """Losses of each task by one process and by several."""
     results = {}
     for task, *counts in (("translation", 1, 2, 4), ("masked_language_modelling", 1, 3)):
@@ -173,7 +172,7 @@ def curves(home: Path) -> object:
     return results
 
 
-def resumed(home: Path) -> object:
+def resumed(home):
     steps = {"updates": 24, "validate_every": 8, "accumulate": 2}
     table = recipe(home, model={"dropout": 0.2}, ema=0.9, **steps)
     ends = [
@@ -191,7 +190,7 @@ def resumed(home: Path) -> object:
     return results
 
 
-def sharded(home: Path) -> object:
+def sharded(home):
     """Losses by one process, and by two that have parts; stopped and resumed."""
     plain = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10)
     table = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
@@ -211,7 +210,7 @@ def sharded(home: Path) -> object:
     return results
 
 
-def killed(home: Path, kills: int = 3) -> object:
+def killed(home, kills=3):
     """A training whose processes are killed at random moments, until it has finished."""
     table = recipe(home, updates=20, validate_every=4, ema=0.9)
     baseline = run(home, 3, home / "whole", table)
@@ -239,7 +238,7 @@ def killed(home: Path, kills: int = 3) -> object:
     return {"kills": num_kills, "late": longest_wait, "errors": errors, "failures": failures}
 
 
-def refused(home: Path) -> object:
+def refused(home):
     synchronizing._SEEN_WITHIN = 1.0
     (home / "elsewhere").mkdir()
     (home / "here").mkdir()

@@ -12,9 +12,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -29,26 +27,24 @@ OPERATIONS += ("ftruncate",)
 class Fault:
     """Counts the calls of the process to the disk, and strikes before, inside or after one."""
 
-    def __init__(
-        self, at: int = 0, moment: str = "before", strike: Callable[[], Any] | None = None
-    ) -> None:
+    def __init__(self, at=0, moment="before", strike=None):
         self.at = at  # from 1; 0 only counts
         self.moment = moment  # inside a write, half of it is done
         self.strike = strike or (lambda: os.kill(os.getpid(), signal.SIGKILL))
         self.calls: list[str] = []
         self._original = {name: getattr(os, name) for name in OPERATIONS}
 
-    def __enter__(self) -> "Fault":
+    def __enter__(self):
         for name, original in self._original.items():
             setattr(os, name, self._watched(name, original))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         for name, original in self._original.items():
             setattr(os, name, original)
 
-    def _watched(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+    def _watched(self, name, original):
+        def call(*args, **kwargs):
             self.calls.append(name)
             if len(self.calls) != self.at:
                 return original(*args, **kwargs)
@@ -65,7 +61,7 @@ class Fault:
         return call
 
 
-def is_killed(work: Callable[[], object], at: int, moment: str) -> bool:
+def is_killed(work, at, moment):
     """Work in a child that dies at a call to the disk; whether it died."""
     child = os.fork()
     if child == 0:
@@ -83,7 +79,7 @@ def is_killed(work: Callable[[], object], at: int, moment: str) -> bool:
     return status != 0
 
 
-def train(path: Path) -> None:
+def train(path):
     """Begin or go on; whatever happened before, the folder ends with the same bytes."""
     recipe = {"task": "translation", "training": {"steps": STEPS}}
     with (
@@ -105,7 +101,7 @@ def train(path: Path) -> None:
             run.finish(average(run.newest_checkpoints(KEEP)), {"steps": STEPS})
 
 
-def _restore(checkpoint: Any) -> tuple[Any, Any, torch.Generator, int]:
+def _restore(checkpoint):
     torch.manual_seed(0)
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.Adam(model.parameters())
@@ -119,7 +115,7 @@ def _restore(checkpoint: Any) -> tuple[Any, Any, torch.Generator, int]:
     return model, optimizer, generator, checkpoint.step
 
 
-def _update(model: Any, optimizer: Any, generator: torch.Generator) -> float:
+def _update(model, optimizer, generator):
     loss = model(torch.randn(5, 3, generator=generator)).square().mean()
     optimizer.zero_grad()
     loss.backward()
@@ -127,32 +123,30 @@ def _update(model: Any, optimizer: Any, generator: torch.Generator) -> float:
     return float(loss.detach())
 
 
-def _save(
-    run: Run, step: int, model: Any, optimizer: Any, generator: torch.Generator, note: str = ""
-) -> None:
+def _save(run, step, model, optimizer, generator, note=""):
     state = {"optimizer": optimizer.state_dict(), "generator": generator.get_state(), "note": note}
     run.save_checkpoint(step, model.state_dict(), state)
     run.prune(keep_last=KEEP)
 
 
-def contents(path: Path) -> dict[str, bytes]:
+def contents(path):
     files = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name != "lock"]
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 class Report:
-    def __init__(self, whole: Path) -> None:
+    def __init__(self, whole):
         self.whole = contents(whole)
         self.kills = 0
         self.failures: list[str] = []
 
-    def kill(self, path: Path, at: int, moment: str) -> bool:
+    def kill(self, path, at, moment):
         """Train in a process of its own that is killed; False if it ended before that."""
         died = is_killed(lambda: train(path), at, moment)
         self.kills += died
         return died
 
-    def expect_recovery(self, path: Path, what: str) -> None:
+    def expect_recovery(self, path, what):
         """The folder can be read as it is, and resuming completes it."""
         try:
             if is_run(path):
@@ -165,7 +159,7 @@ class Report:
         shutil.rmtree(path)
 
 
-def read(path: Path) -> None:
+def read(path):
     run = Run.open(path)
     run.metrics()
     checkpoint = run.newest_checkpoint()
@@ -176,7 +170,7 @@ def read(path: Path) -> None:
         run.load_model()
 
 
-def kill_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
+def kill_at_every_call(report, path, calls):
     for at, name in enumerate(calls, start=1):
         for moment in ("before", "inside") if name == "write" else ("before",):
             if not report.kill(path, at, moment):
@@ -184,8 +178,8 @@ def kill_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
             report.expect_recovery(path, f"kill {moment} {name} {at}")
 
 
-def fill_the_disk_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
-    def refuse() -> None:
+def fill_the_disk_at_every_call(report, path, calls):
+    def refuse():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     for at, name in enumerate(calls, start=1):
@@ -200,7 +194,7 @@ def fill_the_disk_at_every_call(report: Report, path: Path, calls: list[str]) ->
         report.expect_recovery(path, f"full disk at {name} {at}")
 
 
-def main(home: Path) -> None:
+def main(home):
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     train(home / "warm")  # torch writes files of its own the first time

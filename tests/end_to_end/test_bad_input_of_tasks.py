@@ -1,8 +1,6 @@
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
@@ -19,14 +17,14 @@ ENCODING = (
 )
 
 
-def spoiled(task: str, old: str, new: str) -> str:
+def spoiled(task, old, new):
     lines = TINY[task].text(30).splitlines(keepends=True)
     assert old in lines[7]
     lines[7] = lines[7].replace(old, new, 1)
     return "".join(lines)
 
 
-def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
+def recipe(home, task, **sections):
     """The recipe of a task in small, written next to its text."""
     table = {name: dict(section) for name, section in TINY[task].table.items()}
     table.setdefault("data", {})["train"] = TINY[task].file
@@ -38,7 +36,7 @@ def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
     return path
 
 
-def put(home: Path, task: str, text: str | bytes | None = None, *, into: str = "") -> Path:
+def put(home, task, text=None, *, into=""):
     """The text of a task in a file of its folder."""
     home.mkdir(parents=True, exist_ok=True)
     path = home / f"{into}{TINY[task].file}"
@@ -48,11 +46,11 @@ def put(home: Path, task: str, text: str | bytes | None = None, *, into: str = "
 
 
 @pytest.fixture(scope="module")
-def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def trained(regard, tmp_path_factory):
     """The run of a task, trained once; its file and its recipe are next to it."""
     folder = tmp_path_factory.mktemp("tasks")
 
-    def train(task: str) -> Path:
+    def train(task):
         home = folder / task
         if not home.exists():
             put(home, task)
@@ -65,11 +63,11 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
     return train
 
 
-def test_the_table_has_every_task() -> None:
+def test_the_table_has_every_task():
     assert set(TINY) == set(TASKS)
 
 
-def checked(regard, home: Path, task: str, text: str | bytes, message: str) -> Path:
+def checked(regard, home, task, text, message):
     """The recipe of a spoiled text, of which ``data check`` says this."""
     file = put(home, task, text)
     valid = put(home, task, TINY[task].text(8, 40), into="test-").name
@@ -92,9 +90,7 @@ def checked(regard, home: Path, task: str, text: str | bytes, message: str) -> P
     ],
     ids=["empty", "encoding"],
 )
-def test_every_command_that_reads_text_says_so(
-    regard, trained, tmp_path: Path, text: bytes, message: str
-) -> None:
+def test_every_command_that_reads_text_says_so(regard, trained, tmp_path, text, message):
     recipe_file = checked(regard, tmp_path, "classification", text, message)
     file = tmp_path / TINY["classification"].file
     expected = message.replace("FILE", re.escape(str(file)))
@@ -104,7 +100,7 @@ def test_every_command_that_reads_text_says_so(
     assert re.search(expected, regard.refused("evaluate", run, file))
 
 
-def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
+def test_a_label_unknown_at_test_time(regard, trained, tmp_path):
     file = put(
         tmp_path, "classification", spoiled("classification", "\tbad", "\tgreat"), into="odd-"
     )
@@ -119,7 +115,7 @@ def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
     assert "! labels in valid that training does not have. Is it the right column?: 1" in done.out
 
 
-def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path):
     run = Path(shutil.copytree(trained("tagging") / "run", tmp_path / "run"))
     shutil.rmtree(run / "tokenizer")
     shutil.copytree(trained("translation") / "run" / "tokenizer", run / "tokenizer")
@@ -132,7 +128,7 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path) -> N
 
 # The other run's checkpoints also tell of another number of figures.
 @pytest.mark.filterwarnings("ignore:.*must hold .* bytes of figures:regard.runs.files.RunWarning")
-def test_weights_of_another_architecture(regard, trained, tmp_path: Path) -> None:
+def test_weights_of_another_architecture(regard, trained, tmp_path):
     run = Path(shutil.copytree(trained("classification") / "run", tmp_path / "run"))
     other_run = trained("tagging") / "run"
     message = regard.refused("evaluate", with_weights(run, other_run), stdin=b"")
@@ -151,7 +147,7 @@ def test_weights_of_another_architecture(regard, trained, tmp_path: Path) -> Non
     assert "holds a run with other settings: task was" in refused
 
 
-def with_weights(run: Path, other: Path) -> Path:
+def with_weights(run, other):
     """The run with the weights of another, its card saying that they are its own."""
     content = (other / "model.safetensors").read_bytes()
     (run / "model.safetensors").write_bytes(content)
@@ -161,7 +157,7 @@ def with_weights(run: Path, other: Path) -> Path:
 
 
 @pytest.mark.parametrize("task", TINY)
-def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path: Path, task: str) -> None:
+def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path, task):
     put(tmp_path, task)
     valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
     checked = regard("data", "check", recipe(tmp_path, task, data={"valid": valid, "test": valid}))
@@ -174,7 +170,7 @@ GOOD = {"classification": b'{"text": "Anna sat"}\n', "translation": b"Anna sat\n
 
 
 @pytest.mark.parametrize("task", GOOD)
-def test_lines_before_a_bad_one_are_answered(regard, trained, tmp_path: Path, task: str) -> None:
+def test_lines_before_a_bad_one_are_answered(regard, trained, tmp_path, task):
     is_json = GOOD[task].startswith(b"{")
     content = 3 * GOOD[task] + b"\xff\n" + 2 * GOOD[task]
     file = tmp_path / f"asked.{'jsonl' if is_json else 'txt'}"

@@ -56,9 +56,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("line", "message"), MISTAKES)
-def test_a_mistake_is_named(
-    regard, corpus: Path, run: Path, tmp_path: Path, monkeypatch, line: str, message: str
-) -> None:
+def test_a_mistake_is_named(regard, corpus, run, tmp_path, monkeypatch, line, message):
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
@@ -69,7 +67,7 @@ def test_a_mistake_is_named(
     assert message in regard.refused(*shlex.split(line), stdin=b"a\n")
 
 
-def test_a_damaged_run(regard, run: Path, tmp_path: Path) -> None:
+def test_a_damaged_run(regard, run, tmp_path):
     model = Path(shutil.copytree(run, tmp_path / "copy")) / "model.safetensors"
     content = bytearray(model.read_bytes())
     content[len(content) // 2] ^= 1
@@ -79,7 +77,7 @@ def test_a_damaged_run(regard, run: Path, tmp_path: Path) -> None:
     assert "damaged" in message
 
 
-def test_columns_that_are_not_chosen(regard, tmp_path: Path) -> None:
+def test_columns_that_are_not_chosen(regard, tmp_path):
     text = "".join(f"我们在家{n}。\tWe are at home {n}.\tCC-BY {n} (Anna)\n" for n in range(30))
     pairs = tmp_path / "cmn.tsv"
     pairs.write_text(text, "utf-8")
@@ -118,7 +116,7 @@ LONG = "n" * 300
         ("data", "check", f"{LONG}.tsv"),
     ],
 )
-def test_a_path_that_is_none(regard, corpus: Path, run: Path, arguments: tuple[str, ...]) -> None:
+def test_a_path_that_is_none(regard, corpus, run, arguments):
     words = [each.replace("CORPUS", str(corpus)).replace("RUN", str(run)) for each in arguments]
     assert "File name too long" in regard.refused(*words)
     with_nul = [each.replace(LONG, "a\0b") for each in words]
@@ -127,8 +125,8 @@ def test_a_path_that_is_none(regard, corpus: Path, run: Path, arguments: tuple[s
     assert "x" in regard.refused(*under_a_file)
 
 
-def test_a_path_that_is_not_ours(regard, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, **options: object) -> None:
+def test_a_path_that_is_not_ours(regard, monkeypatch):
+    def refuse(self, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
     monkeypatch.setattr(Path, "exists", refuse)

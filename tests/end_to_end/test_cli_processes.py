@@ -31,7 +31,7 @@ for command in (
     ["data", "check", "pairs.tsv"],
     ["recipes", "tagging"],
     ["settings", "training"],
-    ["train", "tagging-words", "names.conll", "--run", "new", "--set=training.updates=2"],
+    ["train", "tagging-words", "names.conll", "--run", "new", "--set=training.updates=2"]
 ):
     code = run_command(command)
     # The optimizers of torch load its compiler, and that triton.
@@ -40,7 +40,7 @@ for command in (
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="no triton")
-def test_no_command_loads_triton_and_nothing_else_stands_on_stderr(tmp_path: Path) -> None:
+def test_no_command_loads_triton_and_nothing_else_stands_on_stderr(tmp_path):
     for name in ("tagging", "translation-rnn"):
         with zipfile.ZipFile(RUNS / f"{name}.zip") as packed:
             packed.extractall(tmp_path / name)
@@ -53,7 +53,7 @@ def test_no_command_loads_triton_and_nothing_else_stands_on_stderr(tmp_path: Pat
         assert noise not in done.stderr
 
 
-def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
+def test_a_pipe_is_answered_line_by_line_and_may_break(run):
     with subprocess.Popen(
         [*REGARD, "predict", str(run), "--beam-size", "1"],
         stdin=subprocess.PIPE,
@@ -75,9 +75,7 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_stopped_training_saves_and_says_how_to_resume(
-    corpus: Path, tmp_path: Path, number: int
-) -> None:
+def test_a_stopped_training_saves_and_says_how_to_resume(corpus, tmp_path, number):
     command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
     command += ["--set", "training.updates=1000000", "--set", "training.validate_every=20"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -93,7 +91,7 @@ def test_a_stopped_training_saves_and_says_how_to_resume(
     assert last.endswith("run the same command to go on")
 
 
-def test_look_serves_its_page_until_it_is_interrupted(run: Path, tmp_path: Path) -> None:
+def test_look_serves_its_page_until_it_is_interrupted(run, tmp_path):
     with subprocess.Popen(
         [*REGARD, "look", str(run), "我爱中国", "--out", str(tmp_path / "a.html"), "--serve"],
         stdout=subprocess.DEVNULL,

@@ -31,7 +31,7 @@ QUICKER = {
 }
 
 
-def different_blocks() -> dict[str, str]:
+def different_blocks():
     """The different blocks of all pages; one that a page of the other language repeats is one."""
     blocks_of_pages: dict[str, str] = {}
     trees: set[str] = set()
@@ -48,8 +48,8 @@ BLOCKS = different_blocks()
 SCRIPTS = [name for name, code in BLOCKS.items() if "sys.argv" in code]
 
 
-def exported(form: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
-    def export(folder: Path) -> None:
+def exported(form, make):
+    def export(folder):
         run = folder.with_name("exported")
         make(run)
         with process() as python:  # whose functions have no shape checks, which torch cannot export
@@ -59,7 +59,7 @@ def exported(form: str, make: Callable[[Path], object]) -> Callable[[Path], None
     return export
 
 
-def shards(folder: Path) -> None:
+def shards(folder):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     folder.mkdir()
@@ -76,9 +76,7 @@ MADE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name not in SCRIPTS])
-def test_a_block_runs_by_itself(
-    name: str, corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_runs_by_itself(name, corpus, run, tmp_path, monkeypatch):
     code = BLOCKS[name]
     for folder in ("regard-demo", "runs/ende"):
         shutil.copytree(run, tmp_path / folder)
@@ -96,6 +94,6 @@ def test_a_block_runs_by_itself(
         python.run(code, name)
 
 
-def test_blocks_are_found() -> None:
+def test_blocks_are_found():
     assert len(SCRIPTS) == 2
     assert {name.split()[0] for name in BLOCKS} >= {"README.md", "docs/watching.md"}

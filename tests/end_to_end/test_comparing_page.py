@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.end_to_end.browsing import Tab, one_text, tokens
+from tests.end_to_end.browsing import one_text, tokens
 
 from regard.viewer import Document, Text, beside
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TEXT = "the newest cat"
 
 
-def document(model: str, pieces: list[str], kind: str) -> Document:
+def document(model, pieces, kind):
     """A model that looks evenly at the pieces of two texts."""
     rows = [[1 / len(pieces)] * len(pieces)] * len(pieces)
     other = one_text(Text.of(["a", "dog"], "a dog"), [[0.5, 0.5]] * 2, kind=kind, heads=2)
@@ -21,14 +21,14 @@ def document(model: str, pieces: list[str], kind: str) -> Document:
     return Document(title="", task="", model=f"{model}, 5 parameters", examples=(example, other))
 
 
-def two_models(kind: str = "encoder") -> Document:
+def two_models(kind="encoder"):
     one = document("small", ["the", "new", "est", "cat"], kind)
     other = document("large", ["the", "newest", "c", "at"], kind)
     return replace(beside(one, other, labels=("small", "large")), tab="compare")
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
-def test_texts_are_shown_in_the_tokens_of_each_model(tab: Tab, kind: str) -> None:
+def test_texts_are_shown_in_the_tokens_of_each_model(tab, kind):
     tab.open(two_models(kind))
     assert tab.ask("document.querySelector('main.view').dataset.view") == "compare"
     says = tab.text("section[aria-label=Compare] .caption")

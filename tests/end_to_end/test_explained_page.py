@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab, written
+from tests.end_to_end.browsing import written
 from tests.end_to_end.test_views import texts
 
 from regard.viewer import Document, Example, Importance, Lens, Text, pack, pack_integers
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WORDS = ["the", "cat", "sat", "on", "a"]
 
 
-def example() -> Example:
+def example():
     """A language model's text: two layers of one head."""
     text = Text.of(WORDS)
     weights = torch.ones(2, 1, 5, 5).tril()
@@ -40,11 +40,11 @@ def example() -> Example:
     )
 
 
-def document(*examples: Example) -> Document:
+def document(*examples):
     return Document(title="Why", task="", model="test", examples=examples or (example(),))
 
 
-def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(tab: Tab) -> None:
+def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(tab):
     tab.open(document(), "#view=trust")
     assert texts(tab, "main h2") == ["Why “mat” next, not “rug”?"]
     assert texts(tab, ".measure:last-child data") == ["0.5", "−1.2", "0.25", "0.1", "2"]
@@ -62,7 +62,7 @@ def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(t
     assert b"gradient" in tab.saved("CSV")
 
 
-def test_an_output_token_can_be_chosen_and_long_texts_list_the_largest(tab: Tab) -> None:
+def test_an_output_token_can_be_chosen_and_long_texts_list_the_largest(tab):
     made = example()
     several = tuple(
         Importance(method="attention", values=(float(n), 1.0, 0.0, 0.0, 0.0), output=n, target=word)
@@ -87,7 +87,7 @@ def test_an_output_token_can_be_chosen_and_long_texts_list_the_largest(tab: Tab)
     assert tab.page.locator(".prose .negative").count() > 50
 
 
-def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab: Tab) -> None:
+def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab):
     tab.open(document(), "#view=lens")
     assert tab.ask("document.querySelectorAll('.lens tbody tr').length") == 5
     assert texts(tab, ".lens tbody tr:nth-child(1) th") == ["the", "cat"]
@@ -105,7 +105,7 @@ def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab: Tab) -> None
     assert len(tab.saved("CSV").splitlines()) == 1 + 5 * 2 * 3
 
 
-def test_surprise_colours_the_text_and_says_the_loss(tab: Tab) -> None:
+def test_surprise_colours_the_text_and_says_the_loss(tab):
     tab.open(document(), "#view=text&shade=surprise")
     shares = (
         "[...document.querySelectorAll('.prose span')].map(s => s.style.getPropertyValue('--w'))"

@@ -6,12 +6,9 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.browsing import Tab
-from tests.end_to_end.conftest import Command
 from tests.end_to_end.test_views import document, opened, texts
 
 from regard.attention.masks.parse import RULES
@@ -32,7 +29,7 @@ SHORT = [word for setting in SMALL for word in ("--set", setting)]
 
 
 @pytest.fixture(autouse=True)
-def _tables_stay_as_they_are() -> Iterator[None]:
+def _tables_stay_as_they_are():
     tables: list[dict] = [SCORES, RULES, BACKENDS, MODELS, TASKS]
     before = [dict(table) for table in tables]
     yield
@@ -42,7 +39,7 @@ def _tables_stay_as_they_are() -> Iterator[None]:
 
 
 @pytest.fixture
-def home(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(corpus, tmp_path, monkeypatch):
     """A folder with the texts that the recipes name."""
     shutil.copy(corpus / "train.tsv", tmp_path / "pairs.tsv")
     words = [a * 3 + b for a in "abc" for b in ("ab", "bc", "ca", "cab")] * 3
@@ -54,9 +51,7 @@ def home(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_runs(
-    name: str, regard: Command, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_runs(name, regard, home, capsys):
     about = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="example")["__doc__"]
     assert capsys.readouterr().out == PRINTED.get(name, "")
     shutil.copytree(EXAMPLES, home / "examples" / "extending")
@@ -73,7 +68,7 @@ def test_an_example_runs(
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_is_two_files(tab, tmp_path, monkeypatch):
     view = (EXAMPLES / "view.js").read_text("utf-8")
     static = shutil.copytree(ROOT / "src" / "regard" / "viewer" / "static", tmp_path / "static")
     (static / "views" / "most.js").write_text(view, "utf-8")
@@ -91,7 +86,7 @@ def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.Monke
     assert "const $most = " in page(document())
 
 
-def test_it_names_every_room() -> None:
+def test_it_names_every_room():
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     part = TEXT.split("## Where things are")[1].split("\n## ")[0]
@@ -107,7 +102,7 @@ def test_it_names_every_room() -> None:
                 assert f"`{room}`" in part, (contract["containers"], room)
 
 
-def test_the_files_it_names_are_there() -> None:
+def test_the_files_it_names_are_there():
     for row in re.findall(r"^\| a .*$", TEXT, re.MULTILINE):
         for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", row.replace("NAME", "*")):
             if "*" not in path:

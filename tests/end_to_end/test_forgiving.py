@@ -1,7 +1,6 @@
 """Commands with the files a person has in hand: a table with a header, and no recipe."""
 
 import json
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -10,7 +9,7 @@ from tests.end_to_end.tiny_tasks import sentence
 from regard.runs import Run
 
 
-def table(path: Path, first: int, count: int) -> Path:
+def table(path, first, count):
     """Reviews with a header that nobody knows, labels before texts."""
     rows = (
         f'{("good", "bad")[n % 2]},"{sentence(n)}, they said"' for n in range(first, first + count)
@@ -20,7 +19,7 @@ def table(path: Path, first: int, count: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(regard, tmp_path_factory: pytest.TempPathFactory):
+def trained(regard, tmp_path_factory):
     """A run that was trained on files alone, and the output of the command."""
     home = tmp_path_factory.mktemp("forgiving")
     files = [table(home / f"{name}.csv", 100 * n, 60) for n, name in enumerate(("all", "v", "t"))]
@@ -32,7 +31,7 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory):
     return home, done
 
 
-def test_a_file_alone_is_trained_on_as_what_it_is(trained) -> None:
+def test_a_file_alone_is_trained_on_as_what_it_is(trained):
     home, done = trained
     assert "is taken for texts with labels: 'what they wrote' has texts of" in done.err
     assert "--set 'data.text=what they wrote' --set data.label=verdict" in done.err
@@ -42,7 +41,7 @@ def test_a_file_alone_is_trained_on_as_what_it_is(trained) -> None:
     assert "60 texts to train on, 60 to validate on" in done.err
 
 
-def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
+def test_files_behind_a_run_are_evaluated(regard, trained):
     home, _ = trained
     more = table(home / "more.csv", 300, 20)
     counts = [
@@ -62,19 +61,19 @@ def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
         ("--do_sample", "as --method sample"),
     ],
 )
-def test_options_of_other_tools_are_named_as_they_are_here(regard, trained, option, cure) -> None:
+def test_options_of_other_tools_are_named_as_they_are_here(regard, trained, option, cure):
     message = regard.refused("predict", trained[0] / "run", option, "5")
     assert f"{option} must be given {cure}." in message
 
 
-def test_a_classifier_is_compared_with_another(regard, trained) -> None:
+def test_a_classifier_is_compared_with_another(regard, trained):
     home, _ = trained
     done = regard("evaluate", home / "run", home / "v.csv", "--compare", home / "run")
     assert "0 texts better, 0 worse, 60 equal" in done.out
     assert "p = 1.0000; answers swapped" in done.out
 
 
-def test_answers_to_several_files_go_into_one(regard, trained) -> None:
+def test_answers_to_several_files_go_into_one(regard, trained):
     home, _ = trained
     lines = home / "lines.txt"
     lines.write_text(f"{sentence(7)}\n\n", encoding="utf-8")
@@ -94,7 +93,7 @@ def test_answers_to_several_files_go_into_one(regard, trained) -> None:
     assert "--output must be another file than those that are read" in message
 
 
-def test_info_says_what_a_run_is(regard, trained) -> None:
+def test_info_says_what_a_run_is(regard, trained):
     home, _ = trained
     info = json.loads(regard("info", home / "run", "--json").out)
     assert info["job"] == "classification"
@@ -107,7 +106,7 @@ def test_info_says_what_a_run_is(regard, trained) -> None:
     assert f"regard predict {home / 'run'} FILE" in lines[-3]
 
 
-def test_a_check_infers_takes_settings_and_exits_with_zero(regard, trained) -> None:
+def test_a_check_infers_takes_settings_and_exits_with_zero(regard, trained):
     home, _ = trained
     done = regard("data", "check", home / "all.csv")
     assert done.code == 0, done
@@ -117,7 +116,7 @@ def test_a_check_infers_takes_settings_and_exits_with_zero(regard, trained) -> N
     assert same.out == done.out
 
 
-def test_the_encoding_of_training_is_that_of_later_commands(regard, tmp_path) -> None:
+def test_the_encoding_of_training_is_that_of_later_commands(regard, tmp_path):
     path, new = tmp_path / "a.tsv", tmp_path / "new.txt"
     rows = [f"żółć {n} nowa\t{'dobry' if n % 2 else 'zły'}\n" for n in range(60)]
     path.write_bytes("".join(rows).encode("cp1250"))
@@ -132,7 +131,7 @@ def test_the_encoding_of_training_is_that_of_later_commands(regard, tmp_path) ->
     assert regard("train", "--resume", "--run", tmp_path / "run").code == 0
 
 
-def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, tmp_path) -> None:
+def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, tmp_path):
     record = {"question": "Who?", "context": "It is\nAnn.", "answers": ["Ann"]}
     (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     assert regard("data", "check", "question-answering", tmp_path / "a.jsonl").code == 0
@@ -143,7 +142,7 @@ def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, 
     assert "- training texts labelled otherwise before: 1" in done.out
 
 
-def test_recipes_are_listed_and_printed(regard) -> None:
+def test_recipes_are_listed_and_printed(regard):
     assert max(map(cell_len, regard("recipes").out.splitlines())) <= 80
     listed = regard("recipes", "pair_matching").out
     assert "pair-matching-cross" in listed

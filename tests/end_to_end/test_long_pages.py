@@ -1,13 +1,11 @@
 """Pages of long texts: what is pooled says so, and arcs open where there are some."""
 
 import re
-from pathlib import Path
 
 import pytest
-from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
-from regard.viewer import Document, page
+from regard.viewer import page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -15,25 +13,25 @@ LENGTH = 4096
 
 
 @pytest.fixture(scope="module")
-def document() -> Document:
+def document():
     """Two layers of six heads over 4,096 tokens."""
     return long_document(LENGTH, layers=2, heads=6)
 
 
 @pytest.fixture(scope="module")
-def file(document: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(document, tmp_path_factory):
     file = tmp_path_factory.mktemp("long") / "page.html"
     file.write_text(page(document), encoding="utf-8")
     return file
 
 
-def opened(tab: Tab, file: Path, state: str = "") -> Tab:
+def opened(tab, file, state=""):
     tab.page.goto("about:blank")
     tab.page.goto(f"{file.as_uri()}#{state}")
     return tab.settled()
 
 
-def colours(tab: Tab) -> int:
+def colours(tab):
     """How many colours there are amid the cells of the map."""
     return tab.ask(
         """async () => {
@@ -46,20 +44,18 @@ def colours(tab: Tab) -> int:
     )
 
 
-def svg_text(tab: Tab) -> str:
+def svg_text(tab):
     return " ".join(re.findall(r"<text[^>]*>([^<]*)", tab.saved("SVG").decode()))
 
 
-def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path) -> None:
+def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab, file):
     opened(tab, file, "view=map&layer=mean&head=mean&zoom=40_2000_3000")
     assert colours(tab) > 3  # lines over what was one colour
     assert "Pooled: a square is 64 × 64 tokens, not one weight." in svg_text(tab)
     assert "a square is the share that 64 tokens give 64 tokens" in tab.text(".what")
 
 
-def test_a_stored_head_is_not_blank_where_nothing_was_stored(
-    tab: Tab, file: Path, document: Document
-) -> None:
+def test_a_stored_head_is_not_blank_where_nothing_was_stored(tab, file, document):
     layer = document.examples[0].summaries[0]
     assert layer.top_keys is not None
     head, count = layer.top_heads[0], layer.top_counts[0]
@@ -72,9 +68,7 @@ def test_a_stored_head_is_not_blank_where_nothing_was_stored(
 
 
 @pytest.mark.parametrize("view", ["arcs", "text"])
-def test_views_of_links_open_at_a_head_that_has_some(
-    tab: Tab, file: Path, document: Document, view: str
-) -> None:
+def test_views_of_links_open_at_a_head_that_has_some(tab, file, document, view):
     opened(tab, file)
     tab.click(f"[data-view={view}]")
     state = tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
@@ -92,7 +86,7 @@ def test_views_of_links_open_at_a_head_that_has_some(
         assert not tab.page.locator(".legend").is_visible()
 
 
-def test_heads_say_how_much_was_stored_of_them(tab: Tab, file: Path, document: Document) -> None:
+def test_heads_say_how_much_was_stored_of_them(tab, file, document):
     layer = document.examples[0].summaries[0]
     opened(tab, file, "view=arcs&layer=1&head=mean")
     titles = tab.ask("[...document.querySelectorAll('[data-group=head] label')].map(l => l.title)")

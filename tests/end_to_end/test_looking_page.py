@@ -2,7 +2,6 @@ import re
 import shlex
 import shutil
 import tomllib
-from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import RECIPE
@@ -21,7 +20,7 @@ pytest.importorskip("transformers")
 
 
 @pytest.fixture
-def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(run, other_run, tmp_path, monkeypatch):
     """A folder with the runs, the models and the files that the page names."""
     shutil.copytree(run, tmp_path / "regard-demo")
     shutil.copytree(other_run, tmp_path / "runs" / "other")
@@ -36,7 +35,7 @@ def home(run: Path, other_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_its_commands_work(line: str, regard, home: Path, corpus: Path) -> None:
+def test_its_commands_work(line, regard, home, corpus):
     words = shlex.split(line)
     assert words.pop(0) == "regard"
     if "regard-demo" in words and "--layers" in words:
@@ -69,12 +68,12 @@ def test_its_commands_work(line: str, regard, home: Path, corpus: Path) -> None:
     assert done.out
 
 
-def test_it_shows_every_way_in() -> None:
+def test_it_shows_every_way_in():
     assert len(blocks(PAGE, "python")) >= 3
     assert len(COMMANDS) >= 6
 
 
-def document_of(file: Path) -> Document:
+def document_of(file):
     (text,) = re.findall(
         r'id="regard-data"[^>]*>(.*?)</script>', file.read_text("utf-8"), re.DOTALL
     )
@@ -93,9 +92,7 @@ def document_of(file: Path) -> Document:
         ("bert 我爱中国 他爱你", [None, None]),
     ],
 )
-def test_two_models_or_texts_open_beside_each_other(
-    words: str, labels: list[str | None], regard, home: Path
-) -> None:
+def test_two_models_or_texts_open_beside_each_other(words, labels, regard, home):
     done = regard("look", *shlex.split(words), "--out", "two.html")
     assert done.code == 0, done
     document = document_of(home / "two.html")
@@ -106,12 +103,12 @@ def test_two_models_or_texts_open_beside_each_other(
         assert document.title == "我爱中国"
 
 
-def test_one_text_of_one_model_opens_as_before(regard, home: Path) -> None:
+def test_one_text_of_one_model_opens_as_before(regard, home):
     assert regard("look", "regard-demo", "我爱中国", "--out", "one.html").code == 0
     assert document_of(home / "one.html").tab is None
 
 
-def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:
+def test_each_line_of_a_file_is_an_example(regard, home):
     done = regard("look", "regard-demo", "我", "--file", "lines.txt", "--out", "a.html")
     assert [line.split(" → ")[0] for line in done.out.splitlines() if " → " in line] == [
         "我",
@@ -120,7 +117,7 @@ def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:
     ]
 
 
-def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home: Path) -> None:
+def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home):
     done = regard("look", "regard-demo", "我爱中国。" * 8, "--out", "a.html")
     assert done.out.count(" → ") > 1
     in_one_part = regard("look", "regard-demo", "我爱中国。" * 20, "--target", "I love China.")
@@ -128,14 +125,14 @@ def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home: Pat
     assert "cross 0" in in_one_part.out
 
 
-def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
+def test_a_folder_s_layers_are_a_table(regard, home):
     done = regard("look", "--model", "bert", "article.txt", "other.txt", "--heads", "1")
     table = [line.split()[:3] for line in done.out.splitlines() if line.startswith("encoder")]
     assert table == [["encoder", "0", "1"], ["encoder", "1", "1"]] * 2
     assert "looked at most" in done.out
 
 
-def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> None:
+def test_a_text_for_a_folder_is_written_named_or_piped(regard, home):
     (home / "text.txt").write_text("我爱中国", "utf-8")
     commands = [("--model", "bert", "我爱中国"), ("bert", "我爱中国"), ("bert", "text.txt")]
     expected, *others = [regard("look", *words).out for words in commands]
@@ -165,18 +162,18 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
         ("bert other-bert 我 --serve", "--serve must be left out with two models"),
     ],
 )
-def test_what_cannot_be_looked_into_is_named(words: str, message: str, regard, home: Path) -> None:
+def test_what_cannot_be_looked_into_is_named(words, message, regard, home):
     (home / "empty.txt").write_bytes(b" \n")
     assert message in regard.refused("look", *shlex.split(words))
 
 
-def test_a_long_text_is_cut_with_truncate(regard, home: Path) -> None:
+def test_a_long_text_is_cut_with_truncate(regard, home):
     (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
     done = regard("look", "--model", "bert", "long.txt", "--truncate")
     assert done.out.splitlines()[0] == ("我爱中国" * 9)[:18]
 
 
-def test_the_layers_of_links_can_be_chosen(regard, home: Path) -> None:
+def test_the_layers_of_links_can_be_chosen(regard, home):
     lines = "我爱中国\n".encode()
     every = regard("predict", "regard-demo", "--attention", stdin=lines).out
     assert (

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +11,14 @@ from tests.end_to_end.tiny_tasks import TINY, TRAINING
 from regard.config import write_toml
 from regard.inference.evaluation import evaluate as evaluation
 from regard.runs import Run
-from regard.tasks import TASKS, AnyTask, read_parts, recipe_from_table
+from regard.tasks import TASKS, read_parts, recipe_from_table
 
 pytestmark = pytest.mark.slow
 
 COUNT = 400
 
 
-def begin(regard, home: Path, task: str, *settings: str):
+def begin(regard, home, task, *settings):
     """Train on one file that has no part to test on, by the recipe of a task in small."""
     (home / TINY[task].file).write_text(TINY[task].text(COUNT), "utf-8")
     table = {name: dict(section) for name, section in TINY[task].table.items()}
@@ -32,19 +31,19 @@ def begin(regard, home: Path, task: str, *settings: str):
     return regard("train", home / "recipe.toml", "--run", home / "run", *settings)
 
 
-def about(example: object, task: type[AnyTask]) -> str:
+def about(example, task):
     return getattr(example, "source", None) or task.subject(example)
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+def known(monkeypatch):
     """Texts of each learned vocabulary, and then those of each baseline of an evaluation."""
     calls: list[list[Any]] = []
 
-    def record(where: Any, name: str, texts_of: Any, make: Any = lambda function: function) -> None:
+    def record(where, name, texts_of, make=lambda function: function):
         original = getattr(where, name)
 
-        def recorded(*arguments: Any, **rest: Any) -> Any:
+        def recorded(*arguments, **rest):
             calls.append(list(texts_of(*arguments, **rest)))
             return original(*arguments, **rest)
 
@@ -60,9 +59,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("task", TINY)
-def test_a_part_of_it_is_held_out_to_test_on(
-    regard, tmp_path: Path, task: str, known: list[list[Any]]
-) -> None:
+def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path, task, known):
     trained = begin(regard, tmp_path, task)
     assert trained.code == 0, trained
     assert re.search(r"\d+ \w+ held out to test on, chosen by hash and not trained", trained.err)
@@ -91,7 +88,7 @@ def test_a_part_of_it_is_held_out_to_test_on(
     assert ("look" in next_line) == TASKS[task].is_shown
 
 
-def test_a_run_that_began_without_a_test_part_resumes_without(regard, tmp_path: Path) -> None:
+def test_a_run_that_began_without_a_test_part_resumes_without(regard, tmp_path):
     begin(regard, tmp_path, "classification", "--set", "training.updates=4")
     run = tmp_path / "run"
     table = Run.open(run).recipe
@@ -108,7 +105,7 @@ def test_a_run_that_began_without_a_test_part_resumes_without(regard, tmp_path: 
     assert "data.test must name the text to evaluate on; the recipe names none." in message
 
 
-def test_too_few_are_all_trained_on(regard, tmp_path: Path) -> None:
+def test_too_few_are_all_trained_on(regard, tmp_path):
     texts = tmp_path / "texts.tsv"
     texts.write_text("".join(f"word{n} and more\t{n % 2}\n" for n in range(15)), "utf-8")
     settings = ("--set", "training.updates=1", "--set", "training.epochs=none")
@@ -116,7 +113,7 @@ def test_too_few_are_all_trained_on(regard, tmp_path: Path) -> None:
     assert "no texts held out to test on: there are too few. data.test names some" in trained.err
 
 
-def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path: Path) -> None:
+def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path):
     file = tmp_path / TINY["pair_matching"].file
     file.write_text(TINY["pair_matching"].text(60), "utf-8")
     settings = ["model.hidden_dim=8", "model.embed_dim=8", "data.first=2", "data.second=1"]

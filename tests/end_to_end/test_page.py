@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser
-from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, written
+from tests.end_to_end.browsing import CHOSEN, open_tab, written
 from tests.end_to_end.long_texts import long_document, text_of_length
 from tests.end_to_end.test_views import ROWS, example
 
@@ -32,7 +31,7 @@ HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def document() -> Document:
+def document():
     whole = example()
     rows = (*ROWS[:2], (0.0, 0.02, 0.54321, 0.4), ROWS[3])
     other = tuple(tuple(reversed(row)) for row in rows)
@@ -66,24 +65,24 @@ def document() -> Document:
 
 
 @pytest.fixture
-def opened(tab: Tab) -> Tab:
+def opened(tab):
     """The document above in a tab."""
     return tab.open(document())
 
 
 @pytest.fixture(scope="module")
-def long() -> Document:
+def long():
     """12 layers of 12 heads over 4,096 tokens."""
     return long_document(4096)
 
 
 @pytest.fixture(scope="module")
-def medium() -> Document:
+def medium():
     """Three layers of five heads over 97 tokens, all rows in the document."""
     return watched_document(97)
 
 
-def watched_document(length: int, layers: int = 3, heads: int = 5) -> Document:
+def watched_document(length, layers=3, heads=5):
     """Causal heads with random weights, all rows in the document."""
     draw = torch.Generator().manual_seed(0)
     weights = torch.empty(layers, heads, length, length).exponential_(generator=draw).pow(3).tril()
@@ -95,7 +94,7 @@ def watched_document(length: int, layers: int = 3, heads: int = 5) -> Document:
     return Document(title="Heads", task="", model="", examples=(example,))
 
 
-def cells(tab: Tab, selector: str) -> list[list[int]]:
+def cells(tab, selector):
     selected = f"[...document.querySelectorAll('.matrix td{selector}')]"
     return tab.ask(f"{selected}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
 
@@ -105,7 +104,7 @@ FIRST_ROW = (
 )
 
 
-def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened: Tab) -> None:
+def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened):
     assert len(cells(opened, "[data-weight]")) == 16
     weights = opened.ask(
         "[...document.querySelectorAll('[data-row=\"2\"][data-weight]')]"
@@ -120,13 +119,13 @@ def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened: Tab) 
     assert opened.ask(heads) == [[character, "zh"] for character in "我爱中国"]
 
 
-def test_gold_links_are_outlined_and_explained(opened: Tab) -> None:
+def test_gold_links_are_outlined_and_explained(opened):
     assert cells(opened, "[data-gold=sure]") == [[0, 0], [1, 1], [2, 2], [2, 3]]
     assert cells(opened, "[data-gold=possible]") == [[3, 3]]
     assert "gold link" in opened.text(".legend")
 
 
-def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Tab) -> None:
+def test_keys_move_the_cell_and_change_head_layer_and_kind(opened):
     assert opened.ask(CHOSEN) == ["cross", "1", "0", "largest"]  # as the document asks
     opened.press("{", "ArrowDown", "ArrowDown", "ArrowRight")
     assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]
@@ -141,7 +140,7 @@ def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Tab) -> None:
     assert opened.ask(heads) == ["start", "I", "▁love", "▁China"]
 
 
-def test_heads_and_layers_count_alike_in_their_means(opened: Tab) -> None:
+def test_heads_and_layers_count_alike_in_their_means(opened):
     opened.press("{", "[")
     assert opened.ask(CHOSEN) == ["cross", "0", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.45", "0.05", "0.05", "0.45"]
@@ -152,7 +151,7 @@ def test_heads_and_layers_count_alike_in_their_means(opened: Tab) -> None:
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
 
 
-def test_pointing_at_an_output_word_lights_its_links(opened: Tab) -> None:
+def test_pointing_at_an_output_word_lights_its_links(opened):
     opened.page.locator(".line").nth(1).locator("button").nth(1).hover()
     lit = (
         "[...document.querySelectorAll('path.lit')]"
@@ -162,7 +161,7 @@ def test_pointing_at_an_output_word_lights_its_links(opened: Tab) -> None:
     assert opened.text(".texts .marked") == "love"
 
 
-def test_text_never_becomes_markup(opened: Tab) -> None:
+def test_text_never_becomes_markup(opened):
     opened.press(".")
     assert opened.ask("document.querySelectorAll('img, b').length") == 0
     assert opened.ask("document.title").startswith("我爱中国 </script>")
@@ -172,7 +171,7 @@ def test_text_never_becomes_markup(opened: Tab) -> None:
     )
 
 
-def test_theme_follows_the_system_and_the_button(opened: Tab) -> None:
+def test_theme_follows_the_system_and_the_button(opened):
     paper = "getComputedStyle(document.documentElement).backgroundColor"
     light = opened.ask(paper)
     opened.page.emulate_media(color_scheme="dark")
@@ -193,7 +192,7 @@ def test_theme_follows_the_system_and_the_button(opened: Tab) -> None:
         ("{", "JSON"),
     ],
 )
-def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, says: str) -> None:
+def test_a_document_that_is_none_is_named(tab, tmp_path, data, says):
     whole = page(replace(document(), title="", examples=()))
     file = tmp_path / "broken.html"
     text = re.sub(r'(id="regard-data"[^>]*>).*?(</script>)', lambda m: m[1] + data + m[2], whole)
@@ -205,7 +204,7 @@ def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, s
     tab.complaints.clear()
 
 
-def test_damaged_bytes_are_reported_and_other_views_work(tab: Tab, medium: Document) -> None:
+def test_damaged_bytes_are_reported_and_other_views_work(tab, medium):
     example = medium.examples[0]
     first = example.summaries[0]
     assert first.rows is not None
@@ -222,7 +221,7 @@ def test_damaged_bytes_are_reported_and_other_views_work(tab: Tab, medium: Docum
     tab.complaints.clear()
 
 
-def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab: Tab, medium: Document) -> None:
+def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab, medium):
     tab.open(medium)
     assert tab.page.locator(".heads button").count() == 15
     cell = tab.page.locator('.heads [data-layer="1"][data-head="3"]')
@@ -240,7 +239,7 @@ def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab: Tab, medium: Do
     assert int(re.search(r"(\d+) looks at", tab.text(".readout"))[1]) == 51
 
 
-def test_the_map_shows_the_weight_under_the_pointer(tab: Tab, medium: Document) -> None:
+def test_the_map_shows_the_weight_under_the_pointer(tab, medium):
     tab.open(medium, "#view=map&layer=2&head=4")
     rows = medium.examples[0].summaries[1].rows
     assert rows is not None
@@ -258,7 +257,7 @@ def test_the_map_shows_the_weight_under_the_pointer(tab: Tab, medium: Document) 
     assert listed == pytest.approx(sorted(weights[41], reverse=True)[:8], rel=1e-3)
 
 
-def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = False) -> None:
+def point_at(tab, *, row, column, length, click=False):
     """Points at a cell of a map that is seen whole: margins are those of static/views/map.js."""
     canvas = tab.page.locator("canvas.map")
     canvas.scroll_into_view_if_needed()
@@ -272,7 +271,7 @@ def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = Fals
     canvas.click(position=position) if click else canvas.hover(position=position)
 
 
-def test_everything_is_reached_by_keyboard(tab: Tab, medium: Document) -> None:
+def test_everything_is_reached_by_keyboard(tab, medium):
     tab.open(medium)
     tab.press("ArrowDown")  # takes the keyboard to the grid
     tab.press("ArrowDown", "ArrowRight", "ArrowRight", "Enter")
@@ -294,13 +293,11 @@ def test_everything_is_reached_by_keyboard(tab: Tab, medium: Document) -> None:
     assert tab.page.locator("main.view").get_attribute("data-view") == "grid"
 
 
-def address(tab: Tab) -> dict[str, str]:
+def address(tab):
     return tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
 
 
-def test_a_link_restores_the_state_and_back_returns_to_the_grid(
-    tab: Tab, chromium: Browser, medium: Document, tmp_path: Path
-) -> None:
+def test_a_link_restores_the_state_and_back_returns_to_the_grid(tab, chromium, medium, tmp_path):
     tab.open(medium)
     tab.click('.heads [data-layer="2"][data-head="1"]')
     point_at(tab, row=30, column=11, length=97, click=True)
@@ -328,16 +325,14 @@ def test_a_link_restores_the_state_and_back_returns_to_the_grid(
     "fragment",
     ["#layer=99&head=-4&view=nothing&row=9999", "#example=77&kind=what", "#%E0%A4%A&&=&zoom=1_a"],
 )
-def test_a_link_to_what_is_not_there_opens_something(
-    tab: Tab, medium: Document, fragment: str
-) -> None:
+def test_a_link_to_what_is_not_there_opens_something(tab, medium, fragment):
     tab.open(medium, fragment)
     assert tab.page.locator("main.view > *").count() >= 1
     tab.press("2")
     assert tab.page.locator("main.view > *").count() >= 1
 
 
-def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Document) -> None:
+def test_search_finds_tokens_and_goes_from_one_to_the_next(tab, medium):
     tab.open(medium, "#view=map&layer=1&head=1")
     positions = [
         index for index, token in enumerate(medium.examples[0].output_tokens) if "模" in token.text
@@ -358,7 +353,7 @@ def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Doc
     assert tab.text(".finding .count") == "none"
 
 
-def test_what_is_shown_can_be_saved(tab: Tab, medium: Document) -> None:
+def test_what_is_shown_can_be_saved(tab, medium):
     tab.open(medium, "#view=map&layer=1&head=2")
     png = tab.saved("PNG")
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
@@ -378,7 +373,7 @@ def test_what_is_shown_can_be_saved(tab: Tab, medium: Document) -> None:
     assert tab.saved("SVG").decode().count("<rect") == 16
 
 
-def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab: Tab, long: Document) -> None:
+def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab, long):
     assert len(page(long).encode()) < 3_500_000
     tab.open(watched_document(13, 1, 2))
     least = tab.ask("performance.now()")
@@ -393,7 +388,7 @@ def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab: Tab, long:
     assert tab.ask("document.querySelectorAll('*').length") < 1500
 
 
-def test_stored_top_keys_are_listed_at_any_length(tab: Tab, long: Document) -> None:
+def test_stored_top_keys_are_listed_at_any_length(tab, long):
     summary = next(one for one in long.examples[0].summaries if one.top_heads)
     assert summary.top_keys is not None
     assert summary.top_weights is not None
@@ -413,7 +408,7 @@ def test_stored_top_keys_are_listed_at_any_length(tab: Tab, long: Document) -> N
     tab.wait("() => document.querySelector('.what').innerText.includes('only the largest')")
 
 
-def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> None:
+def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab):
     tab.open(long_document(32_768, layers=2, heads=3), "#view=map&layer=1&head=1")
     tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
     for _ in range(8):
@@ -438,7 +433,7 @@ def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> Non
     tab.wait("() => location.hash.includes('zoom=')")
 
 
-def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
+def test_exact_rows_come_from_the_server_of_rows(tab):
     draw = np.random.default_rng(5).random((640, 640))
     requests = []
 
@@ -466,7 +461,7 @@ def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
     tab.requests.clear()
 
 
-def test_the_cell_of_a_notebook_is_the_whole_viewer(tab: Tab, medium: Document) -> None:
+def test_the_cell_of_a_notebook_is_the_whole_viewer(tab, medium):
     tab.page.set_content(f"<!doctype html><body>{show(medium)._repr_html_()}</body>")
     frame = tab.page.frame_locator("iframe")
     frame.locator('.heads [data-layer="1"][data-head="3"]').click()
@@ -476,7 +471,7 @@ def test_the_cell_of_a_notebook_is_the_whole_viewer(tab: Tab, medium: Document) 
     assert Path(download.value.path()).stat().st_size > 1000
 
 
-def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) -> None:
+def test_keys_held_down_do_not_wear_out_the_address(tab, medium):
     tab.open(medium, "#view=map&layer=1&head=1")
     tab.page.locator("canvas.map").focus()
     tab.page.keyboard.press("ArrowRight")
@@ -485,7 +480,7 @@ def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) 
     tab.wait("() => location.hash.includes('row=62') || location.hash.includes('row=61')")
 
 
-def test_changes_of_the_attention_are_listed(tab: Tab) -> None:
+def test_changes_of_the_attention_are_listed(tab):
     original = document()
     change = Change(edit="head 2 muted", output="I hate China.", score=-1.5)
     changed = replace(original.examples[0], changes=(change,))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab, tokens
+from tests.end_to_end.browsing import tokens
 from tests.end_to_end.long_texts import long_document
 from tests.end_to_end.test_views import addressed, entries, texts
 
@@ -20,17 +20,17 @@ SEGMENTS = (0,) * 5 + (1,) * 4
 N, D, SCALE = len(NAMES), 7, 0.3
 
 
-def products() -> tuple[torch.Tensor, torch.Tensor]:
+def products():
     draw = torch.Generator().manual_seed(3)
     return torch.randn(N, D, generator=draw) * 2, torch.randn(N, D, generator=draw) * 2
 
 
-def weights(head: int = 0) -> torch.Tensor:
+def weights(head=0):
     query, key = products()
     return (SCALE * query @ key.roll(head, 0).mT).softmax(-1)
 
 
-def document() -> Document:
+def document():
     """A pair that an encoder of two heads read; queries and keys are of the first head."""
     text = f"{FIRST}\n{SECOND}"
     inner = tokens(text, [*FIRST, *SECOND.split()])
@@ -61,11 +61,11 @@ def document() -> Document:
     return Document(title=FIRST, task="", model="", examples=(example,))
 
 
-def opened(tab: Tab, state: str, page: Document | None = None) -> Tab:
+def opened(tab, state, page=None):
     return tab.open(page or document(), f"#{state}")
 
 
-def near(numbers: dict[str, str], expected: torch.Tensor, names: list[str]) -> None:
+def near(numbers, expected, names):
     """Asserts that entries are the eight largest of these weights."""
     order = expected.argsort(descending=True)[:8].tolist()
     assert set(numbers) == {names[at] for at in order}
@@ -77,7 +77,7 @@ def near(numbers: dict[str, str], expected: torch.Tensor, names: list[str]) -> N
 # Several tokens.
 
 
-def test_rows_that_are_chosen_with_shift_are_shown_by_their_mean(tab: Tab) -> None:
+def test_rows_that_are_chosen_with_shift_are_shown_by_their_mean(tab):
     opened(tab, "view=words&kind=encoder&layer=1&head=1")
     tab.click("th[data-row='1']").click("th[data-row='3']", modifiers=["Shift"])
     assert texts(tab, "th.marked") == ["我", "你"]
@@ -95,7 +95,7 @@ def test_rows_that_are_chosen_with_shift_are_shown_by_their_mean(tab: Tab) -> No
     assert texts(tab, "th.marked") == []
 
 
-def test_columns_that_are_chosen_with_shift_are_shown_by_their_sum(tab: Tab) -> None:
+def test_columns_that_are_chosen_with_shift_are_shown_by_their_sum(tab):
     opened(tab, "view=words&kind=encoder&layer=1&head=1&picked=columns_2_6")
     assert "sum of their weights" in tab.text(".readout h3")
     near(entries(tab, "我, the"), weights()[:, [1, 5]].sum(1), NAMES)
@@ -104,7 +104,7 @@ def test_columns_that_are_chosen_with_shift_are_shown_by_their_sum(tab: Tab) -> 
     assert "sum" not in tab.text(".readout h3")
 
 
-def test_tokens_are_chosen_by_keyboard(tab: Tab) -> None:
+def test_tokens_are_chosen_by_keyboard(tab):
     opened(tab, "view=words&kind=encoder&layer=1&head=1")
     tab.page.locator("td.cell").first.focus()
     tab.press("ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown")
@@ -120,7 +120,7 @@ def test_tokens_are_chosen_by_keyboard(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("view", ["arcs", "text"])
-def test_arcs_and_text_take_several_tokens_together(tab: Tab, view: str) -> None:
+def test_arcs_and_text_take_several_tokens_together(tab, view):
     opened(tab, f"view={view}&kind=encoder&layer=1&head=2")
     token = {"arcs": ".line.rows button[data-at='{}']", "text": ".prose span[data-at='{}']"}[view]
     tab.click(token.format(1)).click(token.format(5), modifiers=["Shift"])
@@ -136,7 +136,7 @@ def test_arcs_and_text_take_several_tokens_together(tab: Tab, view: str) -> None
     addressed(tab, "picked=rows_2_6_7")
 
 
-def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab: Tab) -> None:
+def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab):
     tab.open(long_document(2000, layers=1, heads=2), "#view=arcs&layer=1&head=1&picked=rows_3_9")
     tab.page.locator(".readout .hint", has_text="what was not kept counts as zero").first.wait_for()
 
@@ -145,7 +145,7 @@ def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab: Tab) 
 
 
 @pytest.mark.parametrize("pair", ["aa", "ab", "ba", "bb"])
-def test_a_part_of_a_pair_is_shown_alone(tab: Tab, pair: str) -> None:
+def test_a_part_of_a_pair_is_shown_alone(tab, pair):
     opened(tab, "view=words&kind=encoder&layer=1&head=1&row=2")
     tab.click(f"[data-group=pair] input[value={pair}]")
     places = {"a": list(range(5)), "b": list(range(5, 9))}
@@ -171,7 +171,7 @@ def test_a_part_of_a_pair_is_shown_alone(tab: Tab, pair: str) -> None:
 
 
 @pytest.mark.parametrize("pair", ["aa", "ab", "ba", "bb"])
-def test_a_part_of_a_pair_is_shown_as_text(tab: Tab, pair: str) -> None:
+def test_a_part_of_a_pair_is_shown_as_text(tab, pair):
     opened(tab, f"view=text&kind=encoder&layer=1&head=1&pair={pair}")
     places = {"a": list(range(5)), "b": list(range(5, 9))}
     rows, columns = (places[side] for side in pair)
@@ -196,7 +196,7 @@ def test_a_part_of_a_pair_is_shown_as_text(tab: Tab, pair: str) -> None:
         near(entries(tab, "is looked at by"), weights()[rows, column], [NAMES[at] for at in rows])
 
 
-def test_a_text_alone_has_no_parts(tab: Tab) -> None:
+def test_a_text_alone_has_no_parts(tab):
     alone = replace(document(), examples=(replace(document().examples[0], segments=()),))
     opened(tab, "view=words&pair=ab", alone)
     assert not tab.page.locator("[data-group=pair]").is_visible()
@@ -206,14 +206,14 @@ def test_a_text_alone_has_no_parts(tab: Tab) -> None:
 # Queries and keys.
 
 
-def sums(tab: Tab) -> dict[str, float]:
+def sums(tab):
     rows = tab.ask(
         "[...document.querySelectorAll('.sums [data-of]')].map(each => [each.dataset.of, each.lastChild.innerText])"  # noqa: E501
     )
     return {name: float(text.replace("−", "-")) for name, text in rows}
 
 
-def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
+def test_products_of_a_query_and_a_key_sum_to_the_score(tab):
     opened(tab, "view=neurons&kind=encoder&layer=1&head=1&row=3&column=7")
     query, key = products()
     product = query[2] * key[6]
@@ -231,7 +231,7 @@ def test_products_of_a_query_and_a_key_sum_to_the_score(tab: Tab) -> None:
     assert tab.page.locator(".strips svg rect:not(.here)").count() == 3 * D
 
 
-def test_a_pair_is_chosen_token_by_token(tab: Tab) -> None:
+def test_a_pair_is_chosen_token_by_token(tab):
     opened(tab, "view=neurons&kind=encoder&layer=1&head=1")
     headings = tab.page.locator(".strips h3")
     most = int(weights()[-1].argmax())  # the last token, and the one that it looks at most
@@ -249,7 +249,7 @@ def test_a_pair_is_chosen_token_by_token(tab: Tab) -> None:
     assert tab.saved("SVG").count(b"<rect") > 3 * D
 
 
-def test_heads_without_queries_and_keys_name_those_that_have_them(tab: Tab) -> None:
+def test_heads_without_queries_and_keys_name_those_that_have_them(tab):
     opened(tab, "view=neurons&kind=encoder&layer=1&head=2")
     assert "not in the page" in tab.text("main .hint")
     tab.click("main .hint button")
@@ -263,7 +263,7 @@ def test_heads_without_queries_and_keys_name_those_that_have_them(tab: Tab) -> N
 # What heads do, and their maps.
 
 
-def test_heads_of_a_short_text_are_scored_as_in_python(tab: Tab) -> None:
+def test_heads_of_a_short_text_are_scored_as_in_python(tab):
     names = ["a", "b", ",", "a", "b", ".", "a"]
     draw = torch.Generator().manual_seed(1)
     query, key = (torch.randn(2, 7, 4, generator=draw) for _ in range(2))
@@ -288,7 +288,7 @@ def test_heads_of_a_short_text_are_scored_as_in_python(tab: Tab) -> None:
         assert numbers == pytest.approx(scores.weight[measure].tolist(), rel=5e-3, abs=1e-4)
 
 
-def shown_maps(tab: Tab) -> list[str]:
+def shown_maps(tab):
     """The layer and head of each map, in order."""
     return list(
         tab.ask(
@@ -299,7 +299,7 @@ def shown_maps(tab: Tab) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def many_heads() -> Document:
+def many_heads():
     """144 heads of 8,192 tokens, with a score for each."""
     whole = long_document(8192)
     summaries = [
@@ -315,7 +315,7 @@ def many_heads() -> Document:
     return replace(whole, examples=(replace(whole.examples[0], summaries=tuple(summaries)),))
 
 
-def test_all_maps_are_drawn_sorted_and_opened(tab: Tab, many_heads: Document) -> None:
+def test_all_maps_are_drawn_sorted_and_opened(tab, many_heads):
     assert len(page(many_heads).encode()) <= 3_000_000
     opened(tab, "view=grid&measure=map", many_heads)
     assert shown_maps(tab) == [f"{layer} {head}" for layer in range(12) for head in range(12)]
@@ -343,7 +343,7 @@ def test_all_maps_are_drawn_sorted_and_opened(tab: Tab, many_heads: Document) ->
     assert shown_maps(tab) == order
 
 
-def test_maps_of_a_head_are_its_weights(tab: Tab) -> None:
+def test_maps_of_a_head_are_its_weights(tab):
     heads = show(torch.stack([torch.eye(5), torch.full((5, 5), 0.2)]), ["a"] * 5).document
     opened(tab, "view=grid&measure=map", heads)
     alphas = """[...document.querySelectorAll('.heads canvas')].map(canvas => {

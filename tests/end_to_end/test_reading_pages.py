@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.end_to_end.browsing import CHOSEN, Tab, one_text
+from tests.end_to_end.browsing import CHOSEN, one_text
 from tests.end_to_end.test_page import document as short_document
 from tests.end_to_end.test_page import watched_document
 from tests.end_to_end.test_views import document as searched_document
@@ -17,7 +17,7 @@ from regard.viewer import Document, Text
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def matrix_document(columns: list[str], rows: list[str]) -> Document:
+def matrix_document(columns, rows):
     weights = np.random.default_rng(0).dirichlet(np.ones(len(columns)), len(rows))
     return rg.show(weights, keys=columns, queries=rows).document
 
@@ -26,7 +26,7 @@ def matrix_document(columns: list[str], rows: list[str]) -> Document:
 
 
 @pytest.mark.parametrize("view", ["words", "map"])
-def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -> None:
+def test_a_saved_picture_has_upright_chinese_and_a_legend(tab, view):
     chinese = replace(short_document(), title="我爱中国", opening=None)
     tab.open(chinese, f"#view={view}&kind=cross&layer=1&head=1&row=3&column=3")
     svg = tab.saved("SVG").decode()
@@ -45,7 +45,7 @@ def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -
 
 
 @pytest.mark.parametrize("view", ["arcs", "flow", "compare", "grid"])
-def test_every_saved_picture_says_what_it_is_of(tab: Tab, view: str) -> None:
+def test_every_saved_picture_says_what_it_is_of(tab, view):
     tab.open(searched_document(), f"#view={view}&kind=cross&layer=1&head=1")
     svg = tab.saved("SVG").decode()
     assert ">我爱中国</text>" in svg
@@ -56,7 +56,7 @@ def test_every_saved_picture_says_what_it_is_of(tab: Tab, view: str) -> None:
 # Tokens.
 
 
-def test_pieces_of_one_character_are_numbered(tab: Tab) -> None:
+def test_pieces_of_one_character_are_numbered(tab):
     text = Text.of(["åĮ", "Ĺ", "äº", "¬"], "北京", [(0, 1), (0, 1), (1, 2), (1, 2)])
     example = one_text(text, np.eye(4).tolist())
     tab.open(Document(title="", task="", model="", examples=(example,)), "#view=words")
@@ -68,7 +68,7 @@ def test_pieces_of_one_character_are_numbered(tab: Tab) -> None:
 
 @pytest.mark.parametrize("width", [900, 1280])
 @pytest.mark.parametrize("count", [5, 9, 14, 20])
-def test_the_matrix_of_words_is_whole_where_it_can_be(tab: Tab, width: int, count: int) -> None:
+def test_the_matrix_of_words_is_whole_where_it_can_be(tab, width, count):
     tab.page.set_viewport_size({"width": width, "height": 900})
     columns = ["understanding", "我们", "a", "extraordinarily"] * 5
     tab.open(matrix_document(columns[:count], ["unbelievable", "word", "."]), "#view=words")
@@ -80,7 +80,7 @@ def test_the_matrix_of_words_is_whole_where_it_can_be(tab: Tab, width: int, coun
 # Reading.
 
 
-def test_nothing_pointed_at_shows_the_largest(tab: Tab) -> None:
+def test_nothing_pointed_at_shows_the_largest(tab):
     tab.open(replace(short_document(), opening=None), "#view=words&kind=cross&layer=1&head=1")
     assert tab.text(".readout li .named") == "I → 我"
     values = tab.page.locator(".readout li data").all_inner_texts()
@@ -93,7 +93,7 @@ def test_nothing_pointed_at_shows_the_largest(tab: Tab) -> None:
     assert "log scale" in tab.text(".readout.head")
 
 
-def test_heads_are_offered_while_layers_are_averaged(tab: Tab) -> None:
+def test_heads_are_offered_while_layers_are_averaged(tab):
     tab.open(watched_document(97), "#view=map&layer=mean&head=mean")
     assert tab.page.locator("[data-group=head] label").count() == 6
     assert tab.ask(CHOSEN) == ["decoder", "mean", "mean", "log"]
@@ -104,7 +104,7 @@ def test_heads_are_offered_while_layers_are_averaged(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 3, None])
-def test_compare_opens_with_two_that_differ(tab: Tab, layers: int | None) -> None:
+def test_compare_opens_with_two_that_differ(tab, layers):
     means = rg.show(torch.rand(2, 1, 5, 5).softmax(-1)).document
     tab.open(means if layers is None else watched_document(61, layers), "#view=compare")
     says = tab.text("section[aria-label=Compare] .caption")
@@ -113,7 +113,7 @@ def test_compare_opens_with_two_that_differ(tab: Tab, layers: int | None) -> Non
     assert one != other
 
 
-def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
+def test_close_values_of_heads_differ_in_colour(tab):
     recorded = watched_document(61, 1, 3)
     example = recorded.examples[0]
     summary = replace(example.summaries[0], measures={"entropy": (8.30, 8.37, 8.44)})
@@ -128,7 +128,7 @@ def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
 # Room.
 
 
-def test_a_phone_has_whole_buttons_and_maps_as_wide_as_it_is(tab: Tab) -> None:
+def test_a_phone_has_whole_buttons_and_maps_as_wide_as_it_is(tab):
     tab.page.set_viewport_size({"width": 400, "height": 800})
     tab.open(searched_document(), "#view=flow")
     boxes = (

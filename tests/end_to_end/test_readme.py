@@ -1,6 +1,5 @@
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 from tests.end_to_end.pages import ROOT, blocks, commands
@@ -11,7 +10,7 @@ README = ROOT / "README.md"
 
 
 @pytest.fixture
-def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(corpus, run, tmp_path, monkeypatch):
     """A folder with the files and runs that the README names."""
     shutil.copytree(run, tmp_path / "regard-demo")
     shutil.copytree(run, tmp_path / "runs" / "ende")
@@ -26,7 +25,7 @@ def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-def test_it_shows_both_ways_in() -> None:
+def test_it_shows_both_ways_in():
     assert len(blocks(README, "python")) >= 2
     named = {line.split("regard ")[1].split()[0] for line in commands(README)}
     assert named >= {"demo", "train", "predict", "evaluate", "look"}
@@ -35,7 +34,7 @@ def test_it_shows_both_ways_in() -> None:
 # Shapes are checked where each command has its tests.
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("line", commands(README))
-def test_its_commands_work(line: str, regard, home: Path) -> None:
+def test_its_commands_work(line, regard, home):
     piped, _, command = line.rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"

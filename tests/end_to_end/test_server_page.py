@@ -2,13 +2,10 @@
 
 import json
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab, served_tab
-from tests.end_to_end.server_clients import Server, serving
+from tests.end_to_end.browsing import open_tab, served_tab
+from tests.end_to_end.server_clients import serving
 from tests.unit.interop.tiny_folders import save_bert, save_gpt2
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -18,9 +15,7 @@ COLUMNS = "[...document.querySelectorAll('#replies > div')].map(each => each.inn
 
 
 @pytest.fixture(scope="module")
-def server(
-    run: Path, other_run: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+def server(run, other_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     save_gpt2(folder / "gpt2")
     save_bert(folder / "reviews", "BertForSequenceClassification", **LABELS)
@@ -32,12 +27,12 @@ def server(
 
 
 @pytest.fixture
-def page(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
+def page(chromium, server, tmp_path):
     with served_tab(chromium, server.address, tmp_path) as opened:
         yield opened
 
 
-def look(tab: Tab, name: str, text: str) -> None:
+def look(tab, name, text):
     tab.page.select_option("#run", name)
     tab.page.fill("#text", text)
     tab.page.press("#text", "Enter")
@@ -49,18 +44,18 @@ def look(tab: Tab, name: str, text: str) -> None:
     tab.settled()
 
 
-def choose(tab: Tab, head: str, columns: int = 2) -> None:
+def choose(tab, head, columns=2):
     tab.page.click(f'[data-head="{head}"]')
     columned(tab, columns)
 
 
-def columned(tab: Tab, columns: int) -> None:
+def columned(tab, columns):
     tab.wait("count => document.querySelectorAll('#replies > div').length === count", columns)
     tab.wait("() => !document.querySelector('#told').innerText")
     tab.settled()
 
 
-def replies(server: Server, **members: object) -> list[dict[str, object]]:
+def replies(server, **members):
     request = urllib.request.Request(
         f"{server.address}attention",
         json.dumps(members).encode(),
@@ -71,9 +66,7 @@ def replies(server: Server, **members: object) -> list[dict[str, object]]:
     return answers
 
 
-def test_a_language_model_continues_and_heads_are_muted_by_keyboard(
-    page: Tab, server: Server
-) -> None:
+def test_a_language_model_continues_and_heads_are_muted_by_keyboard(page, server):
     look(page, "gpt2", "the cat sat")
     (plain,) = replies(server, run="gpt2", text="the cat sat")
     (column,) = page.ask(COLUMNS)
@@ -105,7 +98,7 @@ def test_a_language_model_continues_and_heads_are_muted_by_keyboard(
     assert "heads=" not in page.page.url
 
 
-def test_a_classifier_and_a_translator_answer_with_heads_scaled(page: Tab, server: Server) -> None:
+def test_a_classifier_and_a_translator_answer_with_heads_scaled(page, server):
     look(page, "reviews", "the cat sat")
     assert page.ask(COLUMNS) == []
     assert page.ask("document.querySelector('main.view').dataset.view") == "answer"
@@ -133,7 +126,7 @@ def test_a_classifier_and_a_translator_answer_with_heads_scaled(page: Tab, serve
     assert page.text("#regard h1").startswith("我爱中国 → ")
 
 
-def test_a_mask_is_filled_in_and_an_encoder_is_looked_at(page: Tab) -> None:
+def test_a_mask_is_filled_in_and_an_encoder_is_looked_at(page):
     look(page, "masked", "the [MASK] sat")
     (column,) = page.ask(COLUMNS)
     assert "at the mask" in column.lower()
@@ -145,15 +138,15 @@ def test_a_mask_is_filled_in_and_an_encoder_is_looked_at(page: Tab) -> None:
     assert page.ask(COLUMNS) == []
 
 
-def tabs(tab: Tab) -> list[str]:
+def tabs(tab):
     return list(tab.ask("[...document.querySelectorAll('[role=tab]')].map(e => e.dataset.view)"))
 
 
-def test_an_answer_is_explained_once_when_it_is_first_asked_why(page: Tab) -> None:
+def test_an_answer_is_explained_once_when_it_is_first_asked_why(page):
     look(page, "gpt2", "the cat sat")
     assert {"trust", "lens", "neurons"} <= set(tabs(page))
 
-    def asked() -> int:
+    def asked():
         return sum(each.endswith("/attribution") for each in page.requests)
 
     assert asked() == 0
@@ -171,7 +164,7 @@ def test_an_answer_is_explained_once_when_it_is_first_asked_why(page: Tab) -> No
     assert asked() == 1
 
 
-def test_it_fits_a_phone_in_the_dark_and_speaks_chinese(page: Tab) -> None:
+def test_it_fits_a_phone_in_the_dark_and_speaks_chinese(page):
     page.page.set_viewport_size({"width": 400, "height": 800})
     page.page.emulate_media(color_scheme="dark")
     look(page, "gpt2", "the cat sat")
@@ -186,14 +179,14 @@ def test_it_fits_a_phone_in_the_dark_and_speaks_chinese(page: Tab) -> None:
     assert page.ask("document.documentElement.lang") == "en"
 
 
-def test_a_text_is_typed_and_its_picture_is_there(page: Tab) -> None:
+def test_a_text_is_typed_and_its_picture_is_there(page):
     look(page, "run", "我爱中国")
     page.page.wait_for_selector("#regard main svg path")
     assert "我爱中国 → " in page.text("#regard h1")
     assert page.ask("new URLSearchParams(location.search).get('text')") == "我爱中国"
 
 
-def test_texts_looked_at_before_stay_to_be_compared_with(page: Tab) -> None:
+def test_texts_looked_at_before_stay_to_be_compared_with(page):
     look(page, "run", "我爱中国")
     look(page, "other", "今天很冷")
     offered = page.ask("[...document.querySelectorAll('#example option')].map(o => o.text)")
@@ -201,7 +194,7 @@ def test_texts_looked_at_before_stay_to_be_compared_with(page: Tab) -> None:
     assert page.ask("new URLSearchParams(location.search).get('run')") == "other"
 
 
-def test_a_link_shows_the_text_again_and_dark_is_dark(page: Tab, server: Server) -> None:
+def test_a_link_shows_the_text_again_and_dark_is_dark(page, server):
     page.page.emulate_media(color_scheme="dark")
     page.page.goto(f"{server.address}?text=我爱中国&target=I+love+China.&run=run")
     page.page.wait_for_selector("#regard h1")
@@ -210,7 +203,7 @@ def test_a_link_shows_the_text_again_and_dark_is_dark(page: Tab, server: Server)
     assert max(int(part) for part in paper[4:-1].split(",")) < 60
 
 
-def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page: Tab) -> None:
+def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page):
     page.page.fill("#text", "a\x07")
     page.page.press("#text", "Enter")
     page.page.wait_for_selector("#failure:not([hidden])")
@@ -221,7 +214,7 @@ def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page: Tab) -> None:
     assert page.page.locator("#failure").is_hidden()
 
 
-def test_a_server_with_a_token_requires_it(chromium: Browser, run: Path, tmp_path: Path):
+def test_a_server_with_a_token_requires_it(chromium, run, tmp_path):
     with serving(run, options=["--token", "s3cret"]) as server:
         context = chromium.new_context()
         opened = open_tab(context, tmp_path)

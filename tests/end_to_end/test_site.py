@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser
 from tests.end_to_end.browsing import open_tab
 from tools.website import measured, pages
 from tools.website.built import problems
@@ -35,7 +34,7 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Two pages in two languages, built by the settings of the whole site."""
     home = tmp_path_factory.mktemp("site")
     for name, text in PAGES.items():
@@ -45,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(home, "--strict", nav=[{"Home": "index.md"}, {"Measured": "beam.md"}])
 
 
-def build(home: Path, *options: str, **own: object) -> Path:
+def build(home, *options, **own):
     """The site of a folder's pages, by the settings of the whole one but for some."""
     website = ROOT / "tools" / "website"
     settings = own | {
@@ -63,7 +62,7 @@ def build(home: Path, *options: str, **own: object) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def chapters(tmp_path_factory):
     """All that is written, with names and docstrings in the place of the reference."""
     home = tmp_path_factory.mktemp("chapters")
     packages = ("attention", "attention.scores", "attention.masks", "layers", "models", "tasks")
@@ -81,7 +80,7 @@ def chapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(home, nav=nav, validation={"links": links})
 
 
-def _described(package: str) -> list[str]:
+def _described(package):
     module = import_module(package)
     values = {name: getattr(module, name) for name in module.__all__}
     return [f"# {package}", *(f"## {name}\n\n{inspect.getdoc(v)}" for name, v in values.items())]
@@ -115,7 +114,7 @@ def _described(package: str) -> list[str]:
     ],
 )
 def test_a_search_finds_the_chapter_or_the_how_to_first(
-    chromium: Browser, chapters: Path, tmp_path: Path, page: str, targets: dict[str, str]
+    chromium, chapters, tmp_path, page, targets
 ):
     tab = open_tab(chromium.new_context(offline=True), tmp_path)
     first = tab.page.locator(".md-search-result__item .md-search-result__link").first
@@ -130,13 +129,13 @@ def test_a_search_finds_the_chapter_or_the_how_to_first(
     assert tab.outside() == []
 
 
-def test_it_is_whole(site: Path):
+def test_it_is_whole(site):
     assert problems(site) == []
     assert (site / "zh" / "beam.html").is_file()
 
 
 def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
-    chromium: Browser, site: Path, tmp_path: Path
+    chromium, site, tmp_path
 ):
     tab, errors = open_tab(chromium.new_context(offline=True), tmp_path), []
     tab.page.on("pageerror", lambda error: errors.append(str(error)))

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.conftest import Command
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,7 +19,7 @@ FULL = (
 NO_STDIN = "error: stdin must be open to be read; got: {}. Pipe text in, or name a file.\n"
 
 
-def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def shell(line, *arguments):
     """Run a line of a shell; REGARD is the command, and $1 and on are the arguments."""
     line = line.replace("REGARD", f"{shlex.quote(sys.executable)} -m regard")
     command = ["sh", "-c", line, "sh", *map(str, arguments)]
@@ -38,7 +37,7 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         ("REGARD trian 2>&-", ""),
     ],
 )
-def test_what_would_be_lost_is_an_error(run: Path, line: str, message: str) -> None:
+def test_what_would_be_lost_is_an_error(run, line, message):
     done = shell(line, run)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
@@ -50,7 +49,7 @@ def test_what_would_be_lost_is_an_error(run: Path, line: str, message: str) -> N
         'REGARD predict "$1" "$2" --beam-size 1 <&-',
     ],
 )
-def test_unused_streams_may_be_closed(run: Path, tmp_path: Path, line: str) -> None:
+def test_unused_streams_may_be_closed(run, tmp_path, line):
     (tmp_path / "a.txt").write_text("a\n")
     done = shell(line, run, tmp_path / "a.txt")
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,7 +59,7 @@ def test_unused_streams_may_be_closed(run: Path, tmp_path: Path, line: str) -> N
 # The processes have no shape checks; what is evaluated here is only to be read.
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full", "<&- >&- 2>&-"])
-def test_a_training_is_resumed(regard: Command, corpus: Path, tmp_path: Path, streams: str) -> None:
+def test_a_training_is_resumed(regard, corpus, tmp_path, streams):
     done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
     assert (done.returncode, done.stdout) == (0, "")
     assert ("done: 2 updates" in done.stderr) == ("2>" not in streams)
@@ -72,7 +71,7 @@ def test_a_training_is_resumed(regard: Command, corpus: Path, tmp_path: Path, st
     )
 
 
-def test_a_training_outlives_the_reader_of_its_report(corpus: Path, tmp_path: Path) -> None:
+def test_a_training_outlives_the_reader_of_its_report(corpus, tmp_path):
     line = '{ REGARD train "$1" --run "$2" 2>&1; echo $? >"$3"; } | head -1'
     done = shell(line, corpus / "tiny.toml", tmp_path / "run", tmp_path / "status")
     assert len(done.stdout.splitlines()) == 1

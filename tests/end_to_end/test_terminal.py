@@ -8,12 +8,10 @@ import os
 import re
 import signal
 import zipfile
-from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partialmethod
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
 
 import pytest
 from rich.progress import Progress
@@ -33,10 +31,10 @@ TRAINING = ("training.updates=4", "training.validate_every=2", "training.warmup=
 class Terminal:
     """Runs a command of this process on a pseudo-terminal, and reads what it writes there."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.screen = ""
 
-    def run(self, *arguments: object, out: IO[str] | None = None) -> int:
+    def run(self, *arguments, out=None):
         """Run a command; its stderr is the terminal, and its stdout unless ``out`` is given."""
         ours, theirs = pty.openpty()
         reader = Thread(target=self._read, args=(ours,))
@@ -51,7 +49,7 @@ class Terminal:
         os.close(ours)
         return code
 
-    def _read(self, descriptor: int) -> None:
+    def _read(self, descriptor):
         decoder = codecs.getincrementaldecoder("utf-8")()
         with suppress(OSError):  # on Linux, the end
             while part := os.read(descriptor, 65536):
@@ -61,15 +59,15 @@ class Terminal:
 class AtOnce:
     """A timer for which no time passes."""
 
-    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+    def __init__(self, seconds, function):
         self.start = function
 
-    def cancel(self) -> None:
+    def cancel(self):
         """Nothing is left to cancel."""
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, unchecked_shapes: None) -> Terminal:
+def terminal(monkeypatch, unchecked_shapes):
     monkeypatch.setattr(output, "Timer", AtOnce)
     monkeypatch.setattr(Progress, "update", partialmethod(Progress.update, refresh=True))
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -79,7 +77,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, unchecked_shapes: None) -> Termina
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def runs(tmp_path_factory):
     """A folder of finished runs."""
     folder = tmp_path_factory.mktemp("runs")
     for name in (*RUNS, TRANSLATOR, CLASSIFIER):
@@ -90,14 +88,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def brackets(tmp_path: Path) -> Path:
+def brackets(tmp_path):
     """A file whose name would be an instruction in rich's markup."""
     path = tmp_path / "lines[red].txt"
     path.write_text("老师在厨房里喝茶。\n" * 3, "utf-8")
     return path
 
 
-def bars_at_once(screen: str) -> int:
+def bars_at_once(screen):
     """The most bars that stood one below the other on a screen."""
     frames = re.split(r"\r(?!\n)", screen)
     return max(sum("━" in line for line in frame.split("\n")) for frame in frames)
@@ -124,9 +122,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("line", "expected"), COMMANDS)
-def test_a_command_works_there(
-    line: str, expected: list[str], terminal: Terminal, runs: Path, brackets: Path, tmp_path: Path
-) -> None:
+def test_a_command_works_there(line, expected, terminal, runs, brackets, tmp_path):
     paths = {"RUNS": str(runs), "LINES": str(brackets), "OUT": str(tmp_path / "out")}
     words = [re.sub("RUNS|LINES|OUT", lambda m: paths[m[0]], word) for word in line.split()]
     code = terminal.run(*words, *(SHORT if words[0] == "train" else ()))
@@ -138,7 +134,7 @@ def test_a_command_works_there(
         assert (tmp_path / "out").exists()
 
 
-def test_answers_through_a_pipe(terminal: Terminal, runs: Path, brackets: Path) -> None:
+def test_answers_through_a_pipe(terminal, runs, brackets):
     with brackets.with_name("answers").open("w+", encoding="utf-8") as out:
         assert terminal.run("predict", runs / "translation-bpe-run", brackets, out=out) == 0
         assert out.seek(0) == 0
@@ -146,7 +142,7 @@ def test_answers_through_a_pipe(terminal: Terminal, runs: Path, brackets: Path) 
     assert "a second" in terminal.screen
 
 
-def test_demo(terminal: Terminal, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo(terminal, runs, monkeypatch):
     few = {split: phrasebook.phrases(split)[:16] for split in ("test", "new")}
     monkeypatch.setattr(phrasebook, "phrases", few.__getitem__)
     assert terminal.run("demo", "--run", runs / f"{TRANSLATOR}-run") == 0
@@ -156,14 +152,14 @@ def test_demo(terminal: Terminal, runs: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_export_of_a_program(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
+def test_export_of_a_program(terminal, runs, tmp_path):
     run = runs / f"{CLASSIFIER}-run"
     assert terminal.run("export", run, tmp_path / "out", "--to", "torch") == 0
     assert "writing model.pt2" in terminal.screen
 
 
-def test_serving(terminal: Terminal, runs: Path) -> None:
-    def stop() -> None:
+def test_serving(terminal, runs):
+    def stop():
         while "(Ctrl-C to stop)" not in terminal.screen and not is_over.wait(0.01):
             pass
         if not is_over.is_set():

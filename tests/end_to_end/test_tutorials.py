@@ -7,11 +7,9 @@ import shlex
 import shutil
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.end_to_end.conftest import Command
-from tests.end_to_end.fresh_python import FreshPython, process
+from tests.end_to_end.fresh_python import process
 from tools.notebooks import DOCS, notebook, pages
 
 pytestmark = pytest.mark.slow
@@ -20,30 +18,30 @@ NAMES = [str(page.relative_to(DOCS)) for page in pages()]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def text_of(name: str) -> str:
+def text_of(name):
     return (DOCS / name).read_text("utf-8")
 
 
-def blocks(name: str) -> list[tuple[str, str]]:
+def blocks(name):
     return BLOCK.findall(text_of(name))
 
 
 @pytest.fixture
-def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(run, tmp_path, monkeypatch):
     """A folder with the run that ``regard demo`` would have left."""
     shutil.copytree(run, tmp_path / "regard-demo")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def check(printed: str, expected: str) -> None:
+def check(printed, expected):
     flags = ELLIPSIS | NORMALIZE_WHITESPACE
     assert OutputChecker().check_output(expected, printed, flags), (
         f"{expected}\n--- but said\n{printed}"
     )
 
 
-def run_command(line: str, regard: Command) -> str:
+def run_command(line, regard):
     piped, _, command = line.removeprefix("!").rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"
@@ -53,7 +51,7 @@ def run_command(line: str, regard: Command) -> str:
     return done.out
 
 
-def run_cell(source: str, name: str, python: FreshPython, regard: Command) -> str:
+def run_cell(source, name, python, regard):
     """Do what a notebook does with a cell of code; what it prints."""
     if source.startswith("!"):
         return run_command(source, regard)
@@ -64,12 +62,12 @@ def run_cell(source: str, name: str, python: FreshPython, regard: Command) -> st
     return python.run(source, name)
 
 
-def code_cells(name: str) -> list[dict[str, Any]]:
+def code_cells(name):
     notebook_cells = json.loads(notebook(text_of(name)))
     return [cell for cell in notebook_cells["cells"] if cell["cell_type"] == "code"]
 
 
-def different_programs() -> list[str]:
+def different_programs():
     """The pages, without those whose other language has the same code but for comments."""
     programs, names = set(), []
     for name in NAMES:
@@ -85,7 +83,7 @@ def different_programs() -> list[str]:
 
 
 @pytest.mark.parametrize("name", different_programs())
-def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Path) -> None:
+def test_a_tutorial_does_what_it_says_as_a_notebook(name, regard, home):
     code = code_cells(name)
     assert len(code) == sum(kind != "text" for kind in commands_and_code(name))
     with process() as python:
@@ -95,18 +93,18 @@ def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Pat
                 check(printed, "".join(output["text"]))
 
 
-def commands_and_code(name: str) -> list[str]:
+def commands_and_code(name):
     counts = [(kind, content.count("$ ") or 1) for kind, content in blocks(name)]
     return [kind for kind, count in counts for _ in range(count if kind == "console" else 1)]
 
 
-def test_a_wrong_output_would_be_found() -> None:
+def test_a_wrong_output_would_be_found():
     check("a  1.23\nb\n", "a 1...\nb\n")
     with pytest.raises(AssertionError, match="but said"):
         check("a\n", "b\n")
 
 
-def test_each_is_there_in_both_languages_with_the_same_code() -> None:
+def test_each_is_there_in_both_languages_with_the_same_code():
     english = [name for name in NAMES if not name.endswith(".zh.md")]
     assert [name.replace(".md", ".zh.md") for name in english] == [
         name for name in NAMES if name not in english
@@ -118,10 +116,10 @@ def test_each_is_there_in_both_languages_with_the_same_code() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_links_and_pictures_are_there(name: str) -> None:
+def test_links_and_pictures_are_there(name):
     for target in re.findall(r"\]\(([^)#]+)\)", text_of(name)):
         assert "://" in target or (DOCS / name).parent.joinpath(target).is_file(), target
 
 
-def _chinese(name: str) -> str:
+def _chinese(name):
     return name.replace(".md", ".zh.md")

@@ -2,11 +2,10 @@
 
 import random
 import tomllib
-from pathlib import Path
 
 import pytest
 import torch
-from tests.end_to_end.browsing import CHOSEN, Tab
+from tests.end_to_end.browsing import CHOSEN
 from tests.end_to_end.conftest import RECIPE
 
 import regard
@@ -105,7 +104,7 @@ TEACHER |= {"tie_embeddings": "target", "values": "embeddings"}
 
 
 @pytest.fixture(scope="session")
-def transformer_run(regard, corpus: Path) -> Path:
+def transformer_run(regard, corpus):
     """A Transformer trained by command for some seconds."""
     table = tomllib.loads(RECIPE.format(updates=150)) | {"model": TEACHER}
     table["data"]["source_end"] = False
@@ -116,14 +115,14 @@ def transformer_run(regard, corpus: Path) -> Path:
     return corpus / "transformer"
 
 
-def sentences() -> list[str]:
+def sentences():
     """Five hundred sentences, most of which no training has seen."""
     drawn = [*phrases("test"), *phrases("new"), *phrases("valid"), *phrases("train")]
     texts = list(dict.fromkeys(phrase.source for phrase in [*handwritten(), *drawn]))
     return texts[:SENTENCES]
 
 
-def opened(tab: Tab, predictor: Predictor, texts: list[str] = []) -> Tab:  # noqa: B006
+def opened(tab, predictor, texts=[]):  # noqa: B006
     file = tab.folder / "live.html"
     file.write_text(live_page(predictor, texts), encoding="utf-8")
     tab.page.goto(file.as_uri())
@@ -131,7 +130,7 @@ def opened(tab: Tab, predictor: Predictor, texts: list[str] = []) -> Tab:  # noq
     return tab
 
 
-def untrained(name: str) -> Predictor:
+def untrained(name):
     """A model whose weights are so large that one says something else of every sentence."""
     model, tokenizer, source_end = MODELS[name]
     pairs = [Pair(p.source, p.target, (p.target,), "test") for p in phrases("valid")[:300]]
@@ -153,9 +152,7 @@ def untrained(name: str) -> Predictor:
 
 
 @pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, SENTENCES)])
-def test_it_answers_as_int8_does_in_python(
-    tab: Tab, transformer_run: Path, beam: int, count: int
-) -> None:
+def test_it_answers_as_int8_does_in_python(tab, transformer_run, beam, count):
     texts, ours = sentences()[:count], Predictor.load(transformer_run, device="cpu")
     answers = opened(tab, ours).ask(ASK, [texts, {"beam": beam}])
     outputs = [one["output"] for one in answers]
@@ -175,7 +172,7 @@ def test_it_answers_as_int8_does_in_python(
         assert same >= 0.95 * count
 
 
-def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab: Tab, run: Path) -> None:
+def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab, run):
     texts, ours = sentences(), Predictor.load(run)
     answers = opened(tab, ours).ask(ASK, [texts, {"beam": 4}])
     expected = Predictor(rounded(ours.model), ours.task).translate(texts, beam_size=4)
@@ -185,7 +182,7 @@ def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab: Tab, run: P
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_option_gives_the_same_output_and_attention(tab: Tab, name: str) -> None:
+def test_every_option_gives_the_same_output_and_attention(tab, name):
     texts = [*(phrase.source for phrase in phrases("valid")[:12]), *ODD]
     ours = untrained(name)
     reference = Predictor(rounded(ours.model), ours.task)
@@ -211,7 +208,7 @@ def test_every_option_gives_the_same_output_and_attention(tab: Tab, name: str) -
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
-def test_text_is_cut_as_in_python(tab: Tab, kind: str) -> None:
+def test_text_is_cut_as_in_python(tab, kind):
     lines = [text for phrase in phrases("train")[:2000] for text in (phrase.source, phrase.target)]
     settings = {"vocab_size": 1500, "may_shrink": True}
     tokenizer = train_tokenizer(lines[:1500], TokenizerConfig(type=kind, **settings))
@@ -234,7 +231,7 @@ def test_text_is_cut_as_in_python(tab: Tab, kind: str) -> None:
     ("name", "head"),
     [("rotary", ("cross", 1, 2)), ("t5", ("encoder", 0, 0)), ("bahdanau", ("cross", 0, 0))],
 )
-def test_a_muted_head_mixes_zeros(tab: Tab, name: str, head: tuple[str, int, int]) -> None:
+def test_a_muted_head_mixes_zeros(tab, name, head):
     texts = [phrase.source for phrase in phrases("valid")[:10]]
     ours = untrained(name)
     reference = Predictor(rounded(ours.model), ours.task)
@@ -247,7 +244,7 @@ def test_a_muted_head_mixes_zeros(tab: Tab, name: str, head: tuple[str, int, int
     assert [one.best.text for one in plain] != [one.best.text for one in expected]
 
 
-def shaken(task: LanguageModelling | Classification, spread: float) -> torch.nn.Module:
+def shaken(task, spread):
     """A model whose weights have noise added, so that it says something else of every text."""
     torch.manual_seed(1)
     built = task.build_model().eval()
@@ -268,9 +265,7 @@ DECODER = {"type": "decoder", "model_dim": 16, "num_heads": 4, "num_layers": 2, 
         ({"positions": "alibi", "window": 4, "tie_embeddings": False}, {"type": "words"}),
     ],
 )
-def test_a_language_model_continues_what_is_typed(
-    tab: Tab, model: dict[str, object], tokenizer: dict[str, object]
-) -> None:
+def test_a_language_model_continues_what_is_typed(tab, model, tokenizer):
     lines = [phrase.target for phrase in phrases("valid")[:200]]
     table = {"task": "language_modelling", "data": {"context": 64}, "model": {**DECODER, **model}}
     table["tokenizer"] = {**tokenizer, "vocab_size": 600, "may_shrink": True}
@@ -317,9 +312,7 @@ READERS = {
         ("bag", {}, {"pooling": "maximum"}),
     ],
 )
-def test_a_classifier_says_the_label_of_what_is_typed(
-    tab: Tab, reader: str, options: dict[str, object], head: dict[str, object]
-) -> None:
+def test_a_classifier_says_the_label_of_what_is_typed(tab, reader, options, head):
     known = [
         LabelledText(phrase.target, f"length {len(phrase.target) // 20}", None, "test")
         for phrase in phrases("valid")[:200]
@@ -349,7 +342,7 @@ def test_a_classifier_says_the_label_of_what_is_typed(
     assert tab.text(".written p") == answers[0]["output"]
 
 
-def test_translation_and_attention_follow_what_is_typed(tab: Tab, transformer_run: Path) -> None:
+def test_translation_and_attention_follow_what_is_typed(tab, transformer_run):
     ours = Predictor.load(transformer_run)
     opened(tab, ours, ["我爱中国", "他昨天去北京了"]).settled()
     (expected,) = ours.translate(["我爱你"])
@@ -370,9 +363,7 @@ def test_translation_and_attention_follow_what_is_typed(tab: Tab, transformer_ru
     tab.wait("() => document.querySelector('.note').textContent.includes('龘')")
 
 
-def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(
-    tab: Tab, transformer_run: Path
-) -> None:
+def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(tab, transformer_run):
     opened(tab, Predictor.load(transformer_run), ["我爱中国"]).settled()
     tab.page.focus(".typing summary")
     tab.press("Enter")
@@ -389,7 +380,7 @@ def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(
     assert tab.ask(CHOSEN)
 
 
-def test_a_word_takes_less_than_the_blink_of_an_eye(tab: Tab, transformer_run: Path) -> None:
+def test_a_word_takes_less_than_the_blink_of_an_eye(tab, transformer_run):
     opened(tab, Predictor.load(transformer_run))
     texts = sentences()[:50]
     took = tab.ask(

@@ -1,12 +1,11 @@
 """Arcs, text, flow and compare in a real browser, by mouse and by keyboard."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab, one_text, tokens
+from tests.end_to_end.browsing import one_text, tokens
 from tests.end_to_end.long_texts import long_document
 
 from regard.attention.inspect.alignment import words_from_tokens
@@ -46,7 +45,7 @@ STEPS: list[list[tuple[int, str, float, list[tuple[str, float, Any]]]]] = [
 ]
 
 
-def search() -> SearchTree:
+def search():
     steps = tuple(
         tuple(
             Beginning(
@@ -74,7 +73,7 @@ def search() -> SearchTree:
     )
 
 
-def example() -> Example:
+def example():
     china = tokens("我爱中国", ["我", "爱", "中", "国"])
     english = tokens("I love China.", ["I", "▁love", "▁China", "."])
     end = Token(text=END, start=13, end=13)
@@ -94,7 +93,7 @@ def example() -> Example:
     )
 
 
-def document(*examples: Example) -> Document:
+def document(*examples):
     return Document(
         title="我爱中国",
         task="translation",
@@ -105,26 +104,26 @@ def document(*examples: Example) -> Document:
     )
 
 
-def opened(tab: Tab, state: str, page: Document | None = None) -> Tab:
+def opened(tab, state, page=None):
     """The page in this state, once it is drawn."""
     return tab.open(page or document(), f"#{state}")
 
 
-def opened_file(tab: Tab, file: Path, state: str) -> Tab:
+def opened_file(tab, file, state):
     tab.page.goto(f"{file.as_uri()}#{state}")
     return tab.settled()
 
 
-def addressed(tab: Tab, state: str) -> None:
+def addressed(tab, state):
     """Waits until the page's address holds this; it is written a moment after the change."""
     tab.wait("state => location.hash.includes(state)", state)
 
 
-def texts(tab: Tab, selector: str) -> list[str]:
+def texts(tab, selector):
     return [text.strip() for text in tab.page.locator(selector).all_inner_texts()]
 
 
-def entries(tab: Tab, heading: str) -> dict[str, str]:
+def entries(tab, heading):
     """The tokens and weights of one list of the readout."""
     return dict(
         tab.ask(
@@ -141,7 +140,7 @@ def entries(tab: Tab, heading: str) -> dict[str, str]:
 # Arcs.
 
 
-def test_arcs_tell_where_a_token_looks_and_who_looks_at_it(tab: Tab) -> None:
+def test_arcs_tell_where_a_token_looks_and_who_looks_at_it(tab):
     opened(tab, "view=arcs&kind=cross&layer=1&head=1")
     tab.page.locator(".line.rows button", has_text="China").hover()
     tab.page.locator(".readout h3").wait_for()
@@ -154,7 +153,7 @@ def test_arcs_tell_where_a_token_looks_and_who_looks_at_it(tab: Tab) -> None:
     ]  # fmt: skip
 
 
-def test_arcs_are_walked_by_keyboard_and_linked_to(tab: Tab) -> None:
+def test_arcs_are_walked_by_keyboard_and_linked_to(tab):
     opened(tab, "view=arcs&kind=cross&layer=1&head=1")
     for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowRight"):
         tab.page.keyboard.press(key)
@@ -168,7 +167,7 @@ def test_arcs_are_walked_by_keyboard_and_linked_to(tab: Tab) -> None:
     tab.page.locator(".readout .hint").wait_for()
 
 
-def test_tokens_join_to_words(tab: Tab) -> None:
+def test_tokens_join_to_words(tab):
     opened(tab, "view=arcs&kind=cross&layer=1&head=1")
     tab.page.get_by_label("Join tokens to words").check()
     tab.page.locator(".line.columns button", has_text="中国").hover()
@@ -177,7 +176,7 @@ def test_tokens_join_to_words(tab: Tab) -> None:
     addressed(tab, "words=merged")
 
 
-def test_a_token_of_one_text_shows_both_directions(tab: Tab) -> None:
+def test_a_token_of_one_text_shows_both_directions(tab):
     opened(tab, "view=arcs&kind=encoder&row=2")
     tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
     assert entries(tab, "looks at") == {"爱": "0.7", "我": "0.2", "中": "0.1"}
@@ -185,16 +184,14 @@ def test_a_token_of_one_text_shows_both_directions(tab: Tab) -> None:
 
 
 @pytest.fixture(scope="module")
-def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def long_page(tmp_path_factory):
     file = tmp_path_factory.mktemp("long") / "page.html"
     long = long_document(4096, layers=1, heads=2)
     file.write_text(page(long), encoding="utf-8")
     return file
 
 
-def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(
-    tab: Tab, long_page: Path
-) -> None:
+def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(tab, long_page):
     opened_file(tab, long_page, "view=arcs&kind=decoder&layer=1&head=1")
     count = "document.querySelectorAll('.lines button').length"
     assert 10 < tab.ask(count) < 200
@@ -215,7 +212,7 @@ def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(
 # Text.
 
 
-def test_text_is_shaded_by_what_it_receives_and_by_where_a_token_looks(tab: Tab) -> None:
+def test_text_is_shaded_by_what_it_receives_and_by_where_a_token_looks(tab):
     opened(tab, "view=text&kind=cross&layer=1&head=1")
     shares = (
         "[...document.querySelectorAll('.prose:lang(zh) span')]"
@@ -232,7 +229,7 @@ def test_text_is_shaded_by_what_it_receives_and_by_where_a_token_looks(tab: Tab)
     assert texts(tab, ".prose .marked") == ["China"]
 
 
-def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
+def test_text_is_read_by_keyboard_and_by_other_measures(tab):
     opened(tab, "view=text&kind=cross&layer=1&head=1")
     for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
         tab.page.keyboard.press(key)
@@ -245,7 +242,7 @@ def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
     assert even.evaluate("span => span.style.getPropertyValue('--w')") == "1.0000"
 
 
-def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
+def test_right_to_left_text_runs_from_the_right(tab):
     text = "السلام عليكم جميعا"
     sentence = one_text(Text.of(text.split(" "), text), [[0.5, 0.3, 0.2]] * 3)
     opened(tab, "view=text", document(sentence))
@@ -259,7 +256,7 @@ def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
     assert tab.ask(left, rows.format(0)) > tab.ask(left, rows.format(2))
 
 
-def test_a_long_text_has_elements_where_it_is_read_only(tab: Tab, long_page: Path) -> None:
+def test_a_long_text_has_elements_where_it_is_read_only(tab, long_page):
     opened_file(tab, long_page, "view=text&kind=decoder&layer=1&head=1")
     assert len(tab.ask("document.querySelector('.prose').innerText").split()) >= 4096
     assert 100 < tab.ask("document.querySelectorAll('.prose span').length") < 2500
@@ -276,7 +273,7 @@ def test_a_long_text_has_elements_where_it_is_read_only(tab: Tab, long_page: Pat
 # Flow.
 
 
-def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab: Tab) -> None:
+def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab):
     opened(tab, "view=flow&kind=cross&layer=1&head=1")
     assert texts(tab, ".answers bdi") == ["I love China.", "We love China."]
     assert "cut at the longest length" in texts(tab, ".answers small")[1]
@@ -291,7 +288,7 @@ def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab: Tab) -> None
     addressed(tab, "row=3")
 
 
-def test_flow_goes_to_the_end_by_slider_and_tells_finished_answers(tab: Tab) -> None:
+def test_flow_goes_to_the_end_by_slider_and_tells_finished_answers(tab):
     opened(tab, "view=flow")
     slider = tab.page.get_by_role("slider", name="Step")
     slider.focus()
@@ -303,7 +300,7 @@ def test_flow_goes_to_the_end_by_slider_and_tells_finished_answers(tab: Tab) -> 
     assert not tab.page.locator(".beam").is_visible()
 
 
-def test_flow_plays_by_itself_and_stops(tab: Tab) -> None:
+def test_flow_plays_by_itself_and_stops(tab):
     tab.page.clock.install()
     opened(tab, "view=flow")
     tab.page.keyboard.press("Space")
@@ -315,7 +312,7 @@ def test_flow_plays_by_itself_and_stops(tab: Tab) -> None:
     assert texts(tab, ".steps .count") == ["3 of 5"]
 
 
-def test_flow_without_a_search_still_shows_where_the_model_looked(tab: Tab) -> None:
+def test_flow_without_a_search_still_shows_where_the_model_looked(tab):
     plain = replace(example(), search=None, score=None)
     opened(tab, "view=flow&row=2&kind=cross&layer=1&head=1", document(plain))
     assert texts(tab, ".told") == [
@@ -327,7 +324,7 @@ def test_flow_without_a_search_still_shows_where_the_model_looked(tab: Tab) -> N
 # Compare.
 
 
-def test_heads_are_compared_and_their_difference_is_described(tab: Tab) -> None:
+def test_heads_are_compared_and_their_difference_is_described(tab):
     opened(tab, "view=compare&kind=cross&layer=1&head=1")
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
@@ -346,7 +343,7 @@ def test_heads_are_compared_and_their_difference_is_described(tab: Tab) -> None:
     assert colour[:3] == [176, 84, 0]  # the deepest orange: A has more
 
 
-def test_two_documents_stand_side_by_side(tab: Tab) -> None:
+def test_two_documents_stand_side_by_side(tab):
     changed = replace(
         example(), output="I like China.", output_tokens=example().output_tokens, score=-0.5
     )
@@ -361,7 +358,7 @@ def test_two_documents_stand_side_by_side(tab: Tab) -> None:
     tab.wait("before => location.hash !== before", before)
 
 
-def test_texts_of_other_lengths_have_no_difference_and_edits_are_listed(tab: Tab) -> None:
+def test_texts_of_other_lengths_have_no_difference_and_edits_are_listed(tab):
     short = Example(
         source="我",
         output="I",
@@ -379,7 +376,7 @@ def test_texts_of_other_lengths_have_no_difference_and_edits_are_listed(tab: Tab
     assert "score −1.500" in texts(tab, ".versions small")
 
 
-def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab: Tab) -> None:
+def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab):
     whole = example()
     assert whole.search is not None
     muted = replace(whole.search, probabilities=(0.8, 0.1, 0.6, 0.95, None))
@@ -395,7 +392,7 @@ def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab: Tab
     assert not tab.page.locator(".diverging").is_visible()
 
 
-def test_long_texts_are_compared_by_buckets(tab: Tab, long_page: Path) -> None:
+def test_long_texts_are_compared_by_buckets(tab, long_page):
     opened_file(tab, long_page, "view=compare&kind=decoder&layer=1&head=1&row=4096&column=1")
     sentence = texts(tab, "section[aria-label=Compare] .told")[0]
     assert sentence.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
@@ -403,7 +400,7 @@ def test_long_texts_are_compared_by_buckets(tab: Tab, long_page: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
+def test_rounding_is_drawn_as_no_difference(tab, bits):
     draw = torch.Generator().manual_seed(7)
     sums = torch.rand(1, 8, 8, generator=draw) + 0.01
     change = 1 + 0.004 * torch.rand(8, 8, generator=draw)
@@ -428,7 +425,7 @@ def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
         assert torch.corrcoef(torch.stack([expected, drawn]))[0, 1] > 0.99
 
 
-def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
+def test_words_have_the_weights_that_python_gives_them(tab):
     source = "他不喜欢北京的 Summer,don't you?"
     pieces = ["他", "不", "喜", "欢北", "京", "的", "Sum", "mer", ",", "don", "'", "t", "you", "?"]
     columns = tokens(source, pieces)
@@ -461,11 +458,11 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     torch.testing.assert_close(dense, expected)
 
 
-def as_plain(tokens: tuple[Token, ...]) -> list[dict[str, Any]]:
+def as_plain(tokens):
     return [{"text": token.text, "start": token.start, "end": token.end} for token in tokens]
 
 
-def test_tokens_without_offsets_are_joined_by_their_marks(tab: Tab) -> None:
+def test_tokens_without_offsets_are_joined_by_their_marks(tab):
     joined = tab.ask(
         f"""lists => {{
           {bundle("data/maps.js")}

@@ -18,18 +18,18 @@ class Tiny:
     table: Mapping[str, Mapping[str, Any]]
     joined: Callable[[list[Any]], str] = "\n".join
 
-    def text(self, count: int, first: int = 0) -> str:
+    def text(self, count, first=0):
         """A file of so many."""
         lines = [self.line(number) for number in range(first, first + count)]
         return self.joined(lines) + "\n"
 
 
-def sentence(number: int) -> str:
+def sentence(number):
     """A sentence, another one for each number."""
     return f"{NAMES[number % 7]} sat {WAYS[number % 5]} for {number} hours ."
 
 
-def question(number: int) -> dict[str, Any]:
+def question(number):
     """A question about a sentence of a story, with other answers to choose from."""
     name, way = NAMES[number % 7], WAYS[number % 5]
     return {
@@ -40,7 +40,7 @@ def question(number: int) -> dict[str, Any]:
     }
 
 
-def picture(number: int) -> dict[str, Any]:
+def picture(number):
     """Four by four pixels, bright above or below, another picture for each number."""
     pixels = [[number % 7, number // 7, 1, 0], [9, 8, 7, 9], [0, 1, 0, 0], [1, 0, 0, 1]]
     is_above = number % 2 == 0
@@ -50,7 +50,7 @@ def picture(number: int) -> dict[str, Any]:
     }
 
 
-def squad(records: list[dict[str, Any]]) -> str:
+def squad(records):
     """Questions in SQuAD's layout: each about a paragraph of its own, in articles of two."""
     articles = [
         {
@@ -74,7 +74,7 @@ def squad(records: list[dict[str, Any]]) -> str:
     return json.dumps({"data": articles}, indent=1)
 
 
-def json_lines(records: list[dict[str, Any]]) -> str:
+def json_lines(records):
     """An object a line."""
     return "\n".join(map(json.dumps, records))
 

@@ -32,7 +32,7 @@ def theirs():
     return model
 
 
-def copied(peer) -> VisionTransformer:
+def copied(peer):
     config = VisionTransformerConfig(
         patch=PATCH, model_dim=C, num_heads=H, num_layers=LAYERS, ffn_dim=F, dropout=0.0
     )

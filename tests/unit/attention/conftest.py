@@ -14,18 +14,12 @@ collect_ignore = [] if os.environ.get("TRITON_INTERPRET") else ["backends/additi
 
 
 @pytest.fixture
-def make_inputs() -> Inputs:
+def make_inputs():
     """Query, key and value of the sizes B, H, N, M, D, E = 2, 3, 5, 7, 11, 13."""
 
     def make(
-        *,
-        dtype: torch.dtype = torch.float64,
-        value_dim: int = 13,
-        key_heads: int = 3,
-        heads: int = 3,
-        queries: int = 5,
-        requires_grad: bool = False,
-    ) -> list[Tensor]:
+        *, dtype=torch.float64, value_dim=13, key_heads=3, heads=3, queries=5, requires_grad=False
+    ):
         shapes = [(2, heads, queries, 11), (2, key_heads, 7, 11), (2, key_heads, 7, value_dim)]
         return [torch.randn(s, dtype=dtype).requires_grad_(requires_grad) for s in shapes]
 

@@ -1,7 +1,6 @@
 """A score, a mask and a backend written outside the package: they work wherever ours do."""
 
 import runpy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -29,28 +28,28 @@ class Weighted(Score):
     w: Tensor
 
     @classmethod
-    def for_heads(cls, heads: int, dim: int) -> "Weighted":
+    def for_heads(cls, heads, dim):
         return cls(nn.Parameter(torch.ones(heads, dim)))
 
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self):
         return (self.w,)
 
-    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
+    def tile(self, query, key, *tensors):
         return (query * tensors[0].unsqueeze(-2)) @ key.mT
 
 
 @pytest.fixture(autouse=True)
-def _tables_stay_as_they_are() -> Iterator[None]:
+def _tables_stay_as_they_are():
     with patch.dict(SCORES), patch.dict(RULES), patch.dict(BACKENDS):
         yield
 
 
-def example(name: str) -> dict:
+def example(name):
     """Run an example, which registers what it defines."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="example")
 
 
-def random_tensors(*shapes: tuple[int, ...]) -> list[Tensor]:
+def random_tensors(*shapes):
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(shape, generator=generator) for shape in shapes]
 

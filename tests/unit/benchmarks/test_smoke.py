@@ -4,11 +4,8 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from functools import cache
 from itertools import islice
-from pathlib import Path
-from typing import IO
 
 import pytest
 from benchmarks import measuring
@@ -69,19 +66,19 @@ _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en"
 _LINES, _TRAINING_LINES, _ARTICLES = 16, 200, 12
 
 
-def test_every_script_has_a_run() -> None:
+def test_every_script_has_a_run():
     assert set(SCRIPTS) == SMOKE.keys() | ELSEWHERE.keys()
 
 
 @pytest.fixture
-def beginnings(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def beginnings(corpora, tmp_path_factory):
     """The corpora in small, made once."""
     folder = tmp_path_factory.getbasetemp() / "corpora"
     return folder if folder.exists() else copy_shortened(corpora, folder)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Where all of them work, so that one may read what another has trained."""
     folder = tmp_path_factory.mktemp("benchmarks")
     (folder / "text").mkdir()
@@ -97,7 +94,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("script", sorted(SMOKE))
-def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
+def test_a_script_runs(script, beginnings, folder):
     before = _record_times()
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
@@ -107,7 +104,7 @@ def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
 
 
 @cache
-def _run(script: str, corpora: Path, folder: Path) -> None:
+def _run(script, corpora, folder):
     paths = {
         "BATCHES": str(folder / "batches.jsonl"),
         "PAGES": str(folder),
@@ -131,14 +128,14 @@ def _run(script: str, corpora: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def _record_times() -> dict[str, float]:
+def _record_times():
     """When what the repository keeps of measurements was last written."""
     pages = [*ROOT.glob("README*"), ROOT / "docs" / "measured.md"]
     files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*"), *pages]
     return {str(path): path.stat().st_mtime for path in files}
 
 
-def copy_shortened(corpora: Path, to: Path) -> Path:
+def copy_shortened(corpora, to):
     """The corpora that scripts name, of each file its first lines, or its first articles."""
     scripts = "".join(path.read_text("utf-8") for path in BENCHMARKS.rglob("*.py"))
     for name in (each.name for each in corpora.iterdir() if each.name in scripts):
@@ -156,7 +153,7 @@ def copy_shortened(corpora: Path, to: Path) -> Path:
     return to
 
 
-def _opened(path: Path, mode: str) -> IO[str]:
+def _opened(path, mode):
     return (
         gzip.open(path, mode, encoding="utf-8")
         if path.suffix == ".gz"
@@ -164,7 +161,7 @@ def _opened(path: Path, mode: str) -> IO[str]:
     )
 
 
-def _beginning(file: IO[str], name: str, *, is_tagged: bool) -> str:
+def _beginning(file, name, *, is_tagged):
     if ".json" in name and ".jsonl" not in name:
         table = json.loads(file.read())
         articles = table["data"][: _ARTICLES if "tr" in name else _ARTICLES // 4]
@@ -173,7 +170,7 @@ def _beginning(file: IO[str], name: str, *, is_tagged: bool) -> str:
     return lines.rpartition("\n\n")[0] + "\n\n" if is_tagged else lines
 
 
-def _few(articles: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+def _few(articles):
     """Articles, each with two of its paragraphs and two questions on each."""
     for article in articles:
         paragraphs = article["paragraphs"][:2]  # type: ignore[index]

@@ -21,8 +21,8 @@ main()
     [({}, "5000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
 def test_waiting_threads_spin_for_a_moment_unless_the_environment_says_otherwise(
-    environment: dict[str, str], spins: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    environment, spins, monkeypatch
+):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -39,8 +39,6 @@ def test_waiting_threads_spin_for_a_moment_unless_the_environment_says_otherwise
         ("__main__.py", "regard"),
     ],
 )
-def test_the_commands_that_it_names_are_those_of_the_file_that_runs_it(
-    file: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_that_it_names_are_those_of_the_file_that_runs_it(file, name, monkeypatch):
     monkeypatch.setattr(sys, "argv", [file, "train"])
     assert program() == name

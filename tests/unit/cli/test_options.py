@@ -8,7 +8,7 @@ ON_A_DEVICE = ("train demo", "predict a", "evaluate a", "look a text", "serve a"
 DEVICE = "--device must be one of auto, cpu, cuda, mps; got 'Cuda'"
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refused(capsys, *arguments):
     assert run_command(arguments) == 2
     return capsys.readouterr().err
 
@@ -29,7 +29,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         *((f"{line} --device Cuda", DEVICE) for line in ON_A_DEVICE),
     ],
 )
-def test_no_value_is_bent(arguments, message, capsys) -> None:
+def test_no_value_is_bent(arguments, message, capsys):
     assert f"error: {message}" in refused(capsys, *arguments.split())
 
 
@@ -69,11 +69,11 @@ def test_no_value_is_bent(arguments, message, capsys) -> None:
         ("train a.tsv --frobnicate", "Unknown option: --frobnicate. See regard train --help."),
     ],
 )
-def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, capsys) -> None:
+def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, capsys):
     assert way in refused(capsys, *arguments.split())
 
 
 @pytest.mark.parametrize("command", ["predict run --output", "serve"])
-def test_a_loop_of_links_is_no_bug(tmp_path, capsys, command) -> None:
+def test_a_loop_of_links_is_no_bug(tmp_path, capsys, command):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     assert "loop must be a" in refused(capsys, *command.split(), str(tmp_path / "loop"))

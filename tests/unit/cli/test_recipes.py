@@ -45,7 +45,7 @@ JOB_EXAMPLES = {
 
 
 @pytest.mark.parametrize("name", packaged_recipes())
-def test_every_recipe_builds_its_model_and_can_end(name: str) -> None:
+def test_every_recipe_builds_its_model_and_can_end(name):
     recipe = read_recipe(packaged_recipe(name))
     build(TrainingConfig, recipe.training, where="training")
     job = TASKS[recipe.task].task
@@ -64,14 +64,14 @@ def test_every_recipe_builds_its_model_and_can_end(name: str) -> None:
     assert logits.isfinite().all()
 
 
-def test_every_recipe_says_what_it_is_for() -> None:
+def test_every_recipe_says_what_it_is_for():
     assert {"demo", "rnn-attention", "transformer-base"} <= set(packaged_recipes())
     assert all(purpose.endswith(".") for purpose in packaged_recipes().values())
     assert packaged_recipes()["demo"].startswith("Chinese to English")
 
 
 @pytest.mark.parametrize("name", [name for name in packaged_recipes() if name.startswith("rnn-")])
-def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name: str) -> None:
+def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name):
     recipe = read_recipe(packaged_recipe(name))
     assert recipe.uses_phrasebook
     assert not recipe.data.source_end
@@ -82,7 +82,7 @@ def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name:
     assert recipe.model.beginning == ("both" if recipe.model.attention == "none" else carried)
 
 
-def test_an_unknown_name_is_met_with_the_nearest() -> None:
+def test_an_unknown_name_is_met_with_the_nearest():
     with pytest.raises(SettingError, match=r"'dmo' must be a recipe or .*Did you mean 'demo'\?"):
         parse_arguments(["dmo"]).resolve({})
     with pytest.raises(SettingError, match="must be a recipe or files of text; got nothing"):
@@ -91,16 +91,14 @@ def test_an_unknown_name_is_met_with_the_nearest() -> None:
         parse_arguments(["demo.toml"]).resolve({})
 
 
-def test_files_after_a_recipe_are_what_it_trains_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_after_a_recipe_are_what_it_trains_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = parse_arguments(["rnn-attention", "a.zh", "a.en"]).resolve({"model.cell": "lstm"})
     assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
     assert recipe.model.cell == "lstm"
 
 
-def test_paths_set_for_a_packaged_recipe_start_here() -> None:
+def test_paths_set_for_a_packaged_recipe_start_here():
     recipe = parse_arguments(["rnn-attention"]).resolve({"data.train": "here.tsv"})
     assert recipe.files("train") == [Path("here.tsv")]
 
@@ -109,5 +107,5 @@ def test_paths_set_for_a_packaged_recipe_start_here() -> None:
     ("source", "folder"),
     [("demo", "runs/demo"), ("a/b.tsv.gz", "runs/b"), ("x.zh", "runs/x"), ("a/b/*", "runs/b")],
 )
-def test_a_run_is_named_after_what_it_trains(source: str, folder: str) -> None:
+def test_a_run_is_named_after_what_it_trains(source, folder):
     assert default_run(source) == Path(folder)

@@ -5,7 +5,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ import regard
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoints.folder import load_folder
 from regard.interop.pages.looking import longest_input, written
-from regard.viewer import Example, page
+from regard.viewer import page
 from regard.viewer.drawing import draw_layers
 
 transformers = pytest.importorskip("transformers")
@@ -33,14 +32,14 @@ SAVED: dict[str, Callable[[Path], None]] = {"bert": save_bert, "gpt2": save_gpt2
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(tmp_path_factory):
     folders_of = {name: tmp_path_factory.mktemp("models") / name for name in SAVED}
     for name, folder in folders_of.items():
         SAVED[name](folder)
     return folders_of
 
 
-def eager(folder: Path, text: str) -> tuple[Any, Any]:
+def eager(folder, text):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
     ids = tokenizer(text, return_tensors="pt").input_ids
@@ -48,7 +47,7 @@ def eager(folder: Path, text: str) -> tuple[Any, Any]:
         return ids, model.eval()(input_ids=ids, output_attentions=True).attentions
 
 
-def rows(example: Example, number: int) -> torch.Tensor:
+def rows(example, number):
     packed = example.summaries[number].rows
     assert packed is not None
     return torch.tensor(packed.values())
@@ -56,9 +55,7 @@ def rows(example: Example, number: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("text", [CHINESE, ENGLISH])
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_a_page_has_the_tokens_and_the_weights_of_the_model(
-    name: str, text: str, folders: dict[str, Path]
-) -> None:
+def test_a_page_has_the_tokens_and_the_weights_of_the_model(name, text, folders):
     look = regard.look(*load_folder(folders[name]), text)
     (example,) = look.document.examples
     ids, weights = eager(folders[name], text)
@@ -76,13 +73,13 @@ def test_a_page_has_the_tokens_and_the_weights_of_the_model(
     assert text[:9] in page(look.document)
 
 
-def joined(tokens: Any, text: str) -> str:
+def joined(tokens, text):
     covered = {position for token in tokens for position in range(token.start, token.end)}
     return "".join("".join(text[position] for position in sorted(covered)).split())
 
 
 @pytest.mark.parametrize("text", [CHINESE, ENGLISH])
-def test_a_writer_is_looked_at_while_it_writes(text: str, folders: dict[str, Path]) -> None:
+def test_a_writer_is_looked_at_while_it_writes(text, folders):
     model, tokenizer = load_folder(folders["t5"])
     (example,) = regard.look(model, tokenizer, text, max_new_tokens=7).document.examples
     ids = tokenizer(text, return_tensors="pt").input_ids
@@ -109,14 +106,14 @@ def test_a_writer_is_looked_at_while_it_writes(text: str, folders: dict[str, Pat
         torch.testing.assert_close(rows(example, number), weights, atol=2e-3, rtol=2e-3)
 
 
-def test_a_target_is_explained_instead(folders: dict[str, Path]) -> None:
+def test_a_target_is_explained_instead(folders):
     model, tokenizer = load_folder(folders["t5"])
     (example,) = regard.look(model, tokenizer, CHINESE, target="we go").document.examples
     assert example.output == "we go"
     assert len(example.output_tokens) == len(tokenizer("we go").input_ids)
 
 
-def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> None:
+def test_three_thousand_tokens_make_a_small_page(folders):
     look = regard.look(*load_folder(folders["bert"]), CHINESE * 166)
     (example,) = look.document.examples
     assert len(example.source_tokens) == 166 * 18 + 2
@@ -126,7 +123,7 @@ def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> No
     assert [line.split()[:3] for line in lines[1:]] == [["encoder", str(n), "3"] for n in (0, 1)]
 
 
-def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path]) -> None:
+def test_a_live_look_answers_with_the_rows_of_long_texts(folders):
     model, tokenizer = load_folder(folders["bert"])
     text = CHINESE * 40
     look = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
@@ -148,7 +145,7 @@ def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path
     assert regard.look(model, tokenizer, CHINESE * 40)._server is None
 
 
-def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
+def test_the_model_is_left_as_it_was(folders):
     model, tokenizer = load_folder(folders["gpt2"])
     model.train()
     before = model.config._attn_implementation
@@ -157,7 +154,7 @@ def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
     assert model.config._attn_implementation == before
 
 
-def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path]) -> None:
+def test_a_text_beyond_the_positions_is_refused_or_cut(folders):
     model, tokenizer = load_folder(folders["gpt2"])
     with pytest.raises(
         DataError,
@@ -181,7 +178,7 @@ def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path])
     ],
     ids=["roberta", "bert", "t5"],
 )
-def test_the_longest_text_is_that_which_the_model_can_read(config: Any, longest: int) -> None:
+def test_the_longest_text_is_that_which_the_model_can_read(config, longest):
     model = transformers.AutoModel.from_config(config).eval()
     assert longest_input(model, byte_tokenizer()) == longest
     if longest is not None:
@@ -191,7 +188,7 @@ def test_the_longest_text_is_that_which_the_model_can_read(config: Any, longest:
                 model(input_ids=torch.full((1, longest + 1), 5))
 
 
-def test_what_is_written_has_an_offset_for_every_id() -> None:
+def test_what_is_written_has_an_offset_for_every_id():
     tokenizer = byte_tokenizer()
     ids = [*tokenizer("we go 爱国").input_ids, 1]
     text = written(tokenizer, ids)
@@ -202,7 +199,7 @@ def test_what_is_written_has_an_offset_for_every_id() -> None:
     assert (text.tokens[-1].text, text.tokens[-1].start) == ("</s>", 8)
 
 
-def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[str, Path]) -> None:
+def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders):
     model, fast = load_folder(folders["bert"])
 
     class Slow:
@@ -210,7 +207,7 @@ def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[st
         model_max_length = 10**30
         convert_ids_to_tokens = fast.convert_ids_to_tokens
 
-        def __call__(self, text: str, return_offsets_mapping: bool, verbose: bool) -> Any:
+        def __call__(self, text, return_offsets_mapping, verbose):
             assert not return_offsets_mapping
             return fast(text)
 
@@ -232,23 +229,17 @@ def test_pieces_of_a_tokenizer_without_offsets_are_searched_for(folders: dict[st
         (ENGLISH, {"max_new_tokens": 0}, SettingError, r"max_new_tokens must be at least 1; got 0"),
     ],
 )
-def test_texts_and_wishes_that_cannot_be_are_named(
-    text: Any,
-    options: dict[str, Any],
-    error: type[Exception],
-    message: str,
-    folders: dict[str, Path],
-) -> None:
+def test_texts_and_wishes_that_cannot_be_are_named(text, options, error, message, folders):
     with pytest.raises(error, match=message):
         regard.look(*load_folder(folders["gpt2"]), text, **options)
 
 
-def vision() -> Any:
+def vision():
     sizes = {"image_size": 4, "patch_size": 2, "intermediate_size": 8}
     return transformers.ViTModel(transformers.ViTConfig(**sizes, **SIZES))
 
 
-def rwkv() -> Any:
+def rwkv():
     config = transformers.RwkvConfig(vocab_size=290, hidden_size=8, num_hidden_layers=2)
     return transformers.RwkvModel(config)
 
@@ -261,7 +252,7 @@ def rwkv() -> Any:
         (rwkv, r"must be weights of \(B, H, N, M\); got .* RwkvModel"),
     ],
 )
-def test_models_that_cannot_be_looked_into_are_named(make: Any, message: str) -> None:
+def test_models_that_cannot_be_looked_into_are_named(make, message):
     with pytest.raises(SettingError, match=message):
         regard.look(make(), byte_tokenizer(), "we go")
 
@@ -274,7 +265,7 @@ def test_models_that_cannot_be_looked_into_are_named(make: Any, message: str) ->
         ("tokenizer*", r"must hold the model's tokenizer; got no tokenizer\.json or vocabulary"),
     ],
 )
-def test_a_folder_must_have_all_its_parts(absent: str, message: str, tmp_path: Path) -> None:
+def test_a_folder_must_have_all_its_parts(absent, message, tmp_path):
     save_gpt2(tmp_path)
     for path in tmp_path.glob(absent):
         path.unlink()
@@ -287,7 +278,7 @@ def test_a_folder_must_have_all_its_parts(absent: str, message: str, tmp_path: P
             load_folder(tmp_path)
 
 
-def test_damaged_weights_and_code_are_refused(tmp_path: Path) -> None:
+def test_damaged_weights_and_code_are_refused(tmp_path):
     save_gpt2(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     weights = (tmp_path / "model.safetensors").read_bytes()
@@ -304,7 +295,7 @@ def test_damaged_weights_and_code_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_not_made_up(tmp_path):
     from safetensors.torch import load_file, save_file
 
     save_gpt2(tmp_path)
@@ -315,13 +306,13 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
         load_folder(tmp_path)
 
 
-def test_a_name_that_is_no_folder_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_no_folder_is_not_fetched(monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("went to the network"))
     with pytest.raises(DataError, match=r"got 'gpt2', which is no folder here\. Nothing is downlo"):
         load_folder("gpt2")
 
 
-def test_two_texts_are_read_as_one(folders: dict[str, Path]) -> None:
+def test_two_texts_are_read_as_one(folders):
     first, second = "我爱中国", "the cat sat on a mat."
     look = regard.look(*load_folder(folders["bert"]), [first, second], pair=True)
     (example,) = look.document.examples
@@ -350,9 +341,7 @@ def test_two_texts_are_read_as_one(folders: dict[str, Path]) -> None:
         ("gpt2", ["x" * 60] * 2, {}, "text must be at most 77 tokens long, both texts"),
     ],
 )
-def test_a_pair_that_cannot_be_read_is_refused(
-    name: str, texts: list[str], options: Any, message: str, folders: dict[str, Path]
-) -> None:
+def test_a_pair_that_cannot_be_read_is_refused(name, texts, options, message, folders):
     model, tokenizer = load_folder(folders[name])
     with pytest.raises(DataError, match=message):
         regard.look(model, tokenizer, texts, pair=True, **options)
@@ -362,7 +351,7 @@ def test_a_pair_that_cannot_be_read_is_refused(
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_heads_are_scored_as_in_python(name: str, folders: dict[str, Path]) -> None:
+def test_heads_are_scored_as_in_python(name, folders):
     text = "the cat sat on a mat . the cat sat . " * 2
     model, tokenizer = load_folder(folders[name])
     target = {"target": "the cat."} if name == "t5" else {}
@@ -387,9 +376,7 @@ def test_heads_are_scored_as_in_python(name: str, folders: dict[str, Path]) -> N
             assert "previous" not in summary.measures
 
 
-def test_heads_of_a_long_text_are_scored_without_keeping_its_queries(
-    folders: dict[str, Path],
-) -> None:
+def test_heads_of_a_long_text_are_scored_without_keeping_its_queries(folders):
     model, tokenizer = load_folder(folders["bert"])
     (example,) = regard.look(model, tokenizer, "the cat sat. " * 200).document.examples
     measures = example.summaries[0].measures

@@ -1,7 +1,6 @@
 """Queries and keys of heads on a page: their products are the scores that the model computes."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import regard
 from regard.errors import SettingError
 from regard.interop.pages import neurons
 from regard.interop.pages.neurons import fitting
-from regard.viewer import Document, Example, HeadVectors
+from regard.viewer import Document, Example
 
 transformers = pytest.importorskip("transformers")
 
@@ -38,14 +37,14 @@ MODELS: dict[str, Any] = {
 }
 
 
-def model_of(name: str, tmp_path: Path) -> tuple[Any, Any]:
+def model_of(name, tmp_path):
     tokenizer = byte_tokenizer()
     config = MODELS[name](len(tokenizer))
     save(transformers.AutoModel.from_config(config), tokenizer, tmp_path)
     return transformers.AutoModel.from_pretrained(tmp_path).eval(), tokenizer
 
 
-def scores_of(head: HeadVectors) -> torch.Tensor:
+def scores_of(head):
     scores = head.scale * head.query.values() @ head.key.values().T
     if head.softcap is not None:
         scores = head.softcap * torch.tensor(scores / head.softcap).tanh().numpy()
@@ -53,7 +52,7 @@ def scores_of(head: HeadVectors) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_products_of_queries_and_keys_are_the_scores(name: str, tmp_path: Path) -> None:
+def test_products_of_queries_and_keys_are_the_scores(name, tmp_path):
     model, tokenizer = model_of(name, tmp_path)
     target = {"target": "a mat"} if name == "t5" else {}
     document = regard.look(model, tokenizer, TEXT, **target).document
@@ -75,7 +74,7 @@ def test_products_of_queries_and_keys_are_the_scores(name: str, tmp_path: Path) 
     assert Document.from_json(document.to_json()) == document
 
 
-def test_queries_and_keys_are_those_of_the_weights(tmp_path: Path) -> None:
+def test_queries_and_keys_are_those_of_the_weights(tmp_path):
     model, tokenizer = model_of("gpt2", tmp_path)
     (example,) = regard.look(model, tokenizer, TEXT).document.examples
     block, ids = model.h[0], torch.tensor(tokenizer(TEXT).input_ids)
@@ -90,12 +89,10 @@ def test_queries_and_keys_are_those_of_the_weights(tmp_path: Path) -> None:
         assert head.scale == pytest.approx(6**-0.5)
 
 
-def test_a_page_has_the_heads_that_are_named_or_all_that_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_has_the_heads_that_are_named_or_all_that_fit(tmp_path, monkeypatch):
     model, tokenizer = model_of("gpt2", tmp_path)
 
-    def heads(**options: Any) -> list[tuple[int, int]]:
+    def heads(**options):
         examples = regard.look(model, tokenizer, [TEXT, TEXT[:9]], **options).document.examples
         assert {len(each.vectors) for each in examples} == {len(examples[0].vectors)}
         return [(each.layer, each.head) for each in examples[0].vectors]
@@ -112,9 +109,7 @@ def test_a_page_has_the_heads_that_are_named_or_all_that_fit(
         heads(neurons=[(layer, head) for layer in range(2) for head in range(4)])
 
 
-def test_half_as_many_bits_are_kept_where_all_do_not_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_as_many_bits_are_kept_where_all_do_not_fit(tmp_path, monkeypatch):
     model, tokenizer = model_of("llama", tmp_path)
     (example,) = regard.look(model, tokenizer, TEXT).document.examples
     monkeypatch.setattr(neurons, "MOST_BYTES", 2_000)
@@ -125,7 +120,7 @@ def test_half_as_many_bits_are_kept_where_all_do_not_fit(
         torch.testing.assert_close(scores_of(one), scores_of(other), atol=1e-3, rtol=1e-3)
 
 
-def test_weights_that_a_model_computes_itself_have_no_queries(tmp_path: Path) -> None:
+def test_weights_that_a_model_computes_itself_have_no_queries(tmp_path):
     config = {**SIZES, "num_attention_heads": 4, "position_buckets": 8, "relative_attention": True}
     tokenizer = byte_tokenizer()
     model = transformers.DebertaV2Model(

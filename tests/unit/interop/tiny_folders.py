@@ -1,8 +1,6 @@
 """Folders of tiny random models of transformers with tokenizers of their own."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,7 +13,7 @@ WORDS = re.findall(r"\w+|\.", ENGLISH)
 SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
 
 
-def save_bert(folder: Path, kind: str = "BertModel", **sizes: object) -> None:
+def save_bert(folder, kind="BertModel", **sizes):
     """An encoder of Chinese characters and English words, with the head of a class."""
     signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [*signs, *dict.fromkeys(f"{CHINESE}你"), *dict.fromkeys(WORDS)]
@@ -25,7 +23,7 @@ def save_bert(folder: Path, kind: str = "BertModel", **sizes: object) -> None:
     save(getattr(transformers, kind)(config), tokenizer, folder)
 
 
-def save_gpt2(folder: Path) -> None:
+def save_gpt2(folder):
     """A decoder of bytes, three to a Chinese character."""
     tokenizer = byte_tokenizer()
     sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 77}
@@ -33,7 +31,7 @@ def save_gpt2(folder: Path) -> None:
     save(transformers.GPT2LMHeadModel(config), tokenizer, folder)
 
 
-def save_llama(folder: Path) -> None:
+def save_llama(folder):
     """A decoder of bytes whose heads are grouped."""
     tokenizer = byte_tokenizer()
     config = transformers.LlamaConfig(
@@ -48,7 +46,7 @@ def save_llama(folder: Path) -> None:
     save(transformers.LlamaForCausalLM(config), tokenizer, folder)
 
 
-def save_t5(folder: Path) -> None:
+def save_t5(folder):
     """An encoder-decoder without a longest length."""
     tokenizer = byte_tokenizer()
     sizes = {"d_model": 12, "d_kv": 4, "d_ff": 17, "num_layers": 2, "num_heads": 3}
@@ -58,7 +56,7 @@ def save_t5(folder: Path) -> None:
     save(transformers.T5ForConditionalGeneration(config), tokenizer, folder)
 
 
-def byte_tokenizer() -> Any:
+def byte_tokenizer():
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     made = Tokenizer(models.BPE())
@@ -76,7 +74,7 @@ def byte_tokenizer() -> Any:
     )
 
 
-def save(model: Any, tokenizer: Any, folder: Path) -> None:
+def save(model, tokenizer, folder):
     torch.manual_seed(5)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)

@@ -48,6 +48,6 @@ def test_a_state_is_a_linear_map_of_its_patch():
 
 
 @pytest.mark.parametrize("size", [(5, 6), (4, 7), (0, 2)])
-def test_a_patch_divides_the_pictures(size: tuple[int, int]):
+def test_a_patch_divides_the_pictures(size):
     with pytest.raises(SettingError, match=rf"patch must divide .* {size[0]} × {size[1]}; got 2"):
         PatchEmbedding(STATE, size=size, patch=2)

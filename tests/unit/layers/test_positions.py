@@ -46,7 +46,7 @@ def test_sinusoids_go_beyond_the_table():
 
 
 @pytest.mark.parametrize("known", [3, 30])
-def test_rows_may_start_at_positions_of_their_own(known: int):
+def test_rows_may_start_at_positions_of_their_own(known):
     states, first = torch.randn(3, 4, 6), torch.tensor([0, 5, -2])
     layers = SinusoidalPositions(6, max_length=known), LearnedPositions(6, max_length=30)
     for layer in layers:

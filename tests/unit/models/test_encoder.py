@@ -90,7 +90,7 @@ def test_words_are_predicted_with_the_table_they_are_embedded_with():
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 @pytest.mark.slow
-def test_learns_to_predict_words_from_both_sides(positions: str):
+def test_learns_to_predict_words_from_both_sides(positions):
     """A word is the one before it plus one: so either side predicts a masked one."""
     config = EncoderConfig(
         **SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0}, positions=positions

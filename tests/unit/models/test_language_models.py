@@ -26,7 +26,7 @@ def test_the_recurrence_is_its_formula():
 
 
 @pytest.mark.parametrize("tie_embeddings", [True, False])
-def test_logits_of_the_recurrence_have_a_bias(tie_embeddings: bool):
+def test_logits_of_the_recurrence_have_a_bias(tie_embeddings):
     """O_t = H_t W_hq + b_q."""
     sizes = {**RNN, "tie_embeddings": tie_embeddings}
     model = RecurrentLm(RecurrentLmConfig(**sizes), vocab_size=VOCAB).eval()

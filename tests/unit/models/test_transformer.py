@@ -51,7 +51,7 @@ def test_two_vocabularies_tie_the_targets_tables_only():
 
 
 @pytest.mark.parametrize("layer", ["encoder", "decoder", "cross"])
-def test_weights_are_dropped_wherever_there_is_attention_and_in_training_alone(layer: str):
+def test_weights_are_dropped_wherever_there_is_attention_and_in_training_alone(layer):
     model = build(dropout=0.0, attention_dropout=0.5)
     attend = {
         "encoder": lambda: model.encoder[0].attend,

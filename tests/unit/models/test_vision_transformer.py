@@ -13,13 +13,13 @@ SMALL = {"model_dim": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 16, "dropo
 SIZE, K = (4, 6), 3
 
 
-def make_model(**settings) -> VisionTransformer:
+def make_model(**settings):
     config = VisionTransformerConfig(**{**SMALL, **settings})
     return VisionTransformer(config, size=SIZE, channels=1, num_classes=K).eval()
 
 
 @pytest.mark.parametrize(("pooling", "count"), [("first", 7), ("mean", 6)])
-def test_every_patch_is_a_token_and_the_class_token_one_more(pooling: str, count: int):
+def test_every_patch_is_a_token_and_the_class_token_one_more(pooling, count):
     calls = []
     with observe(calls.append):
         make_model(pooling=pooling)(torch.randn(2, 1, *SIZE))

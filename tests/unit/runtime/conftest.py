@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-from torch import nn
 
 from regard.models import (
     Decoder,
@@ -52,7 +51,7 @@ def threads():
     torch.set_num_threads(before)
 
 
-def shaken(model: nn.Module):
+def shaken(model):
     """The model with every weight a little elsewhere."""
     with torch.no_grad():
         for parameter in model.parameters():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.errors import SettingError
-from regard.models import Decoder, DecoderConfig, Encoder, EncoderConfig, Transformer
+from regard.models import Decoder, DecoderConfig, Encoder, EncoderConfig
 from regard.runtime import in_precision, prepared, preparing
 from regard.runtime.products import Int8Embedding, Int8Linear
 
@@ -15,16 +15,16 @@ from .conftest import VOCAB, recurrent_translator
 SIZES = {"model_dim": 32, "num_heads": 4, "ffn_dim": 48}
 
 
-def translator(**options: object) -> Transformer:
+def translator(**options):
     torch.manual_seed(0)
     return conftest.translator(**SIZES, **options)
 
 
-def kinds(model: nn.Module) -> set[type[nn.Module]]:
+def kinds(model):
     return {type(each) for each in model.modules()}
 
 
-def first_step(model: Transformer | Decoder) -> torch.Tensor:
+def first_step(model):
     ids = torch.randint(4, VOCAB, (3, 5), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         state = model.start(ids, torch.tensor([5, 2, 4]))
@@ -33,7 +33,7 @@ def first_step(model: Transformer | Decoder) -> torch.Tensor:
 
 @pytest.mark.parametrize("tied", ["all", "target", "none"])
 @pytest.mark.parametrize("values", ["states", "embeddings"])
-def test_a_translator_in_int8_is_nearly_the_same(tied: str, values: str) -> None:
+def test_a_translator_in_int8_is_nearly_the_same(tied, values):
     exact = first_step(translator(tie_embeddings=tied, values=values))
     model = in_precision(translator(tie_embeddings=tied, values=values), "int8")
     rounded = first_step(model)
@@ -46,7 +46,7 @@ def test_a_translator_in_int8_is_nearly_the_same(tied: str, values: str) -> None
 
 
 @pytest.mark.parametrize("kind", [Decoder, Encoder])
-def test_models_of_one_text_in_int8_are_nearly_the_same(kind: type[nn.Module]) -> None:
+def test_models_of_one_text_in_int8_are_nearly_the_same(kind):
     torch.manual_seed(0)
     config = DecoderConfig if kind is Decoder else EncoderConfig
     model = kind(config(**SIZES, num_layers=2), vocab_size=60).eval()
@@ -59,12 +59,12 @@ def test_models_of_one_text_in_int8_are_nearly_the_same(kind: type[nn.Module]) -
 
 
 @pytest.mark.parametrize("name", ["auto", "float32"])
-def test_nothing_is_rounded_by_default(name: preparing.Precision) -> None:
+def test_nothing_is_rounded_by_default(name):
     exact = first_step(translator())
     assert torch.equal(first_step(in_precision(translator(), name)), exact)
 
 
-def test_a_prepared_model_in_int8_does_as_the_model_does() -> None:
+def test_a_prepared_model_in_int8_does_as_the_model_does():
     model = in_precision(translator(), "int8")
     fast = prepared(model)
     assert fast is not model
@@ -73,7 +73,7 @@ def test_a_prepared_model_in_int8_does_as_the_model_does() -> None:
     assert (first_step(fast) - slow).abs().max() < 0.2 * slow.std()
 
 
-def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch):
     monkeypatch.setattr(preparing, "multiplies_bfloat16", lambda device: False)
     with pytest.raises(SettingError, match=r"got bfloat16, .* Use int8"):
         in_precision(translator(), "bfloat16")
@@ -82,7 +82,7 @@ def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch: pytest.MonkeyP
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
 
 
-def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_rounded_is_named(monkeypatch):
     with pytest.raises(SettingError, match=r"it has no layers of a Transformer.*Use float32"):
         in_precision(recurrent_translator(), "int8")
     monkeypatch.setattr(preparing, "why_not", lambda: "numba cannot be loaded")

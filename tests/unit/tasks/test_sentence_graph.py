@@ -13,10 +13,10 @@ from regard.tasks.sentence_baselines import text_rank
 WORDS = ["king", "queen", "son", "ran", "old", "mill", "a", "the"]
 
 
-def iterated(texts: list[str], rounds: int = 300) -> list[float]:
+def iterated(texts, rounds=300):
     cut = [text.split() for text in texts]
 
-    def weight(i: int, j: int) -> float:
+    def weight(i, j):
         if i == j:
             return 0.0
         length = math.log(len(cut[i])) + math.log(len(cut[j]))
@@ -34,13 +34,13 @@ def iterated(texts: list[str], rounds: int = 300) -> list[float]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_ranks_are_what_the_iteration_ends_at(seed: int) -> None:
+def test_the_ranks_are_what_the_iteration_ends_at(seed):
     rng = random.Random(seed)
     texts = [" ".join(rng.choices(WORDS, k=rng.randint(2, 7))) for _ in range(11)]
     assert text_rank(texts) == pytest.approx(iterated(texts))
 
 
-def test_two_sentences_of_one_word_are_not_joined() -> None:
+def test_two_sentences_of_one_word_are_not_joined():
     hub = 0.405 / 0.2775  # of the system of equations, by hand
     ranks = text_rank(["Ran.", "Ran!", "...", "He ran."])
     assert ranks == pytest.approx([0.15 + 0.425 * hub, 0.15 + 0.425 * hub, 0.15, hub])

@@ -1,15 +1,13 @@
 import gzip
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+def write(tmp_path):
     """Writes bytes as they are, or text, compressed if the name ends in .gz."""
 
-    def write_file(name: str, content: str | bytes) -> Path:
+    def write_file(name, content):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, str):

@@ -39,7 +39,7 @@ def test_equal_sides_are_no_evidence():
         ("", None),
     ],
 )
-def test_languages_are_known_by_letters_or_little_words(text: str, language: str | None) -> None:
+def test_languages_are_known_by_letters_or_little_words(text, language):
     assert guess_language([text] * 3) == language
 
 

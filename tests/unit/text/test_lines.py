@@ -16,7 +16,7 @@ TEXT = "\ufeff我爱中国。\r\nno end of\u2028a line\x85here\x0b\x0c\x1c\n\nla
 LINES = ["我爱中国。", "no end of\u2028a line\x85here\x0b\x0c\x1c", "", "last"]
 
 
-def zstd(data: bytes) -> bytes:
+def zstd(data):
     return zstandard.ZstdCompressor().compress(data)
 
 

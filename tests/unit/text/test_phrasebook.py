@@ -1,8 +1,6 @@
 """The phrasebook's file, whole and damaged."""
 
 import lzma
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ CURE = "Install regard again: pip install .*; in a checkout: git restore"
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def file(tmp_path, monkeypatch):
     """A copy of the file, which is read in its place."""
     copy = tmp_path / FILE.name
     copy.write_bytes(FILE.read_bytes())
@@ -43,7 +41,7 @@ def test_a_list_that_is_changed_is_nobody_elses(file):
     assert len(phrases("new")) == 1_500
 
 
-def changed(data: bytes, position: int) -> bytes:
+def changed(data, position):
     """The data with one bit turned."""
     copy = bytearray(data)
     copy[position] ^= 1

@@ -1,7 +1,6 @@
 """Pictures as lines of JSON."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def test_grey_and_colour_are_read_all_of_one_size(write):
         ([[[[1]]]], "pixels must be rows"),
     ],
 )
-def test_pixels_that_are_none(pixels: object, message: str):
+def test_pixels_that_are_none(pixels, message):
     with pytest.raises(DataError, match=f"here: .*{message}"):
         picture_of({"pixels": pixels}, "here")
 
@@ -57,7 +56,7 @@ def test_pictures_differ_by_every_pixel():
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     """A folder of two labels, whose pictures differ in size and one in its channels."""
     image = pytest.importorskip("PIL.Image")
     shapes = {"cat/a.png": (2, 3, 3), "cat/b.jpg": (4, 4, 3), "dog/c.PNG": (2, 3)}
@@ -68,7 +67,7 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_of_pictures_is_read_its_folders_being_labels(photos: Path):
+def test_a_folder_of_pictures_is_read_its_folders_being_labels(photos):
     pictures = list(read_picture_folder(photos, size=2))
     assert [(each.label, each.where) for each in pictures] == [
         ("cat", str(photos / "cat" / "a.png")),
@@ -79,7 +78,7 @@ def test_a_folder_of_pictures_is_read_its_folders_being_labels(photos: Path):
         np.testing.assert_allclose(each.pixels, np.full((2, 2, 3), 100), atol=1)
 
 
-def test_pictures_of_a_folder_that_cannot_be_used_are_named(photos: Path):
+def test_pictures_of_a_folder_that_cannot_be_used_are_named(photos):
     message = r"b\.jpg: pixels must be 2 × 3 × 3 .*data\.size scales all"
     with pytest.raises(DataError, match=message):
         list(read_picture_folder(photos))

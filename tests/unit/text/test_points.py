@@ -41,7 +41,7 @@ def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(write)
         ("x,y\n", r"table\.csv must hold rows of numbers; got none that can be used\."),
     ],
 )
-def test_errors_name_their_position(text: str, message: str, write):
+def test_errors_name_their_position(text, message, write):
     with pytest.raises(DataError, match=message):
         list(read_points(write("table.csv", text)))
 
@@ -54,7 +54,7 @@ def test_errors_name_their_position(text: str, message: str, write):
         ("table.csv", 'x,y\n"1,5","1,250"\n2,"1.000,0"\n'),
     ],
 )
-def test_a_comma_may_stand_for_the_point_of_numbers(name: str, text: str, write):
+def test_a_comma_may_stand_for_the_point_of_numbers(name, text, write):
     points = read_points(write(name, text))
     assert [(*point.inputs, point.target) for point in points] == [(1.5, 1.25), (2, 1000)]
 

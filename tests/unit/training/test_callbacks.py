@@ -6,7 +6,6 @@ import torch
 import regard
 from regard.runs import Run, RunWarning
 from regard.training import Callback
-from regard.training.callbacks import Update, Validation
 from regard.training.session import fit as train
 
 
@@ -17,12 +16,12 @@ class Watcher(Callback):
         self.updates, self.validations = [], []
         self._update, self._validation = on_update, on_validation
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update):
         self.updates.append(update)
         if self._update is not None:
             self._update(update)
 
-    def on_validation(self, validation: Validation) -> None:
+    def on_validation(self, validation):
         self.validations.append(validation)
         if self._validation is not None:
             self._validation(validation)

@@ -11,7 +11,6 @@ from regard.layers import TokenEmbedding
 from regard.training.optimization import (
     MovingAverage,
     Muon,
-    Optimizers,
     make_optimizer,
     orthogonalized,
     peak_rate,
@@ -24,7 +23,7 @@ SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
 
 @pytest.mark.parity
 @pytest.mark.parametrize("shape", [(5, 7), (7, 5), (6, 6)])
-def test_steps_are_those_of_torch(shape: tuple[int, int]):
+def test_steps_are_those_of_torch(shape):
     ours, theirs = (nn.Parameter(torch.ones(shape)) for _ in range(2))
     pairs = (
         (ours, Muon([ours], **SETTINGS, dtype=torch.bfloat16)),
@@ -39,7 +38,7 @@ def test_steps_are_those_of_torch(shape: tuple[int, int]):
 
 @pytest.mark.parametrize("steps", [3, 5])
 @pytest.mark.parametrize("shape", [(5, 11), (11, 5)])
-def test_singular_values_come_near_one_and_directions_stay(shape: tuple[int, int], steps: int):
+def test_singular_values_come_near_one_and_directions_stay(shape, steps):
     matrix = torch.randn(shape, dtype=torch.float64)
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
     product = left.mT @ orthogonalized(matrix[None], torch.float64, steps)[0] @ right.mT
@@ -103,7 +102,7 @@ def test_a_state_written_by_torchs_is_resumed():
     ],
 )
 def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
-    def make() -> Optimizers:
+    def make():
         config = TrainingConfig(updates=1, optimizer=optimizer, momentum=0.9)
         return make_optimizer(model, config, 0.01, dtype=torch.float32)
 

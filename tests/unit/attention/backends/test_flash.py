@@ -6,7 +6,7 @@ import torch
 from regard.attention import ScaledDot, attend, causal, documents, explain, lengths, window
 from regard.attention.backends.flash import Flash, _make_sequences
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import Request, make_request
+from regard.attention.engine.request import make_request
 
 IDS = torch.repeat_interleave(torch.arange(4), torch.tensor([5, 31, 2, 21]))
 OTHER = torch.repeat_interleave(torch.arange(4), torch.tensor([21, 2, 31, 5]))
@@ -31,7 +31,7 @@ def documents_on(device):
 DOCUMENTS = documents_on("cpu")
 
 
-def request_of(mask, keys: int = N) -> Request:
+def request_of(mask, keys=N):
     query, key = torch.randn(2, 4, N, 16), torch.randn(2, 2, keys, 16)
     return make_request(query, key, key, CallOptions(score=ScaledDot(), mask=mask))
 

@@ -5,12 +5,10 @@ import weakref
 
 import pytest
 import torch
-from torch import Tensor
 
 import regard as rg
 from regard.attention import Backend, register_backend
 from regard.attention.engine import kinds
-from regard.attention.engine.request import Request
 from regard.attention.plan import BACKENDS
 from regard.errors import ShapeError
 
@@ -18,17 +16,17 @@ from regard.errors import ShapeError
 class Asked(Backend):
     """Serves nothing, and records its calls."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.times = 0
 
-    def refuse(self, request: Request) -> str | None:
+    def refuse(self, request):
         self.times += 1
         return "it serves nothing"
 
-    def bytes_beyond(self, request: Request) -> int:
+    def bytes_beyond(self, request):
         return 0
 
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+    def run(self, request):
         raise AssertionError
 
 

@@ -33,26 +33,26 @@ SQUARE = ("documents([0, 0, 7])", "documents([[0, 0, 1], [0, 1, 1]])")
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-def test_a_mask_is_read_and_written_alike(text: str) -> None:
+def test_a_mask_is_read_and_written_alike(text):
     assert repr(WRITTEN[text]) == text
     assert repr(parse_mask(text)) == text
     keys = 3 if text in SQUARE else 5
     assert parse_mask(text).draw(3, keys) == WRITTEN[text].draw(3, keys)
 
 
-def test_spaces_prefixes_positions_of_arguments_and_trailing_commas_do_not_matter() -> None:
+def test_spaces_prefixes_positions_of_arguments_and_trailing_commas_do_not_matter():
     text = " rg.causal( )&\n regard.window( 1 ,after = None, )|prefix( n=[ 2, ] ) "
     assert repr(parse_mask(text)) == "causal() & window(before=1) | prefix([2])"
 
 
-def test_not_binds_before_and_before_or() -> None:
+def test_not_binds_before_and_before_or():
     loose = parse_mask("prefix(2) | ~causal() & prefix(1)").draw(3, 3)
     assert loose == parse_mask("prefix(2) | ((~causal()) & prefix(1))").draw(3, 3)
     assert loose != parse_mask("(prefix(2) | ~causal()) & prefix(1)").draw(3, 3)
     assert loose != parse_mask("prefix(2) | ~(causal() & prefix(1))").draw(3, 3)
 
 
-def test_masks_that_no_text_can_hold_say_what_they_are() -> None:
+def test_masks_that_no_text_can_hold_say_what_they_are():
     assert repr(dense(torch.eye(2, dtype=torch.bool))) == "dense([[True, False], [False, True]])"
     assert repr(where(lambda batch, head, query, key: query == key)) == "where(<lambda>)"
     assert repr(lengths(torch.zeros(1000, dtype=torch.long))) == (
@@ -97,18 +97,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=[text[:30] for text in REFUSED])
-def test_what_is_no_expression_is_refused_with_its_position(text: str) -> None:
+def test_what_is_no_expression_is_refused_with_its_position(text):
     with pytest.raises(SettingError, match=REFUSED[text]):
         parse_mask(text)
 
 
 @pytest.mark.parametrize("text", ["lengths([])", "lengths([[], []])", "causal(first=[[], []])"])
-def test_a_list_of_nothing_is_no_list_of_numbers(text: str) -> None:
+def test_a_list_of_nothing_is_no_list_of_numbers(text):
     with pytest.raises(SettingError, match=r"must be .*whole number"):
         parse_mask(text)
 
 
-def test_a_hundred_masks_are_joined_and_no_more() -> None:
+def test_a_hundred_masks_are_joined_and_no_more():
     assert repr(parse_mask("|".join(["causal()"] * MOST))).count("causal()") == MOST
     with pytest.raises(SettingError, match="mask must join at most 100 masks; got 101"):
         parse_mask("|".join(["causal()"] * (MOST + 1)))

@@ -1,7 +1,6 @@
 """Pictures to labels: reading, shifting in training, baselines."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +15,13 @@ from regard.text.reading.pictures import Picture
 MODEL = {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}
 
 
-def picture(value: float, label: str | None = "a", shape: tuple[int, ...] = (4, 4, 1)) -> Picture:
+def picture(value, label="a", shape=(4, 4, 1)):
     pixels = np.zeros(shape, dtype=np.float32)
     pixels[1, 2] = value
     return Picture(pixels, label, f"picture {value:g}")
 
 
-def job(**data) -> ImageClassification:
+def job(**data):
     table = {"task": "image_classification", "data": data, "model": MODEL}
     recipe = recipe_from_table({**table, "training": {"updates": 1}})
     return TASKS["image_classification"].task.learn(
@@ -77,7 +76,7 @@ def test_a_record_is_a_picture():
         ImageClassification.learn(job().recipe, [picture(0, "a"), picture(0, "b")])
 
 
-def test_a_folder_of_pictures_is_learned_from_and_a_file_is_classified(tmp_path: Path):
+def test_a_folder_of_pictures_is_learned_from_and_a_file_is_classified(tmp_path):
     image = pytest.importorskip("PIL.Image")
     for index, label in enumerate(("dark", "light")):
         (tmp_path / label).mkdir()

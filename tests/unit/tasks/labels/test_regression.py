@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,7 +21,7 @@ from regard.training.session import fit as train
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     """The run of the recipe that comes with the package."""
     path = tmp_path_factory.mktemp("runs") / "sine"
     recipe = read_recipe(packaged_recipe("kernel-regression"))
@@ -30,14 +29,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def a_recipe(folder: Path, text: str, **data: object):
+def a_recipe(folder, text, **data):
     path = folder / "table.csv"
     path.write_text(text, encoding="utf-8")
     table = {"train": [str(path)], **data}
     return recipe_from_table({"task": "regression", "data": table, "model": {"is_learned": True}})
 
 
-def a_job(folder: Path, text: str, **data: object) -> Regression:
+def a_job(folder, text, **data):
     recipe = a_recipe(folder, text, **data)
     return Regression.learn(recipe, Regression.read(recipe, "train"))
 
@@ -45,7 +44,7 @@ def a_job(folder: Path, text: str, **data: object) -> Regression:
 ROWS = "size,age,price\n" + "\n".join(f"{n},{n * n % 7},{3 * n}" for n in range(12)) + "\n"
 
 
-def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
+def test_the_recipe_learns_the_width_of_plain_gradient_descent(run):
     example, losses_by_hand = SineExample.draw(0), []
     fitted = KernelRegression(KernelRegressionConfig(is_learned=True))
     optimizer = torch.optim.SGD([fitted.w], lr=0.5)
@@ -65,7 +64,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     torch.testing.assert_close(torch.tensor([answer.value for answer in answers]), want)
 
 
-def test_the_report_compares_with_average_pooling_and_the_width_before(run: Path):
+def test_the_report_compares_with_average_pooling_and_the_width_before(run):
     labeller = Predictor.load(run)
     job = labeller.task
     examples = job.read(job.recipe, "test")
@@ -85,7 +84,7 @@ def test_the_report_compares_with_average_pooling_and_the_width_before(run: Path
     assert sum(row[-1] for row in table.rows) == len(examples)
 
 
-def test_the_learned_bandwidth_is_printed_in_the_unit_of_its_input(run: Path, tmp_path: Path):
+def test_the_learned_bandwidth_is_printed_in_the_unit_of_its_input(run, tmp_path):
     labeller = Predictor.load(run)
     examples = labeller.task.read(labeller.task.recipe, "test")
     line = f"bandwidth {1 / abs(labeller.model.w.item()):.4g} (1 before training)"
@@ -97,7 +96,7 @@ def test_the_learned_bandwidth_is_printed_in_the_unit_of_its_input(run: Path, tm
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path):
+def test_fits_weights_and_loss_are_drawn(ending, run, tmp_path):
     labeller = Predictor.load(run)
     examples = labeller.task.read(labeller.task.recipe, "test")
     report = evaluate_task(labeller, examples)
@@ -122,7 +121,7 @@ def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path)
         assert not any(word in text for word in ("Average", "Learned", "guesses", "update"))
 
 
-def test_a_training_point_is_predicted_from_the_others_alone(tmp_path: Path):
+def test_a_training_point_is_predicted_from_the_others_alone(tmp_path):
     job = a_job(tmp_path, ROWS, scale="deviation")
     model, examples = job.build_model(), job.read(job.recipe, "train")
     encoded = job.encode(examples, training=True)
@@ -133,7 +132,7 @@ def test_a_training_point_is_predicted_from_the_others_alone(tmp_path: Path):
     assert not torch.allclose(unmasked[[7, 2, 11]], expected)
 
 
-def test_a_table_of_ones_own_is_learned_and_predicted(tmp_path: Path):
+def test_a_table_of_ones_own_is_learned_and_predicted(tmp_path):
     lines = [f"{n / 10},{(n * 7919) % 13},{math.sin(n / 10):.4f}" for n in range(200)]
     (tmp_path / "waves.csv").write_text("x,nothing,y\n" + "\n".join(lines), encoding="utf-8")
     recipe = read_recipe(
@@ -160,7 +159,7 @@ def test_a_table_of_ones_own_is_learned_and_predicted(tmp_path: Path):
         ({"size": 1, "age": [2]}, r"record 1: age must be a number; got \[2\]\."),
     ],
 )
-def test_a_request_that_is_none_is_refused(record: object, message: str, tmp_path: Path):
+def test_a_request_that_is_none_is_refused(record, message, tmp_path):
     job = a_job(tmp_path, ROWS)
     with pytest.raises(DataError, match=message):
         Predictor(job.build_model(), job).predict([record])
@@ -173,12 +172,12 @@ def test_a_request_that_is_none_is_refused(record: object, message: str, tmp_pat
         ("size,age,price\n1,5,2\n2,5,3\n", r"age must vary .*; it is 5 in all points\."),
     ],
 )
-def test_points_that_cannot_be_learned_from(text: str, message: str, tmp_path: Path):
+def test_points_that_cannot_be_learned_from(text, message, tmp_path):
     with pytest.raises(DataError, match=message):
         a_job(tmp_path, text)
 
 
-def test_other_columns_than_in_training_are_refused_with_their_line(tmp_path: Path):
+def test_other_columns_than_in_training_are_refused_with_their_line(tmp_path):
     job = a_job(tmp_path, ROWS)
     other = tmp_path / "other.csv"
     other.write_text("size,floor,price\n1,2,3\n", encoding="utf-8")
@@ -192,7 +191,7 @@ def test_other_columns_than_in_training_are_refused_with_their_line(tmp_path: Pa
     "model",
     [{}, {"is_learned": True, "kernel": "box"}, {"is_learned": True, "bandwidth": math.inf}],
 )
-def test_a_bandwidth_that_cannot_learn_is_refused(model: dict[str, object], tmp_path: Path):
+def test_a_bandwidth_that_cannot_learn_is_refused(model, tmp_path):
     job = a_job(tmp_path, ROWS)
     job.recipe = recipe_from_table({"task": "regression", "model": model})
     with pytest.raises(SettingError, match="model must have a bandwidth to learn: is_learned"):

@@ -24,7 +24,7 @@ def learned(**data):
     return SentenceExtraction.learn(recipe(**data), [ONE])
 
 
-def test_the_best_sentences_are_found_one_after_the_other() -> None:
+def test_the_best_sentences_are_found_one_after_the_other():
     parts = ["e f", "a b", "c d", "a b c", "e"]
     assert best_sentences(parts, "a b c d", 1) == [3]
     assert best_sentences(parts, "a b c d", 3) == [2, 3]  # a third one would only add words
@@ -33,13 +33,13 @@ def test_the_best_sentences_are_found_one_after_the_other() -> None:
     assert best_sentences(["国王走了。", "天下雨。"], "下雨了", 1) == [1]
 
 
-def test_as_many_are_taken_out_as_summaries_have() -> None:
+def test_as_many_are_taken_out_as_summaries_have():
     assert learned().sentences == 2
     assert learned(sentences=3).sentences == 3
     assert learned().describe()[1] == "2 sentences of each document taken out"
 
 
-def test_every_sentence_has_a_begin_and_a_label() -> None:
+def test_every_sentence_has_a_begin_and_a_label():
     task = learned()
     (encoded,) = task.encode([ONE], training=True)
     assert [encoded["ids"][position] for position in encoded["places"]] == [BOS_ID] * 4
@@ -48,7 +48,7 @@ def test_every_sentence_has_a_begin_and_a_label() -> None:
     assert task.encode([DocumentExample(TALE, "", (), "")])[0]["tags"] == [0] * 4
 
 
-def test_a_long_document_is_read_to_its_limit_with_a_warning() -> None:
+def test_a_long_document_is_read_to_its_limit_with_a_warning():
     task, counted = learned(max_length=8), BadLines()
     (encoded,) = task.encode([ONE], training=True, too_long=counted)
     assert len(encoded["ids"]) == 8
@@ -56,7 +56,7 @@ def test_a_long_document_is_read_to_its_limit_with_a_warning() -> None:
     assert counted.counts == {"document cut": 1}
 
 
-def test_padding_changes_nothing() -> None:
+def test_padding_changes_nothing():
     task = learned()
     torch.manual_seed(0)
     model = task.build_model().eval()
@@ -74,11 +74,11 @@ def test_padding_changes_nothing() -> None:
     assert total.item() == pytest.approx(sum(loss.item() for loss, _ in losses), rel=1e-5)
 
 
-def test_it_learns_which_sentences_are_taken_out(fitted) -> None:
+def test_it_learns_which_sentences_are_taken_out(fitted):
     rng = random.Random(0)
     words = ["mill", "river", "king", "son", "garden", "hill"]
 
-    def document(number: int) -> DocumentExample:
+    def document(number):
         sentences = [f"We {rng.choice(words)} the {rng.choice(words)} {n}." for n in range(4)]
         result = f"Results: {rng.choice(words)} {number}."
         sentences.insert(rng.randrange(5), result)
@@ -94,7 +94,7 @@ def test_it_learns_which_sentences_are_taken_out(fitted) -> None:
     assert table.rows[1][1] == pytest.approx(100)
 
 
-def test_its_questions_and_what_it_refuses(tmp_path) -> None:
+def test_its_questions_and_what_it_refuses(tmp_path):
     task = learned()
     assert task.request({"document": TALE}, "a").text == TALE
     assert task.request(TALE, "a").text == TALE

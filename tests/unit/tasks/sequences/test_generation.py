@@ -46,7 +46,7 @@ def written(path, *records):
         ),
     ],
 )
-def test_lines_that_cannot_be_used(tmp_path, name, line, message) -> None:
+def test_lines_that_cannot_be_used(tmp_path, name, line, message):
     good = "a text\tan answer" if name.endswith("tsv") else json.dumps(RECORD)
     path = written(tmp_path / name, good, line)
     with pytest.raises(DataError, match=message):
@@ -56,7 +56,7 @@ def test_lines_that_cannot_be_used(tmp_path, name, line, message) -> None:
     assert bad.total == 1
 
 
-def test_files_that_cannot_be_used(tmp_path) -> None:
+def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(
         SettingError, match=r"the ending of .*a\.xml must be \.jsonl, \.tsv or \.csv"
     ):
@@ -67,7 +67,7 @@ def test_files_that_cannot_be_used(tmp_path) -> None:
         recipe_from_table({"task": "generation", "data": {"sentences": 0}})
 
 
-def test_the_sentences_that_share_rare_words_come_first() -> None:
+def test_the_sentences_that_share_rare_words_come_first():
     parts = sentences(TALE)
     assert parts == [
         "A king was old.",
@@ -87,14 +87,14 @@ def test_the_sentences_that_share_rare_words_come_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["generation-copy", "generation-transformer"])
-def test_documents_to_summarise_are_read_whole_by_the_recipes(name) -> None:
+def test_documents_to_summarise_are_read_whole_by_the_recipes(name):
     data = read_recipe(packaged_recipe(name)).data
     assert source_of(DocumentExample(TALE, "", (), ""), data) == TALE
     with_question = source_of(DocumentExample(TALE, "Who ran?", (), ""), data)
     assert with_question == "Who ran? ‖ Hans ran away. A king was old."
 
 
-def test_which_documents_are_shortened_is_described_and_checked() -> None:
+def test_which_documents_are_shortened_is_described_and_checked():
     def describe_reading(**data):
         recipe = recipe_from_table({"task": "generation", "data": data})
         return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).describe()[-1]
@@ -106,7 +106,7 @@ def test_which_documents_are_shortened_is_described_and_checked() -> None:
     assert describe_reading(sentences=1, shortened="asked").startswith(shortened)
 
 
-def test_each_answer_is_learned_from_and_all_are_right() -> None:
+def test_each_answer_is_learned_from_and_all_are_right():
     one = DocumentExample(TALE, "Who ran?", ("Hans", "the son"), "a:1")
     pairs = pairs_of([one], DocumentData(sentences=1))
     assert [pair.target for pair in pairs] == ["Hans", "the son"]
@@ -114,7 +114,7 @@ def test_each_answer_is_learned_from_and_all_are_right() -> None:
     assert (merged.target, merged.references) == ("Hans", ("Hans", "the son"))
 
 
-def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
+def test_no_document_is_trained_on_and_validated_on(tmp_path):
     lines = [
         json.dumps({"document": f"Tale {i // 3}.", "question": f"{i}?", "answers": ["yes", "no"]})
         for i in range(60)
@@ -134,7 +134,7 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
         read_parts(recipe)
 
 
-def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
+def test_summaries_have_as_many_sentences_and_words_as_those_known():
     documents = [DocumentExample(ROUND, "", (), ""), DocumentExample("One only.", "", (), "")]
     summaries = extracts(documents, ["A son ran. He was old.", "The queen ran. She was old too."])
     assert summaries["the first 2 sentences"] == [

@@ -21,14 +21,14 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2}
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
-def test_settings_that_cannot_be_saved_are_refused(settings, message) -> None:
+def test_settings_that_cannot_be_saved_are_refused(settings, message):
     with pytest.raises(SettingError, match=message):
         DecodingConfig(**settings)
 
 
 @pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
 @pytest.mark.parametrize("name", sorted(SAMPLED | OF_BEAM))
-def test_a_setting_of_another_method_is_refused(method, name) -> None:
+def test_a_setting_of_another_method_is_refused(method, name):
     owner = "sample" if name in SAMPLED else "beam"
     settings = {name: (SAMPLED | OF_BEAM)[name]}
     if method == owner:
@@ -38,14 +38,14 @@ def test_a_setting_of_another_method_is_refused(method, name) -> None:
             DecodingConfig(method=method, **settings)
 
 
-def test_a_recipe_says_where_a_setting_stands() -> None:
+def test_a_recipe_says_where_a_setting_stands():
     with pytest.raises(SettingError, match=r"\[decoding\] temperature must go with method sample"):
         recipe_from_table({"decoding": {"temperature": 0.5}})
     recipe = recipe_from_table({"decoding": {"method": "sample", "top_k": 3, "avoid": ["a"]}})
     assert (recipe.decoding.top_k, recipe.decoding.avoid) == (3, ("a",))
 
 
-def test_another_method_leaves_behind_what_it_has_no_use_for() -> None:
+def test_another_method_leaves_behind_what_it_has_no_use_for():
     drawn = DecodingConfig(method="sample", temperature=0.7, n_best=9, avoid=("a",), max_ratio=3.0)
     beam = drawn.changed(method="beam", n_best=2)
     assert beam == DecodingConfig(n_best=2, avoid=("a",), max_ratio=3.0)
@@ -56,7 +56,7 @@ def test_another_method_leaves_behind_what_it_has_no_use_for() -> None:
         drawn.changed(beam_size=3)
 
 
-def test_plain_settings_keep_to_nothing() -> None:
+def test_plain_settings_keep_to_nothing():
     settings = {"prefix": "a", "avoid": ("b",), "n_best": 5, "max_ratio": 3.0}
     plain = DecodingConfig(**settings).plain()
     assert plain == DecodingConfig(method="greedy", max_ratio=3.0)

@@ -158,7 +158,7 @@ def test_a_run_from_before_a_setting_means_what_it_meant(task, model, name, befo
         ("language_modelling", "recurrent", {"output_bias": False}),
     ],
 )
-def test_a_saved_recipe_means_what_it_did(task: str, name: str, meant: dict[str, object]):
+def test_a_saved_recipe_means_what_it_did(task, name, meant):
     table = {"task": task, "model": {"type": name}}
     new, old = recipe_from_table(table).model, recipe_from_table(saved_recipe(table)).model
     assert old == replace(new, **meant)

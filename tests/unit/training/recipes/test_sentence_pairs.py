@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from regard.errors import SettingError
@@ -17,7 +15,7 @@ def recipe_for(files, settings):
     return sentence_pairs.choose_recipe({**file_settings("train", files), **settings})
 
 
-def corpus(folder: Path, pairs: int, *, source: str = ZH, target: str = EN, words: int = 9) -> Path:
+def corpus(folder, pairs, *, source=ZH, target=EN, words=9):
     """A corpus of as many pairs, with so many different words."""
     path = folder / "pairs.tsv"
     with path.open("w", encoding="utf-8") as file:
@@ -27,7 +25,7 @@ def corpus(folder: Path, pairs: int, *, source: str = ZH, target: str = EN, word
     return path
 
 
-def test_little_text_gets_a_recurrent_model_and_words(tmp_path: Path) -> None:
+def test_little_text_gets_a_recurrent_model_and_words(tmp_path):
     chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 3})
     recipe = chosen.recipe
     assert isinstance(recipe.model, RnnSeq2SeqConfig)
@@ -43,14 +41,14 @@ def test_little_text_gets_a_recurrent_model_and_words(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_is_much(monkeypatch):
     """So that tests of larger corpora are quick."""
     monkeypatch.setattr(sentence_pairs, "_FEW_PAIRS", 200)
     monkeypatch.setattr(sentence_pairs, "_CLOSED_VOCABULARY", 100)
 
 
 @pytest.mark.usefixtures("little_is_much")
-def test_more_text_gets_a_transformer_and_subwords(tmp_path: Path) -> None:
+def test_more_text_gets_a_transformer_and_subwords(tmp_path):
     path = corpus(tmp_path, 300, source="the {} a", target="der {} ein", words=300)
     recipe = recipe_for([path], {"training.minutes": 30}).recipe
     assert isinstance(recipe.model, TransformerConfig)
@@ -61,15 +59,13 @@ def test_more_text_gets_a_transformer_and_subwords(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("little_is_much")
-def test_sides_of_which_one_has_no_spaces_get_a_vocabulary_each(tmp_path: Path) -> None:
+def test_sides_of_which_one_has_no_spaces_get_a_vocabulary_each(tmp_path):
     recipe = recipe_for([corpus(tmp_path, 300, words=300)], {"training.minutes": 30}).recipe
     assert not recipe.tokenizer.shared
     assert recipe.model.tie_embeddings == "target"
 
 
-def test_a_larger_model_takes_text_and_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_larger_model_takes_text_and_time(tmp_path, monkeypatch):
     pair = Pair("我", "I am here", ("I am here",), "a:1")
     monkeypatch.setattr(sentence_pairs, "_SAMPLE", 100)
     monkeypatch.setattr(TranslationTask, "read", lambda *_, **__: [pair] * 60_000)
@@ -79,13 +75,13 @@ def test_a_larger_model_takes_text_and_time(
     assert sizes == [128, 256]
 
 
-def test_time_is_chosen_where_none_is_set(tmp_path: Path) -> None:
+def test_time_is_chosen_where_none_is_set(tmp_path):
     chosen = recipe_for([corpus(tmp_path, 60)], {})
     assert chosen.recipe.training["minutes"] == 5.0
     assert "--minutes sets another time" in "\n".join(chosen.reasons)
 
 
-def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
+def test_another_type_comes_with_its_own_settings(tmp_path):
     settings = {
         "model.type": "transformer",
         "model.model_dim": 16,
@@ -96,6 +92,6 @@ def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
     assert "model: transformer, as you set, with its usual settings" in chosen.reasons
 
 
-def test_a_section_that_is_no_table_is_named(tmp_path: Path) -> None:
+def test_a_section_that_is_no_table_is_named(tmp_path):
     with pytest.raises(SettingError, match=r"training must be a table: \[training\]; got 3"):
         recipe_for([corpus(tmp_path, 60)], {"training": 3})
