@@ -53,26 +53,6 @@ def test_files_behind_a_run_are_evaluated(regard, trained):
     assert "--source must be given as a file: regard evaluate … FILE" in message
 
 
-@pytest.mark.parametrize(
-    ("option", "cure"),
-    [
-        ("--num_beams", "as --beam-size N"),
-        ("--max_length", "as --max-tokens N, of language models; a translation ends by itself"),
-        ("--do_sample", "as --method sample"),
-    ],
-)
-def test_options_of_other_tools_are_named_as_they_are_here(regard, trained, option, cure):
-    message = regard.refused("predict", trained[0] / "run", option, "5")
-    assert f"{option} must be given {cure}." in message
-
-
-def test_a_classifier_is_compared_with_another(regard, trained):
-    home, _ = trained
-    done = regard("evaluate", home / "run", home / "v.csv", "--compare", home / "run")
-    assert "0 texts better, 0 worse, 60 equal" in done.out
-    assert "p = 1.0000; answers swapped" in done.out
-
-
 def test_answers_to_several_files_go_into_one(regard, trained):
     home, _ = trained
     lines = home / "lines.txt"

@@ -43,22 +43,6 @@ def test_the_log_probability_is_differentiable(make_inputs):
     assert gradcheck(call, (query, key, w, bias), fast_mode=True)
 
 
-def test_reinforce_learns_to_look_at_the_rewarded_key():
-    torch.manual_seed(0)
-    query = torch.zeros(64, 1, 4)
-    key, rewarded = torch.randn(6, 4), 3
-    guide = torch.zeros(4, requires_grad=True)
-    optimizer = torch.optim.Adam([guide], lr=0.2)
-    for _ in range(60):
-        drawn = sample_key(query + guide, key.expand(64, 6, 4))
-        reward = (drawn.index == rewarded).float()
-        loss = -((reward - reward.mean()) * drawn.log_prob).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert weights(guide[None], key)[0, rewarded] > 0.8
-
-
 def test_the_seed_decides_and_blocks_do_not():
     query, key = torch.randn(2, 3, 300, 4), torch.randn(2, 3, 70, 4)
     one, other, third = (

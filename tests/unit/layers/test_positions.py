@@ -86,18 +86,6 @@ def test_rotary_positions_turn_each_pair_by_the_angle_of_the_paper(first, pairs,
     torch.testing.assert_close(out.norm(dim=-1), heads.norm(dim=-1))
 
 
-@pytest.mark.parametrize("pairs", ["interleaved", "halves"])
-def test_a_product_of_turned_vectors_depends_on_their_distance_alone(pairs):
-    rotary = RotaryPositions(6, pairs=pairs)
-    query, key = torch.randn(1, 6).double(), torch.randn(1, 6).double()
-    products = [
-        (rotary(query, first=position + 3) * rotary(key, first=position)).sum()
-        for position in (0, 1, 500)
-    ]
-    torch.testing.assert_close(products[1:], products[:1] * 2)
-    assert not torch.isclose((rotary(query, first=4) * rotary(key)).sum(), products[0])
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("first", [0, 40, 46, 100_000])
 def test_rotary_positions_are_exact_in_any_dtype_of_heads_and_of_the_model(first, dtype):

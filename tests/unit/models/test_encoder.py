@@ -8,9 +8,6 @@ from torch.nn import functional as F
 
 from regard.errors import SettingError, ShapeError
 from regard.models import Encoder, EncoderConfig, MaskedLanguageModel
-from regard.text.masking import mask_words
-
-from .conftest import train
 
 B, N, VOCAB = 3, 7, 19
 SIZES = {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "dropout": 0.0}
@@ -84,34 +81,6 @@ def test_words_are_predicted_with_the_table_they_are_embedded_with():
     torch.testing.assert_close(lm.project(states), hidden @ table.T + lm.bias)
     assert lm.project(states).shape == (5, VOCAB)
     assert lm.follows(torch.randn(B, N, 12)).shape == (B, 2)
-
-
-# Shapes are checked by the tests above; here they would be half of the time.
-@pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-@pytest.mark.slow
-def test_learns_to_predict_words_from_both_sides(positions):
-    """A word is the one before it plus one: so either side predicts a masked one."""
-    config = EncoderConfig(
-        **SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0}, positions=positions
-    )
-    lm = MaskedLanguageModel(config, vocab_size=VOCAB)
-    generator = torch.Generator().manual_seed(0)
-    words = torch.arange(N).expand(64, N)
-
-    def loss_of(_):
-        start = torch.randint(0, 8, (64, 1), generator=generator)
-        ids = 5 + start + torch.arange(N)
-        masked = mask_words(
-            ids, words, mask_id=4, vocab_size=VOCAB, first_id=5, rate=0.3, generator=generator
-        )
-        logits = lm.project(lm(masked.ids)[masked.chosen])
-        return F.cross_entropy(logits, ids[masked.chosen])
-
-    train(lm, loss_of, steps=250, lr=3e-3)
-    hidden = torch.tensor([[4, 8, 4, 10, 4, 12, 4]])
-    predicted = lm.project(lm(hidden))[0].argmax(-1)
-    assert predicted[hidden[0] == 4].tolist() == [7, 9, 11, 13]
 
 
 def test_what_is_wrong_is_named(unchecked_shapes):

@@ -121,30 +121,6 @@ def fit(model, points, targets, *, epochs=5, rate=0.5):
     return losses
 
 
-@pytest.mark.parametrize("seed", range(3))
-@torch.no_grad()
-def test_fits_of_the_example_get_nearer_to_the_points_and_the_learned_one_is_less_smooth(seed):
-    example = SineExample.draw(seed)
-    errors, bends, largest = {}, {}, {}
-    for name, bandwidth in (("average", math.inf), ("fixed", 1.0), ("learned", 1.0)):
-        config = KernelRegressionConfig(bandwidth=bandwidth, is_learned=name == "learned")
-        model = KernelRegression(config)
-        if name == "learned":
-            with torch.enable_grad():
-                fit(model, example.places, example.targets)
-        curve = model(example.queries, example.places, example.targets)
-        errors[name] = (curve - example.truth).square().mean()
-        bends[name] = ((curve[2:] - 2 * curve[1:-1] + curve[:-2]) / 0.1**2).square().mean()
-        largest[name] = model.weights(example.queries, example.places).amax(1)
-    assert errors["fixed"] < 0.7 * errors["average"]
-    assert bends["average"] < 1e-6
-    # The curve itself has a mean of about two; the learned one follows the noise.
-    assert 1000 * bends["fixed"] < bends["learned"]
-    torch.testing.assert_close(largest["average"], torch.full((50,), 1 / 50))
-    # A narrower kernel: fewer keys matter to a guess.
-    assert largest["learned"].mean() > 2 * largest["fixed"].mean()
-
-
 def test_training_is_plain_gradient_descent_on_the_summed_squared_error():
     example = SineExample.draw(1)
     model = KernelRegression(KernelRegressionConfig(is_learned=True))

@@ -11,11 +11,7 @@ from regard.models import (
     MatchReaderConfig,
     MemoryNetwork,
     MemoryNetworkConfig,
-    SpanFinder,
-    SpanFinderConfig,
 )
-
-from .conftest import train
 
 N, M, FEATURES, V = 7, 5, 3, 17
 
@@ -147,30 +143,6 @@ def test_the_similarity_changes_what_is_read_and_is_learned():
         MatchReaderConfig(similarity="trilinear")
 
 
-def test_it_learns_to_find_the_word_after_the_one_in_question():
-    torch.manual_seed(0)
-    config = MatchReaderConfig(embed_dim=16, hidden_dim=12, dropout=0.0)
-    model = SpanFinder(
-        SpanFinderConfig(dropout=0.0), MatchReader(config, vocab_size=V, num_features=1)
-    )
-    lengths, one = torch.full((32,), N), torch.ones(32, dtype=torch.long)
-
-    def answer():
-        ids = torch.stack([torch.randperm(V - 2)[:N] + 2 for _ in range(32)])
-        position = torch.randint(0, N - 1, (32,))
-        word = ids.gather(1, position[:, None])
-        features = (ids == word).float()[..., None]
-        return *model(ids, lengths, other=word, other_lengths=one, features=features), position + 1
-
-    def loss_of(_):
-        start, end, position = answer()
-        return SpanFinder.loss(start, end, position, position) / 32
-
-    train(model, loss_of, lr=0.02)
-    start, _, position = answer()
-    assert (start.argmax(1) == position).float().mean() > 0.9
-
-
 B, SENTENCES, J, Q, VOCAB = 2, 5, 4, 3, 17
 
 
@@ -279,35 +251,6 @@ def test_every_hop_is_observed():
     with observe(calls.append):
         network(3)(*sentence_batch())
     assert [(each.kind, each.layer) for each in calls] == [("cross", hop) for hop in range(3)]
-
-
-@pytest.mark.parametrize(("num_facts", "hops"), [(1, 1), (2, 3)])
-@pytest.mark.slow
-def test_finds_the_sentence_that_answers(num_facts, hops):
-    """ "a b": the question is a, the answer the sentence that begins with it; or with its b."""
-    torch.manual_seed(0)
-    model = network(hops, dim=32)
-    generator = torch.Generator().manual_seed(0)
-
-    def case(count):
-        names = torch.stack([torch.randperm(8, generator=generator) for _ in range(count)])
-        first, second = names[:, :5] + 1, names[:, 1:6] + 9
-        order = torch.stack([torch.randperm(5, generator=generator) for _ in range(count)])
-        sentences = torch.stack([first, second], -1).gather(1, order[..., None].expand(-1, -1, 2))
-        index = torch.randint(0, 4, (count,), generator=generator)
-        # A second fact: what stands behind a name, as 9 to 16, is another's name, as 1 to 8.
-        answer = (order == (index + num_facts - 1)[:, None]).long().argmax(1)
-        return sentences, names.gather(1, index[:, None]) + 1, answer
-
-    five = torch.full((64,), 5)
-
-    def loss_of(_):
-        sentences, question, answer = case(64)
-        return F.cross_entropy(model(sentences, five, question), answer)
-
-    train(model, loss_of, steps=350 if num_facts == 2 else 150, lr=5e-3, clip=40)
-    sentences, question, answer = case(64)
-    assert (model(sentences, five, question).argmax(-1) == answer).float().mean() > 0.85
 
 
 def test_too_many_sentences_are_named(unchecked_shapes):

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from regard.attention import at, lengths, observe
-from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
+from regard.layers import AdditiveAttention, BilinearAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
 from regard.models.interfaces import SourceMemory
 from regard.models.recurrent_attention import Covering, Mixture, Near, Sampled, Soft, reinforce
@@ -116,17 +116,6 @@ def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
 
     assert_mixes(outputs, rows, expected)
     torch.testing.assert_close([output.state.past for output in outputs], list(kappa))
-
-
-def test_a_single_bump_never_goes_back():
-    torch.manual_seed(6)
-    way = Mixture(Q, 1).double()
-    outputs, rows = walk(way, None, steps=12)
-    bumps = torch.stack([output.state.past for output in outputs])
-    assert (bumps[1:] > bumps[:-1]).all()
-    best = rows.argmax(-1)
-    assert (best[1:] >= best[:-1]).all()
-    assert best[-1].tolist() == [6, 3]
 
 
 @pytest.mark.parametrize("make", [bilinear, lambda: AdditiveAttention(Q, Y, 13).double()])
@@ -271,14 +260,3 @@ def test_the_loss_of_coverage_is_summed_over_real_tokens():
             before = sum((rows[k][row] for k in range(t)), torch.zeros(S))
             expected += torch.minimum(rows[t][row], before).sum().item()
     torch.testing.assert_close(loss.item(), expected / 2)
-
-
-def test_dot_scores_compare_with_the_sum_of_both_directions():
-    config = RnnSeq2SeqConfig(embed_dim=6, hidden_dim=10, decoder="luong", attention="dot")
-    model = RnnSeq2Seq(config, source_vocab=23, target_vocab=23).eval()
-    source = torch.randint(4, 23, (B, S))
-    states, _ = model.encoder(model.source_embedding(source), LENGTHS)
-    source_memory = model.start(source, LENGTHS).memory
-    torch.testing.assert_close(source_memory.keys, states[..., :10] + states[..., 10:])
-    assert isinstance(model.look, DotAttention)
-    assert model.look.is_scaled is False

@@ -11,7 +11,6 @@ import torch
 
 import regard as rg
 from regard.attention.backends import additive_triton
-from regard.attention.reference import attend_by_loops
 
 # The interpreter computes with NumPy, which tells of infinities and NaN that are meant.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
@@ -83,29 +82,6 @@ def check(inputs, tolerance=3e-5, **options):
         scale = max(1.0, float(reference.masked_fill(reference.isinf(), 0).abs().max()))
         torch.testing.assert_close(result, reference, atol=tolerance * scale, rtol=0)
     return results
-
-
-def test_the_answer_is_that_of_loops():
-    query, key, value, w = make(groups=1, queries=5, keys=18)
-    mask = rg.lengths([18, 7])
-    out, lse = rg.attend(
-        query,
-        key,
-        value,
-        score=rg.Additive(w),
-        mask=mask,
-        return_lse=True,
-        backend="additive_triton",
-    )
-    want = attend_by_loops(
-        query,
-        key,
-        value,
-        lambda head: lambda q, k: (w.double() * (q + k).tanh()).sum(),
-        visible=mask.bind(B, H, 5, 18).dense(),
-    )
-    torch.testing.assert_close(out.double(), want.context, atol=2e-6, rtol=0)
-    torch.testing.assert_close(lse.double(), want.lse, atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize("mask", MASKS)

@@ -252,8 +252,3 @@ def test_the_top_indices_are_those_of_a_stable_sort(dtype, width, kinds):
     for row, row_indices, is_valid in zip(rows, indices, is_found, strict=True):
         assert row_indices[is_valid].tolist() == _by_sorting(row, 8)
         assert not row_indices[~is_valid].any()
-
-
-def test_zeros_of_both_signs_are_equal():
-    indices, _ = top_positions(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
-    assert indices.tolist() == [1, 2, 3]
