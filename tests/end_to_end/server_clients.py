@@ -74,7 +74,6 @@ def serving(*runs, options=(), threads=1, script=None):
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
     )
-    assert process.stderr is not None
     lines = []
     for line in process.stderr:
         lines.append(line)

@@ -60,8 +60,6 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         for text in ("我爱中国\n", "你好\n"):
             process.stdin.write(text.encode())
             process.stdin.flush()
@@ -70,7 +68,6 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run):
         process.stdin.write("我\n".encode())
         process.stdin.close()
         assert process.wait(timeout=60) == 141
-        assert process.stderr is not None
         assert process.stderr.read() == b""
 
 
@@ -98,7 +95,6 @@ def test_look_serves_its_page_until_it_is_interrupted(run, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stderr is not None
         line = next(line for line in process.stderr if line.startswith("serving it at "))
         address = line.split()[3]
         with urllib.request.urlopen(address) as answer:

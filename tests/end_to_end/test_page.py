@@ -207,7 +207,6 @@ def test_a_document_that_is_none_is_named(tab, tmp_path, data, says):
 def test_damaged_bytes_are_reported_and_other_views_work(tab, medium):
     example = medium.examples[0]
     first = example.summaries[0]
-    assert first.rows is not None
     broken = replace(first, rows=replace(first.rows, data=first.rows.data[:400]))
     summaries = (broken, *example.summaries[1:])
     tab.open(
@@ -242,7 +241,6 @@ def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab, medium):
 def test_the_map_shows_the_weight_under_the_pointer(tab, medium):
     tab.open(medium, "#view=map&layer=2&head=4")
     rows = medium.examples[0].summaries[1].rows
-    assert rows is not None
     weights = rows.values()[3]
     for row, column in ((90, 3), (41, 17)):
         point_at(tab, row=row, column=column, length=97)
@@ -262,7 +260,6 @@ def point_at(tab, *, row, column, length, click=False):
     canvas = tab.page.locator("canvas.map")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
-    assert box is not None
     width, height = box["width"] - 132 - 26, box["height"] - 118 - 8
     position = {
         "x": 132 + (column + 0.5) * width / length,
@@ -363,7 +360,6 @@ def test_what_is_shown_can_be_saved(tab, medium):
     assert "<image" in svg
     table = list(csv.reader(io.StringIO(tab.saved("CSV").decode("utf-8-sig"))))
     rows = medium.examples[0].summaries[0].rows
-    assert rows is not None
     assert len(table) == 98
     assert [float(cell) for cell in table[60][2:]] == pytest.approx(rows.values()[1, 59], rel=1e-3)
     tab.press("g")
@@ -390,8 +386,6 @@ def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab, long):
 
 def test_stored_top_keys_are_listed_at_any_length(tab, long):
     summary = next(one for one in long.examples[0].summaries if one.top_heads)
-    assert summary.top_keys is not None
-    assert summary.top_weights is not None
     head = summary.top_heads[0]
     tab.open(long, f"#view=map&layer={summary.layer + 1}&head={head + 1}&row=2001")
     tab.page.wait_for_selector(".readout ol li")

@@ -284,7 +284,7 @@ def test_heads_of_a_short_text_are_scored_as_in_python(tab):
     for measure in ("previous", "next", "same", "duplicate", "induction", "punctuation"):
         tab.click(f".strip input[value={measure}]")
         labels = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")
-        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in labels]  # type: ignore[index]
+        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in labels]
         assert numbers == pytest.approx(scores.weight[measure].tolist(), rel=5e-3, abs=1e-4)
 
 

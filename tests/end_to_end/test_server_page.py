@@ -85,7 +85,7 @@ def test_a_language_model_continues_and_heads_are_muted_by_keyboard(page, server
     numbers = page.ask(
         "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
     )
-    expected = [share for each in (plain, changed) for _, share in each["next_tokens"]]  # type: ignore[attr-defined]
+    expected = [share for each in (plain, changed) for _, share in each["next_tokens"]]
     assert [float(each) for each in numbers] == expected
     texts = page.ask("[...document.querySelectorAll('#replies p')].map(each => each.textContent)")
     assert texts == [plain["text"], changed["text"]]
@@ -114,9 +114,7 @@ def test_a_classifier_and_a_translator_answer_with_heads_scaled(page, server):
         "[...document.querySelectorAll('#replies .nexts data')].map(each => each.value)"
     )
     assert [float(each) for each in numbers] == [
-        share
-        for each in answers
-        for _, share in each["labels"]  # type: ignore[attr-defined]
+        share for each in answers for _, share in each["labels"]
     ]
     assert "1.5" in page.ask(COLUMNS)[1]
     look(page, "run", "我爱中国")

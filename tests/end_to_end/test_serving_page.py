@@ -13,7 +13,7 @@ PAGE = (DOCS / "serving.md").read_text("utf-8")
 def test_its_routes_are_those_of_the_server():
     documented = set(re.findall(r"`(?:POST |GET )?(/[a-z/]+)`", PAGE))
     app = make_app(Service({}, Limits()))
-    paths = {route.path for route in app.routes}  # type: ignore[attr-defined]
+    paths = {route.path for route in app.routes}
     assert documented <= paths
     undocumented = {"/health/ready", "/health/live", "/openapi.json", "/"}
     assert {path for path in paths if path.count(".") == 0} - undocumented <= documented

@@ -200,7 +200,6 @@ def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(tab, long_p
     tab.page.locator(".line.rows button[data-at='4095']:focus").wait_for()
     assert 10 < tab.ask(count) < 200
     place = tab.page.locator(".line.rows button[data-at='4095']").bounding_box()
-    assert place is not None
     assert 0 < place["x"] < 1280
     tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
     target = tab.page.locator(".readout li button").first
@@ -332,7 +331,6 @@ def test_heads_are_compared_and_their_difference_is_described(tab):
     tab.page.locator(".told", has_text="A love").wait_for()
     assert texts(tab, ".told") == ["A love → 爱: 0.7; B love → 爱: 0.1, a difference of −0.6."]
     box = tab.page.locator("canvas[data-side=change]").bounding_box()
-    assert box is not None
     tab.page.mouse.move(box["x"] + box["width"] / 8, box["y"] + box["height"] / 10)
     tab.page.locator(".told", has_text="A I").wait_for()
     assert texts(tab, ".told") == ["A I → 我: 0.9; B I → 我: 0, a difference of −0.9."]
@@ -378,7 +376,6 @@ def test_texts_of_other_lengths_have_no_difference_and_edits_are_listed(tab):
 
 def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab):
     whole = example()
-    assert whole.search is not None
     muted = replace(whole.search, probabilities=(0.8, 0.1, 0.6, 0.95, None))
     pair = (replace(whole, label="whole"), replace(whole, label="muted", search=muted))
     opened(tab, "view=compare&kind=cross", document(*pair))

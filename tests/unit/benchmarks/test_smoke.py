@@ -173,5 +173,5 @@ def _beginning(file, name, *, is_tagged):
 def _few(articles):
     """Articles, each with two of its paragraphs and two questions on each."""
     for article in articles:
-        paragraphs = article["paragraphs"][:2]  # type: ignore[index]
+        paragraphs = article["paragraphs"][:2]
         yield {**article, "paragraphs": [{**each, "qas": each["qas"][:2]} for each in paragraphs]}

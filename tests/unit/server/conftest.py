@@ -90,7 +90,7 @@ def site():
 
     def make(limits=None, **options):
         turner = Turner()
-        service = Service({"turner": turner}, limits or Limits())  # type: ignore[dict-item]
+        service = Service({"turner": turner}, limits or Limits())
         return Site(turner, service, make_app(service, **options))
 
     return make
