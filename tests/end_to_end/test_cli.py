@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from regard.cli.demo import PAGE, SENTENCE, TYPING_PAGE
 from regard.text.phrasebook import Phrase
 
 
-def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) -> None:
+def test_training_says_what_it_did_and_where(regard, corpus, run):
     again = regard("train", corpus / "small.toml", "--run", run)
     assert again.code == 0
     assert "going on from update 80" in again.err
@@ -26,7 +25,7 @@ def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) ->
     assert again.out == ""
 
 
-def test_predicting_is_a_filter(regard, run: Path) -> None:
+def test_predicting_is_a_filter(regard, run):
     text = "我爱中国\n\n  \n我爱中国 😀\r\n".encode()
     done = regard("predict", run, stdin=text)
     assert done.code == 0
@@ -37,7 +36,7 @@ def test_predicting_is_a_filter(regard, run: Path) -> None:
     assert regard("predict", run, stdin=b"").out == ""
 
 
-def test_ten_thousand_characters_are_translated_in_parts(regard, run: Path) -> None:
+def test_ten_thousand_characters_are_translated_in_parts(regard, run):
     done = regard("predict", run, "--beam-size", 1, stdin=("我" * 10_000).encode())
     assert done.code == 0
     assert len(done.out.splitlines()) == 1
@@ -47,7 +46,7 @@ def test_ten_thousand_characters_are_translated_in_parts(regard, run: Path) -> N
     )
 
 
-def test_many_odd_lines_are_named_and_then_counted(regard, run: Path) -> None:
+def test_many_odd_lines_are_named_and_then_counted(regard, run):
     text = b"\xff\n" * 25
     done = regard("predict", run, "--on-bad-line", "skip", stdin=text)
     assert done.code == 0
@@ -56,14 +55,14 @@ def test_many_odd_lines_are_named_and_then_counted(regard, run: Path) -> None:
     assert done.err.endswith("warning: 15 more lines like these.\n")
 
 
-def test_alternatives_and_links_come_as_text(regard, run: Path) -> None:
+def test_alternatives_and_links_come_as_text(regard, run):
     several = regard("predict", run, "--n-best", 2, stdin="我\n你\n".encode()).out
     assert [line.split("\t")[0] for line in several.splitlines()] == ["1", "1", "2", "2"]
     linked = regard("predict", run, "--attention", stdin="我爱中国\n".encode()).out
     assert re.fullmatch(r"[^\t]+\t(\d+-\d+ ?)*\n", linked)
 
 
-def test_evaluation_gives_figures_and_outputs_to_read(regard, run: Path) -> None:
+def test_evaluation_gives_figures_and_outputs_to_read(regard, run):
     done = regard("evaluate", run, "--beam-size", 1)
     assert done.code == 0
     assert done.out.startswith("30 sentences\n  BLEU ")
@@ -75,7 +74,7 @@ def test_evaluation_gives_figures_and_outputs_to_read(regard, run: Path) -> None
         assert len(re.findall(rf"^  {kind} #", done.out, re.MULTILINE)) == count
 
 
-def test_evaluation_comes_as_json(regard, run: Path) -> None:
+def test_evaluation_comes_as_json(regard, run):
     done = regard("evaluate", run, "--json", "--split", "valid", "--beam-size", 1)
     report = json.loads(done.out)
     assert report["regard"] == __version__
@@ -85,16 +84,14 @@ def test_evaluation_comes_as_json(regard, run: Path) -> None:
     assert report["speed"].keys() == {"per_second", "alone_ms", "peak_mib", "threads"}
 
 
-def test_two_runs_are_compared(regard, run: Path, other_run: Path) -> None:
+def test_two_runs_are_compared(regard, run, other_run):
     done = regard("evaluate", run, "--compare", other_run, "--beam-size", 1)
     assert f"{other_run} → {run}" in done.out
     assert re.search(r"chrF2 [\d.]+ → [\d.]+ \(\+[\d.]+, p = 0\.0", done.out)
     assert re.search(r"\d+ sentences better, \d+ worse, \d+ equal", done.out)
 
 
-def test_other_files_can_be_evaluated_with_several_references(
-    regard, run: Path, tmp_path: Path
-) -> None:
+def test_other_files_can_be_evaluated_with_several_references(regard, run, tmp_path):
     (tmp_path / "a.zh").write_text("我\n你\n", "utf-8")
     (tmp_path / "a.en").write_text("wrong\nwrong\n", "utf-8")
     right = regard("predict", run, tmp_path / "a.zh").out
@@ -105,9 +102,7 @@ def test_other_files_can_be_evaluated_with_several_references(
     assert "exact match 100.00" in more.out
 
 
-def test_looking_draws_writes_and_opens_a_page(
-    regard, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_draws_writes_and_opens_a_page(regard, run, tmp_path, monkeypatch):
     page, opened = tmp_path / "folder" / "page.html", []
     monkeypatch.setattr("webbrowser.open", opened.append)
     done = regard("look", run, "我爱中国", "--output", page, "--open")
@@ -124,7 +119,7 @@ def test_looking_draws_writes_and_opens_a_page(
     assert forced.out.startswith("我爱中国 → I love China.\n")
 
 
-def test_a_corpus_is_checked(regard, corpus: Path) -> None:
+def test_a_corpus_is_checked(regard, corpus):
     done = regard("data", "check", corpus / "train.tsv", "--test", corpus / "train.tsv")
     assert done.code == 1
     assert "pairs: train: 300; test: 300" in done.out
@@ -134,8 +129,8 @@ def test_a_corpus_is_checked(regard, corpus: Path) -> None:
 
 
 def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
-    regard, little_phrasebook: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    regard, little_phrasebook, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()  # a folder, such as a run's, is not meant
     report = json.loads(regard("data", "check", "demo", "--json").out)
@@ -143,15 +138,13 @@ def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
     assert report["sides"]["source"]["unit"] == "characters"
 
 
-def test_a_file_goes_over_a_recipe_of_its_name(
-    regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_goes_over_a_recipe_of_its_name(regard, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").write_text("我\n", "utf-8")
     assert "demo must be for one job; it may be for 2" in regard.refused("data", "check", "demo")
 
 
-def phrase(source: str, target: str) -> Phrase:
+def phrase(source, target):
     """A pair whose words are linked one after the other."""
     ends = [i for i, char in enumerate(target) if char == " "]
     words = tuple(zip([0, *(end + 1 for end in ends)], [*ends, len(target)], strict=True))
@@ -161,12 +154,12 @@ def phrase(source: str, target: str) -> Phrase:
 
 
 @pytest.fixture
-def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+def little_phrasebook(monkeypatch, corpus):
     """The demo on a part of the phrasebook, with a small model."""
     names = {"train": "train.tsv", "valid": "test.tsv", "test": "test.tsv", "new": "test.tsv"}
     names["everyday"] = "train.tsv"
 
-    def read_split(split: str) -> list[Phrase]:
+    def read_split(split):
         lines = (corpus / names[split]).read_text("utf-8").splitlines()
         phrases = [phrase(*line.split("\t")) for line in lines]
         return [phrase("我爱中国", "I love China."), *phrases] if split == "test" else phrases
@@ -181,7 +174,7 @@ def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
 
 
 @pytest.mark.usefixtures("little_phrasebook")
-def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path) -> None:
+def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path):
     done = regard("demo", "--run", tmp_path / "demo")
     assert done.code == 0, done
     assert done.out.startswith(f"{SENTENCE} → ")
@@ -203,7 +196,7 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path
     assert again.out == done.out
 
 
-def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path: Path) -> None:
+def test_a_run_in_one_file_does_what_its_folder_does(regard, run, tmp_path):
     bundle = tmp_path / "zhen.regard"
     exported = regard("export", run, bundle)
     assert (exported.code, exported.out, exported.err) == (0, "", f"wrote {bundle}\n")
@@ -215,14 +208,12 @@ def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
 
 
-def test_the_version_is_printed(regard) -> None:
+def test_the_version_is_printed(regard):
     assert regard("--version").out.strip() == __version__
 
 
 @pytest.mark.parametrize("command", [name for name in app if not name.startswith("-")])
-def test_help_teaches_by_an_example_and_fits_a_page(
-    regard, command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_teaches_by_an_example_and_fits_a_page(regard, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     helped = regard(command, "--help")
     assert helped.code == 0
@@ -231,7 +222,7 @@ def test_help_teaches_by_an_example_and_fits_a_page(
         assert f"Example: regard {command}" in helped.out or "| regard" in helped.out
 
 
-def test_settings_are_listed_with_their_defaults_and_meanings(regard) -> None:
+def test_settings_are_listed_with_their_defaults_and_meanings(regard):
     out = regard("settings").out
     for title in ("[data]", "[tokenizer]", '[model] with type = "transformer"', "[training]"):
         assert title in out

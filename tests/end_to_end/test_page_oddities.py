@@ -101,7 +101,7 @@ def test_the_saved_map_has_its_strips_and_the_names_of_its_axes(tab: Tab) -> Non
     svg = tab.saved("SVG").decode()
     images = re.findall(r"<image [^>]*?>", svg)
     sizes = [
-        [float(re.search(rf' {name}="([\d.]+)"', image)[1]) for name in ("width", "height")]
+        [float(re.search(rf' {name}="([\d.]+)"', image)[1]) for name in ("width", "height")]  # type: ignore[index]
         for image in images
     ]
     assert len(sizes) == 3
@@ -109,6 +109,7 @@ def test_the_saved_map_has_its_strips_and_the_names_of_its_axes(tab: Tab) -> Non
     assert (received, entropy) == ([width, 14], [14, height])
     for image in images[1:]:  # and they are painted
         png = re.search(r'href="data:image/png;base64,([^"]+)"', image)
+        assert png is not None
         assert len(base64.b64decode(png[1])) > 150
     assert svg.count(">text →<") == svg.count(">text ↓<") == 1
 
@@ -119,6 +120,7 @@ def test_two_fingers_zoom_the_map_and_move_it(chromium: Browser, tmp_path: Path)
     tab.open(alone(plain(" ".join("abcdefghijklmnopqrstuvwxyz" * 4))), "#view=map&layer=1&head=1")
     session = context.new_cdp_session(tab.page)
     box = tab.page.locator("canvas.map").bounding_box()
+    assert box is not None
     x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.5 * box["height"]
 
     def touch(kind: str, *offsets: float) -> None:

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from regard.text.normalization import has_unspaced
 GOOD = "".join(f"good\t味道很好{n}\nbad\t味道不好{n}\n" for n in range(10))
 
 
-def report(folder: Path, task: str, ending: str, texts: dict[str, str], **data: object):
+def report(folder, task, ending, texts, **data):
     files = {}
     for split, text in texts.items():
         path = folder / f"{split}.{ending}"
@@ -27,7 +26,7 @@ def findings(report):
     return {each.kind: each for each in report.findings}
 
 
-def test_labels_are_counted_and_good_files_have_no_problems(tmp_path: Path):
+def test_labels_are_counted_and_good_files_have_no_problems(tmp_path):
     checked = report(tmp_path, "classification", "tsv", {"train": GOOD}, text=2, label=1)
     assert checked.counts == {"train": 20}
     assert checked.labels == {"good": 10, "bad": 10}
@@ -37,7 +36,7 @@ def test_labels_are_counted_and_good_files_have_no_problems(tmp_path: Path):
     assert "    good: 10 (50.0%)" in checked.lines()
 
 
-def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path):
+def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path):
     train = GOOD + "good\tcafÃ© 很好\nbad\t味道很好3\nbad\n"
     test = "good\t味道很好0\nodd\t别的\n"
     texts = {"train": train, "test": test}
@@ -57,7 +56,7 @@ def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path
     }  # fmt: skip
 
 
-def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path: Path):
+def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path):
     table = {"train": "x,y\n1,2\n2,3\n1,4\nhigh,5\n", "test": "x,y\n2,9\n"}
     kinds = findings(report(tmp_path, "regression", "csv", table, on_bad_line="skip"))
     assert "train.csv:5: x must be a number; got 'high'" in kinds["bad lines"].examples[0]
