@@ -212,6 +212,20 @@ def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(page):
     assert page.page.locator("#failure").is_hidden()
 
 
+def test_a_text_longer_than_the_model_is_refused_in_words(page):
+    text = "the cat sat " * 40
+    page.page.select_option("#run", "gpt2")
+    page.page.fill("#text", text)
+    page.page.press("#text", "Enter")
+    page.page.wait_for_selector("#failure:not([hidden])")
+    assert "text must be at most 77 tokens long" in page.text("#failure")
+    assert page.page.input_value("#text") == text  # to be shortened
+    assert not page.page.locator("#regard main").count()
+    page.complaints.clear()  # the browser's own line about the status
+    look(page, "gpt2", "the cat sat")
+    assert page.page.locator("#failure").is_hidden()
+
+
 def test_a_server_with_a_token_requires_it(chromium, run, tmp_path):
     with serving(run, options=["--token", "s3cret"]) as server:
         context = chromium.new_context()
