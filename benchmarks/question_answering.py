@@ -56,16 +56,6 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "spans-chinese": ("question-answering-chinese", "cmrc2018", ("data.on_bad_line=skip",)),
     "choices": ("multiple-choice", "fairytaleqa", ()),
     "pairs-esim": ("pair-matching", "squadshifts", ("data.on_bad_line=skip",)),
-    "pairs-shared": (
-        "pair-matching",
-        "squadshifts",
-        (
-            "data.on_bad_line=skip",
-            "data.shared_words=true",
-            "model.embed_dim=8",
-            "model.hidden_dim=8",
-        ),
-    ),
     "pairs-cross": ("pair-matching-cross", "squadshifts", ("data.on_bad_line=skip",)),
     "sentences": ("sentence-selection", "squadshifts", ()),
     "sentences-three-hops": ("sentence-selection", "squadshifts", ("model.num_hops=3",)),
@@ -177,7 +167,6 @@ WHAT = {
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
     "pairs-cross": "Question with its passage or another, read side by side, accuracy, test",
-    "pairs-shared": "Question with its passage or another, small, shared words, accuracy, test",
     "sentences": "Sentence with the answer (squadshifts), memory network, one hop, accuracy, test",
     "sentences-three-hops": "The same with 3 hops",
 }

@@ -28,7 +28,6 @@ class Trivial:
 TRIVIAL = (
     Trivial(place="question_answering: ESIM", beside=2),
     Trivial(place="question_answering: read side by side", beside=2),
-    Trivial(place="question_answering: small, shared words", beside=2),
     Trivial(place="question_answering: word overlap & first sentence", beside=3),
     Trivial(place="question_answering: exact match / F1", ours=1, beside=1),
     Trivial(place="question_answering: begins with a masked", ours=1, beside=1),

@@ -78,7 +78,6 @@ QUOTED = {
     "chinese_spans": "question_answering: Answers in Chinese",
     "choices": "question_answering: Multiple choice",
     "esim": "question_answering: ESIM",
-    "small_esim": "question_answering: small, shared words",
     "side_by_side": "question_answering: read side by side",
     "hop": "question_answering: one hop",
     "written": "documents: RNN, copying",
