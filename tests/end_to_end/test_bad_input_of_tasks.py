@@ -163,7 +163,7 @@ def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path, task):
     checked = regard("data", "check", recipe(tmp_path, task, data={"valid": valid, "test": valid}))
     assert (checked.code, "No problems found." in checked.out) == (0, True), checked
     if task == "generation":
-        assert "documents: train: 30; valid: 8; test: 8" in checked.out
+        assert "pairs: train: 30; valid: 8; test: 8" in checked.out
 
 
 GOOD = {"classification": b'{"text": "Anna sat"}\n', "translation": b"Anna sat\n"}

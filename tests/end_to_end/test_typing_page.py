@@ -15,6 +15,7 @@ from regard.inference.live import MOST_TOKENS, live_page, rounded
 from regard.inference.look import attention_to_source
 from regard.inference.looking import look_at
 from regard.kernels import why_not
+from regard.kernels.products.int8 import HAS_BYTES
 from regard.tasks import recipe_from_table
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.running_text.language_modelling import LanguageModelling
@@ -165,11 +166,11 @@ def test_it_answers_as_int8_does_in_python(tab, transformer_run, beam, count):
             other.best.score, abs=1e-5
         )
     if why_not() is None:
-        # States are rounded as well there, to as many bits as the processor adds up at once: of
-        # this half-trained model a few outputs are as likely as others.
+        # States are rounded as well there, to as many bits as the processor adds up at once, eight
+        # or sixteen: of this half-trained model some outputs are nearly as likely as others.
         int8 = Predictor.load(transformer_run, precision="int8").translate(texts, beam_size=beam)
         same = sum(a == b.best.text for a, b in zip(outputs, int8, strict=True))
-        assert same >= 0.95 * count
+        assert same >= (0.8 if HAS_BYTES else 0.95) * count
 
 
 def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab, run):
