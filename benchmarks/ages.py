@@ -37,6 +37,7 @@ CODE: Mapping[str, Sequence[str]] = {
     "documents": (*_TRAINED, "tasks/sequences/generation.py", "recipes/generation-*"),
     "generation_speed": _DECODING,
     "gpu_attention": ("attention",),
+    "gpu_training": ("attention", "layers", "models", "training"),
     "inspection": (*_KERNELS, "interop/watch.py"),
     "language_modelling": (
         *_TRAINED,

@@ -49,35 +49,56 @@ _NAMES = {
 
 def measure(model: str, threads: int, rounds: int, work: Path) -> Iterator[Measured]:
     """All sides of a model in each precision, with so many threads."""
-    prepare_multi30k.prepare(corpora(), work)
-    file = prepare_multi30k.write_batches(work, updates=UPDATES)
     for precision in PRECISIONS:
-        amount = ("--model", model, "--updates", UPDATES, "--warmup", WARMUP)
-        amount += ("--precision", precision, "--threads", threads)
-        sides: dict[str, Callable[[], Any]] = {
-            name: partial(apart, module, file, *amount, threads=threads)
-            for name, module in _MODULES.items()
-        }
+        amount = ("--updates", UPDATES, "--warmup", WARMUP, "--threads", threads)
+        file = write_batches(work, UPDATES)
+        sides = both_sides(model, precision, file, *amount, threads=threads)
         if joey.PYTHON and (model, precision) == ("transformer", PRECISIONS[0]):
             sides[JOEY] = partial(joey.speed, work, updates=UPDATES, warmup=WARMUP, threads=threads)
-        samples: Mapping[str, Sequence[Mapping[str, Any]]] = alternate(sides, rounds)
-        rates = {name: [one["tokens"] / one["seconds"] for one in samples[name]] for name in sides}
-        ratios = {name: paired_ratio(rates[OURS], rates[name]) for name in sides if name != OURS}
-        details = {
-            "tokens_per_second": {name: Spread.of(each).table() for name, each in rates.items()},
-            "ratios": {name: ratio.table() for name, ratio in ratios.items()},
-            "mean_loss": {name: taken[-1]["loss"] for name, taken in samples.items()},
-        }
+        rates, ratios, details = speeds(sides, rounds)
+        note = f"{threads} thread{'s' if threads > 1 else ''}"
         lines = [
-            figure(model, precision, threads, name, ratio, rates) for name, ratio in ratios.items()
+            figure(model, precision, note, name, ratio, rates) for name, ratio in ratios.items()
         ]
         yield f"{model}, {precision}, threads: {threads}", details, lines
+
+
+def write_batches(work: Path, updates: int) -> Path:
+    """The file of batches that all sides train on."""
+    prepare_multi30k.prepare(corpora(), work)
+    return prepare_multi30k.write_batches(work, updates=updates)
+
+
+def both_sides(
+    model: str, precision: str, file: Path, *amount: object, threads: int
+) -> dict[str, Callable[[], Any]]:
+    """Ours and plain torch, each in a process of its own."""
+    said = ("--model", model, "--precision", precision, *amount)
+    return {
+        name: partial(apart, module, file, *said, threads=threads)
+        for name, module in _MODULES.items()
+    }
+
+
+def speeds(
+    sides: Mapping[str, Callable[[], Any]], rounds: int
+) -> tuple[dict[str, list[float]], dict[str, Spread], dict[str, Any]]:
+    """Tokens a second of each side in each round, our ratios to the others, and the samples."""
+    samples: Mapping[str, Sequence[Mapping[str, Any]]] = alternate(sides, rounds)
+    rates = {name: [one["tokens"] / one["seconds"] for one in samples[name]] for name in sides}
+    ratios = {name: paired_ratio(rates[OURS], rates[name]) for name in sides if name != OURS}
+    details = {
+        "tokens_per_second": {name: Spread.of(each).table() for name, each in rates.items()},
+        "ratios": {name: ratio.table() for name, ratio in ratios.items()},
+        "mean_loss": {name: taken[-1]["loss"] for name, taken in samples.items()},
+    }
+    return rates, ratios, details
 
 
 def figure(
     model: str,
     precision: str,
-    threads: int,
+    note: str,
     name: str,
     ratio: Spread,
     rates: Mapping[str, Sequence[float]],
@@ -91,7 +112,7 @@ def figure(
         + (f", {precision}" if precision != PRECISIONS[0] else ""),
         ours=f"{ratio.median:.2f} × ({mine:,.0f} {unit})",
         beside=f"{'Joey NMT' if name == JOEY else plain}: {theirs:,.0f} {unit}",
-        note=f"{threads} thread{'s' if threads > 1 else ''}, ±{ratio.relative:.0%}",
+        note=f"{note}, ±{ratio.relative:.0%}",
     )
 
 

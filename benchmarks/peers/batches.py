@@ -152,5 +152,6 @@ def parse_arguments(description: str | None) -> tuple[list[IdBatch], argparse.Na
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     return read(options.batches)[: options.updates], options

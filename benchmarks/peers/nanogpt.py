@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ CPU_FLAGS = {
     "lr_decay_iters": "2000",
     "dropout": "0.0",
 }
+# Those of CONFIG, which is made for a GPU.
+GPU_FLAGS = {"device": "cuda"}
 _ITERATION = re.compile(r"^iter (\d+): loss ([\d.]+), time ([\d.]+)ms")
 _DATA = Path("data") / "shakespeare_char"
 
@@ -80,13 +82,15 @@ def parts(text: str) -> tuple[str, str]:
     return text[:cut], text[cut:]
 
 
-def train(home: Path, *, iterations: int, threads: int) -> dict[str, Any]:
+def train(
+    home: Path, *, iterations: int, threads: int, flags: Mapping[str, str] = CPU_FLAGS
+) -> dict[str, Any]:
     """Train, in a process of its own; milliseconds of every iteration, evaluations left out.
 
-    Its checkpoint is written after ``iterations``.
+    Its checkpoint is written after ``iterations``, or where ``flags`` say so.
     """
-    told = {**CPU_FLAGS, "max_iters": str(iterations), "eval_interval": str(iterations)}
-    told |= {"always_save_checkpoint": "True", "log_interval": "1", "out_dir": "out"}
+    told = {"max_iters": str(iterations), "eval_interval": str(iterations)}
+    told |= {"always_save_checkpoint": "True", "log_interval": "1", "out_dir": "out", **flags}
     command: Sequence[str] = [
         *(sys.executable, "train.py", CONFIG),
         *(f"--{name}={value}" for name, value in told.items()),
@@ -98,8 +102,8 @@ def train(home: Path, *, iterations: int, threads: int) -> dict[str, Any]:
     if done.returncode != 0:
         raise RuntimeError(f"nanoGPT failed:\n{done.stderr[-3000:]}")
     found = [match for line in done.stdout.splitlines() if (match := _ITERATION.match(line))]
-    # Evaluations come with the first iteration and the last.
-    kept = [float(match[3]) for match in found if int(match[1]) % iterations]
+    # What follows an evaluation is timed with it.
+    kept = [float(match[3]) for match in found if int(match[1]) % int(told["eval_interval"])]
     return {"milliseconds": kept}
 
 

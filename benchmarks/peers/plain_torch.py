@@ -166,7 +166,7 @@ MODELS: dict[str, type[Plain]] = {
 
 def read(recurrence: nn.RNNBase, inputs: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs of packed sentences, and the last states."""
-    lengths = (ids != PAD).sum(1)
+    lengths = (ids != PAD).sum(1).cpu()
     packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
     outputs, last = recurrence(packed)
     states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=ids.shape[1])
@@ -203,9 +203,10 @@ def sequences(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def measure(
-    name: str, given: list[batches.IdBatch], *, warmup: int, precision: str
+    name: str, given: list[batches.IdBatch], *, warmup: int, precision: str, device: str
 ) -> dict[str, float]:
     """Train on the batches in order and time all but the first ``warmup``."""
+    torch.set_default_device(device)
     torch.manual_seed(42)
     model = MODELS[name]().train()
     optimizer = torch.optim.Adam(model.parameters(), lr=batches.RATE, betas=(0.9, 0.98), fused=True)
@@ -216,7 +217,7 @@ def measure(
         if number == warmup:
             start = time.perf_counter()
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
             logits, labels = model(batch)
         loss = F.cross_entropy(logits.float(), labels, label_smoothing=batches.MODELS[name])
         torch.autograd.backward(loss)
@@ -242,7 +243,13 @@ def main() -> None:
     """Read the arguments, measure, and print the JSON line."""
     given, options = batches.parse_arguments(__doc__)
     torch.set_num_threads(options.threads)
-    taken = measure(options.model, given, warmup=options.warmup, precision=options.precision)
+    taken = measure(
+        options.model,
+        given,
+        warmup=options.warmup,
+        precision=options.precision,
+        device=options.device,
+    )
     print(json.dumps(taken))
 
 

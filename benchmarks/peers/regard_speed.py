@@ -145,7 +145,9 @@ def swapped(ids: Sequence[int]) -> list[int]:
     return [1 - token if token < 2 else token for token in ids]
 
 
-def fit(name: str, given: list[batches.IdBatch], run: Run, *, precision: str) -> Stopwatch:
+def fit(
+    name: str, given: list[batches.IdBatch], run: Run, *, precision: str, device: str
+) -> Stopwatch:
     """Train a model once on every batch, with the peers' schedule; how long it took."""
     config = TrainingConfig(
         updates=len(given),
@@ -161,7 +163,7 @@ def fit(name: str, given: list[batches.IdBatch], run: Run, *, precision: str) ->
     (task, model), stopwatch = make(name), Stopwatch()
     ongoing = OngoingTraining(run.path, None)  # type: ignore[arg-type]  # nothing asks its predictor
     training: Any = GivenBatches(name, task, given)
-    Trainer(run, model, training, config, stopwatch, ongoing).fit()
+    Trainer(run, model.to(device), training, config, stopwatch, ongoing).fit()
     return stopwatch
 
 
@@ -173,7 +175,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with Run.create(Path(folder) / "run", {"task": "translation"}, "translation") as run:
-            stopwatch = fit(options.model, given, run, precision=options.precision)
+            stopwatch = fit(
+                options.model, given, run, precision=options.precision, device=options.device
+            )
     start = stopwatch.ends[warmup - 1] if warmup else began
     taken = {
         "updates": len(given) - warmup,

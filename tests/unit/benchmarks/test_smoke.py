@@ -34,6 +34,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "documents": ("--work", "WORK"),
     "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
+    "gpu_training": ("--work", "WORK", *ONE),
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "peers.plain_torch": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
@@ -59,7 +60,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
-UNRECORDED = {"language_modelling", "tables"}
+UNRECORDED = {"gpu_training", "language_modelling", "tables"}
 
 _TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
 _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
