@@ -249,8 +249,7 @@ def main() -> None:
 
     if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_attention needs a CUDA GPU, and torch sees none. Nothing written.")
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    before = {**before_timing(options.rounds, is_dry=options.dry), "gpu": gpu}
+    before = before_timing(options.rounds, is_dry=options.dry)
     error = largest_error()
     print(f"largest error of additive attention beside float64: {error:.1e}")
     if error > LARGEST_ERROR:

@@ -36,6 +36,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "flags": _cpu_flags(),
         "memory_gib": _memory_gib(),
+        **_gpus(),
         "system": f"{platform.system()} {platform.machine()}",
         "load_at_start": round(os.getloadavg()[0], 2),
     }
@@ -142,3 +143,13 @@ def _memory_gib() -> float | None:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     except (ValueError, OSError):
         return None
+
+
+def _gpus() -> dict[str, str]:
+    """The name of the NVIDIA GPUs, under ``gpu``; nothing where there is none."""
+    try:
+        asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"gpu": ", ".join(done.stdout.strip().splitlines())}
