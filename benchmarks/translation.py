@@ -78,7 +78,6 @@ _WIDER = {
 }
 ROWS: dict[str, tuple[Corpus, str, dict[str, Any]]] = {
     "multi30k transformer-small": (MULTI30K, "transformer-small", {}),
-    "multi30k dropout": (MULTI30K, "transformer-small", {"model.dropout": 0.4}),
     "cmn-eng transformer-muon": (TATOEBA, "transformer-muon", _OWN_PIECES),
     "cmn-eng transformer-tiny": (TATOEBA, "transformer-tiny", {"tokenizer.shared": False}),
     "cmn-eng rnn-attention": (TATOEBA, "rnn-attention", _WIDER),
