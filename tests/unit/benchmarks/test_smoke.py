@@ -60,7 +60,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
-UNRECORDED = {"gpu_training", "language_modelling", "tables"}
+UNRECORDED = {"language_modelling", "tables"}
 
 _TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
 _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
