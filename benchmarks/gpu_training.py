@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
-from benchmarks.measuring import Figure, Spread, apart, before_timing, sized
+from benchmarks.measuring import Figure, Spread, apart, sized
+from benchmarks.occasion import TINY, before_timing
 from benchmarks.peers import nanogpt
 from benchmarks.training_speed import both_sides, figure, speeds, write_batches
 
@@ -62,12 +63,12 @@ def characters(options: argparse.Namespace) -> dict[str, Any]:
     def ours() -> float:
         number = len(list(options.work.glob("timed-*")))
         found = _ours(text, options.work / f"timed-{number}", TIMED)
-        return statistics.median(found["milliseconds"][SETTLING:])
+        return float(statistics.median(found["milliseconds"][SETTLING:]))
 
     def theirs() -> float:
         flags = nanogpt.GPU_FLAGS
         found = nanogpt.train(home, iterations=TIMED, threads=THREADS, flags=flags)
-        return statistics.median(found["milliseconds"][SETTLING:])
+        return float(statistics.median(found["milliseconds"][SETTLING:]))
 
     samples = measuring.alternate({"regard": ours, "nanoGPT": theirs}, options.rounds)
     ratio = measuring.paired_ratio(samples["regard"], samples["nanoGPT"])
@@ -130,7 +131,7 @@ def main() -> None:
     options = parser.parse_args()
     import torch
 
-    if not (torch.cuda.is_available() or measuring.TINY):
+    if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_training needs a CUDA GPU, and torch sees none. Nothing written.")
     if options.nanogpt is None and options.only != ["transformer"]:
         print("left out: nanoGPT, as --nanogpt names no folder with its train.py.")

@@ -58,6 +58,11 @@ class Batch:
     labels: Int[Tensor, "B T"]
     target_lengths: Int[Tensor, " B"]
 
+    def twice(self) -> "Batch":
+        """All rows, and behind them all rows again."""
+        each = (self.source, self.source_lengths, self.target_in, self.labels, self.target_lengths)
+        return Batch(*(torch.cat([tensor, tensor]) for tensor in each))
+
 
 class Batches:
     """The batches of every epoch, under a token budget.

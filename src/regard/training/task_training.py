@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.devices import device_of
 from regard.devices.memory import build_in_memory
 from regard.devices.moving import Ahead
+from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.tasks import Task
 from regard.tasks.streaming import Stored
@@ -45,6 +46,11 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         too_long: BadLines | None = None,
         stored: Stored[EncodedT] | None = None,
     ) -> None:
+        if config.r_drop and not task.is_written:
+            raise SettingError(
+                f"training.r_drop must be 0 for {task.recipe.task}; got {config.r_drop}. It is of "
+                "tasks that write a text for a text, such as translation."
+            )
         self.task, self.config, self.valid = task, config, list(valid)
         too_long = BadLines() if too_long is None else too_long
         self.corpus: Sequence[EncodedT]
@@ -155,7 +161,9 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
     ) -> tuple[Tensor, int]:
         """The loss summed over what is predicted, and how many that are."""
-        return self.task.backward(model, batch, smoothing=smoothing, scale=scale)
+        # Only tasks that write take it: see ``__init__``.
+        options = {"r_drop": self.config.r_drop} if self.config.r_drop else {}
+        return self.task.backward(model, batch, smoothing=smoothing, scale=scale, **options)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:

@@ -199,6 +199,13 @@ def test_settings_that_make_no_sense_are_named(make_recipe):
         make_recipe("language_modelling", data={"overlap": 10})
 
 
+def test_two_readings_of_a_batch_are_of_tasks_that_write(toy, tmp_path, make_recipe):
+    message = "training.r_drop must be 0 for tagging; got 1.0. It is of tasks that write"
+    with pytest.raises(SettingError, match=message):
+        train(make_recipe("tagging", training={"r_drop": 1.0}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_aspect_is_read_where_the_head_pools_by_it(toy, tmp_path, make_recipe):
     changes = {"data": {"aspect": 2}, "head": {"pooling": "aspect"}}
     changes["training"] = {"updates": 2, "validate_every": 2}

@@ -223,7 +223,9 @@ OPTIONS = {
     "seed": ({}, {"seed": 2}),
 }
 # Read elsewhere: tests in test_translation.py and test_pretrained.py.
-OF_THE_TASK = {"batch_tokens", "encoding", "pretrained", "valid_share", "validation_pairs"}
+OF_THE_TASK = {
+    *("batch_tokens", "encoding", "pretrained", "r_drop", "valid_share", "validation_pairs")
+}
 # Not what is learned but where and how: tests in test_on_a_device.py, test_compiling.py,
 # test_processes.py and corpora/test_training.py.
 OF_THE_MACHINE = {"cache", "compile", "corpus", "device", "shard"}

@@ -24,6 +24,16 @@ def smoothed_cross_entropy(
     return result
 
 
+def divergence(logits: Float[Tensor, "R V"]) -> Float[Tensor, ""]:
+    """How far two passes over the same words differ: ``(KL(p‖q) + KL(q‖p)) / 2``, summed.
+
+    The first half of the rows are those of the one pass, the second half those of the other: Liang
+    et al. (2021), https://arxiv.org/abs/2106.14448.
+    """
+    result: Tensor = _Divergence.apply(logits)  # type: ignore[no-untyped-call]
+    return result
+
+
 def backward_in_chunks(
     states: Float[Tensor, "R C"],
     labels: Int[Tensor, " R"],
@@ -31,32 +41,63 @@ def backward_in_chunks(
     *,
     auxiliary: Float[Tensor, ""] | None = None,
     smoothing: float = 0.0,
+    r_drop: float = 0.0,
     scale: float = 1.0,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Float[Tensor, ""]:
-    """Return the summed loss, detached; its gradient is added below ``states`` and ``project``."""
+    """Return the summed loss, detached; its gradient is added below ``states`` and ``project``.
+
+    With ``r_drop``, the rows are two passes over the same words, one behind the other: the loss is
+    their mean, and so many times their ``divergence`` adds its gradient.
+    """
     # The logits of ``chunk_rows`` rows are made, used for loss and gradient, and dropped, before
     # the next; then one backward pass goes through what made ``states``. An ``auxiliary`` loss of
     # the model is not counted in the result; ``scale`` lets float16 hold the gradient.
+    passes = 2 if r_drop else 1
     total = torch.zeros((), dtype=_wide(states), device=states.device)
     grads = []
-    detached = states.detach()
-    for start in range(0, len(labels), chunk_rows):
-        leaf = detached[start : start + chunk_rows].requires_grad_()
-        answers = labels[start : start + chunk_rows]
-        loss = smoothed_cross_entropy(project(leaf), answers, smoothing=smoothing)
+    detached = states.detach().view(passes, -1, states.shape[-1])
+    labels = labels.view(passes, -1)
+    step = max(1, chunk_rows // passes)
+    for start in range(0, labels.shape[1], step):
+        rows = slice(start, start + step)
+        leaf = detached[:, rows].flatten(0, 1).requires_grad_()
+        logits = project(leaf)
+        loss = smoothed_cross_entropy(logits, labels[:, rows].flatten(), smoothing=smoothing)
+        total += loss.detach()
+        if r_drop:
+            loss = loss / passes + r_drop * divergence(logits)
         (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
         assert leaf.grad is not None
-        grads.append(leaf.grad)
-        total += loss.detach()
-    roots, root_grads = [states], [torch.cat(grads)]
+        grads.append(leaf.grad.view(passes, -1, states.shape[-1]))
+    roots, root_grads = [states], [torch.cat(grads, dim=1).flatten(0, 1)]
     if auxiliary is not None:
         roots.append(auxiliary)
-        root_grads.append(torch.full_like(auxiliary, scale))
+        root_grads.append(torch.full_like(auxiliary, scale / passes))
     # Gradients have the dtypes that the forward pass chose; autocast is not to choose again.
     with torch.autocast(states.device.type, enabled=False):
         torch.autograd.backward(roots, root_grads)
-    return total
+    return total / passes
+
+
+class _Divergence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, logits: Tensor) -> Tensor:
+        one, other = logits.to(_wide(logits)).log_softmax(-1).chunk(2)
+        p, q = one.exp(), other.exp()
+        gap = one - other
+        to_other, to_one = ((each * gap).sum(-1, keepdim=True) for each in (p, q))
+        # Of KL(p‖q) it is p · (gap − KL), of KL(q‖p) it is p − q; the other way round likewise.
+        slope = p - q
+        gradient = torch.cat([(gap - to_other).mul_(p) + slope, (to_one - gap).mul_(q) - slope])
+        ctx.save_for_backward((gradient / 2).to(logits.dtype))
+        return (to_other - to_one).sum() / 2
+
+    @staticmethod
+    def backward(ctx: BackwardCFunction, grad: Tensor) -> Tensor:
+        (gradient,) = ctx.saved_tensors
+        result: Tensor = gradient * grad.to(gradient.dtype)
+        return result
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):

@@ -270,15 +270,32 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return total, len(labels)
 
     def backward(
-        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float, scale: float = 1.0
+        self,
+        model: nn.Module,
+        batch: SequenceBatch,
+        *,
+        smoothing: float,
+        scale: float = 1.0,
+        r_drop: float = 0.0,
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss and its terms, its gradient added in chunks, so that no logits exist whole."""
+        """The loss and its terms, its gradient added in chunks, so that no logits exist whole.
+
+        With ``r_drop``, the model reads the batch twice, with different dropout, and its terms
+        count once: see ``backward_in_chunks``.
+        """
         assert isinstance(model, Seq2Seq)
-        states, labels, auxiliary = states_and_labels(model, batch.padded)
+        padded = batch.padded.twice() if r_drop else batch.padded
+        states, labels, auxiliary = states_and_labels(model, padded)
         loss = backward_in_chunks(
-            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing, scale=scale
+            states,
+            labels,
+            model.project,
+            auxiliary=auxiliary,
+            smoothing=smoothing,
+            r_drop=r_drop,
+            scale=scale,
         )
-        return loss, len(labels)
+        return loss, len(labels) // (2 if r_drop else 1)
 
     def decoded(self, read: EncodedSequences, hypotheses: Sequence[Hypothesis]) -> Translations:
         """The outputs of a search for a source as the model read it, best first, with texts."""

@@ -3,7 +3,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.tasks.sequences.chunked_loss import backward_in_chunks, smoothed_cross_entropy
+from regard.tasks.sequences.chunked_loss import (
+    backward_in_chunks,
+    divergence,
+    smoothed_cross_entropy,
+)
 
 R, V, C = 7, 13, 5
 
@@ -92,3 +96,33 @@ def test_half_precision_products_train_whole_weights():
     loss = F.cross_entropy(last(below(states)), labels, reduction="sum")
     (expected,) = torch.autograd.grad(loss, below.weight)
     torch.testing.assert_close(below.weight.grad, expected, atol=0.1, rtol=0.05)
+
+
+def kl(p, q):
+    return F.kl_div(q, p, log_target=True, reduction="sum")
+
+
+def test_divergence_is_the_mean_of_both_of_torchs():
+    logits, _ = inputs()
+    logits = torch.cat([logits, inputs()[0]]).detach().requires_grad_()
+    one, other = logits.log_softmax(-1).chunk(2)
+    peer = (kl(one, other) + kl(other, one)) / 2
+    torch.testing.assert_close(divergence(logits), peer)
+    assert torch.autograd.gradcheck(divergence, logits)
+    assert divergence(torch.cat([logits, logits])[[0, 0]]).item() == 0
+
+
+@pytest.mark.parametrize("chunk_rows", [2, 6, 100])
+def test_two_passes_have_the_mean_loss_and_their_divergence_adds_its_gradient(chunk_rows):
+    states = torch.randn(2 * R, C, dtype=torch.float64, requires_grad=True)
+    labels, last = torch.randint(V, (R,)).repeat(2), nn.Linear(C, V).double()
+    options = {"smoothing": 0.1, "r_drop": 1.5, "chunk_rows": chunk_rows}
+    total, *grads = chunked(states, labels, last, **options)
+    logits = last(states * 2)
+    loss = F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="sum") / 2
+    torch.testing.assert_close(total, loss.detach())
+    one, other = logits.log_softmax(-1).chunk(2)
+    whole = loss + 1.5 * (kl(one, other) + kl(other, one)) / 2
+    expected = torch.autograd.grad(whole, [states, last.weight, last.bias])
+    for gradient, reference in zip(grads, expected, strict=True):
+        torch.testing.assert_close(gradient, reference)

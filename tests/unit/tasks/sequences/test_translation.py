@@ -133,3 +133,33 @@ def test_only_real_tokens_are_learned_from():
     assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
     assert labels.tolist() == [5, 6, 3, 4, 3, 3]
     assert auxiliary == 7
+
+
+def gradients(task, model, batch, **options):
+    model.zero_grad()
+    loss, terms = task.backward(model, batch, smoothing=0.1, **options)
+    return loss, terms, [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
+def test_read_twice_a_batch_is_as_read_once_unless_something_is_dropped(kind):
+    torch.manual_seed(0)
+    small = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2} if kind == "transformer" else TINY
+    model_table = {**small, "type": kind, "dropout": 0.5}
+    pairs = [Pair("a b c", "d e", ("d e",), "x:1"), Pair("b", "e f d", ("e f d",), "x:2")]
+    table = recipe_from_table({"tokenizer": {"type": "words"}, "model": model_table})
+    task = TranslationTask.learn(table, pairs)
+    model = task.build_model()
+    batch = task.collate(list(task.encode(pairs, training=True)))
+    once, twice = (gradients(task, model.eval(), batch, r_drop=r_drop) for r_drop in (0, 2.0))
+    assert once[1] == twice[1] == 7
+    torch.testing.assert_close(once[0], twice[0])
+    torch.testing.assert_close(once[2], twice[2], atol=1e-5, rtol=1e-4)
+    model.train()
+    dropped = []
+    for r_drop in (1e-9, 2.0):
+        torch.manual_seed(1)
+        dropped.append(gradients(task, model, batch, r_drop=r_drop))
+    assert dropped[0][0] == dropped[1][0]  # the loss is that of the words alone
+    pairs_of_gradients = zip(dropped[0][2], dropped[1][2], strict=True)
+    assert any((one - other).abs().max() > 1e-3 for one, other in pairs_of_gradients)
