@@ -1,4 +1,4 @@
-"""Dot products over short sequences on a CPU, as batched matrix products.
+"""Dot products over short sequences on a CPU, a matrix product for each head.
 
 torch's flash kernel works row by row and spends most of its time on overhead where sentences are
 short: at 16 queries and keys its backward pass is about seven times slower than this. A row of
@@ -6,8 +6,10 @@ weights is kept for the backward pass; it is no longer than its key and value to
 still grows with N.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,10 +17,19 @@ from regard.attention.backends.base import FEWEST_PAIRS_OF_SHORT, MOST_KEYS_OF_S
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import dropout_factors, exp_of, is_finite
+from regard.attention.engine.numerics import (
+    GOLDEN,
+    dropout_factors,
+    dropout_threshold,
+    exp_of,
+    is_finite,
+)
 from regard.attention.engine.request import Request
+from regard.kernels import threads, why_not
 
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
+# Of queries and keys: a task takes some hundred microseconds.
+_PAIRS_OF_A_TASK = 2**14
 
 
 class Short(Backend):
@@ -70,12 +81,16 @@ class Short(Backend):
         mask = request.mask
         if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
             return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-        penalty = None if mask is None else mask.penalty(torch.float32)
         form = request.dot()
         assert form is not None
-        out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
-            form.query, form.key, request.value, penalty, form.scale, _factors(request)
+        seed = request.draw_seed() if request.dropout else 0
+        call = _Call(
+            None if mask is None else mask.penalty(torch.float32),
+            form.scale,
+            request.dropout,
+            seed,
         )
+        out: Tensor = _Short.apply(form.query, form.key, request.value, call)  # type: ignore[no-untyped-call]
         if mask is not None and not is_finite(out):
             return tiled.run(request)  # A product was too large; hidden, it does no harm there.
         return out, None
@@ -86,69 +101,175 @@ def _is_slow_in_threads(request: Request) -> bool:
     return torch.get_num_threads() > 1 and request.key.shape[2] <= MOST_KEYS_OF_SHORT // 8
 
 
-def _factors(request: Request) -> Tensor | None:
-    """Factors of dropout, (B, H, N, M); None without."""
-    if not request.dropout:
-        return None
-    sizes = (*request.query.shape[:3], request.key.shape[2])
-    batch, heads, queries, keys = map(range, sizes)
-    return dropout_factors(
-        request.draw_seed(),
-        request.dropout,
-        (batch, heads, queries, keys),
-        like=torch.empty(0, dtype=torch.float32),
-    )
+class _Call(NamedTuple):
+    """Settings that no gradient flows to."""
+
+    penalty: Tensor | None  # added to the scores; broadcasts to (B, H, N, M)
+    scale: float
+    dropout: float
+    seed: int
 
 
 class _Short(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        penalty: Tensor | None,
-        scale: float,
-        factors: Tensor | None,
-    ) -> Tensor:
-        B, H, N, _ = query.shape
-        M = key.shape[2]
-        with torch.autocast("cpu", enabled=False):
-            q, k, v = (
-                t.float().reshape(B * H, t.shape[2], t.shape[3]) for t in (query, key, value)
-            )
-            weights = torch.bmm(q, k.transpose(1, 2)).mul_(scale)  # (B·H, N, M)
-            if penalty is not None:
-                weights.view(B, H, N, M).add_(penalty)
-            # By hand: torch's softmax is ten times slower where M is no multiple of 16.
-            top = weights.amax(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).min)
-            exp_of(weights.sub_(top))
-            weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
-            left = weights if factors is None else weights * factors.view(B * H, N, M)
-            out = torch.bmm(left, v)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(q, k, v, weights, left)
-        ctx.scale = scale
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, call: _Call) -> Tensor:
+        ctx.way = _BY_LOOPS if _is_compiled() else _BY_TORCH
         ctx.dtypes = (query.dtype, key.dtype, value.dtype)
-        return out.view(B, H, N, -1).to(query.dtype)
+        inputs = tuple(each.detach().float() for each in (query, key, value))
+        with torch.autocast("cpu", enabled=False):
+            out, weights, left = ctx.way.answer(*inputs, call)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, weights, left)
+        ctx.scale = call.scale
+        result: Tensor = out.to(query.dtype)
+        return result
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None) -> Gradients:
         if grad is None:
-            return (None,) * 6
-        q, k, v, weights, left = ctx.saved_tensors
-        B, H = grad.shape[:2]
+            return (None,) * 4
         with torch.autocast("cpu", enabled=False):
-            # Contiguous: products of an expanded gradient would be taken one by one.
-            g = grad.float().contiguous().view(B * H, grad.shape[2], grad.shape[3])
-            d_value = torch.bmm(left.transpose(1, 2), g)
-            d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(left)
-            d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(ctx.scale)
-            d_query = torch.bmm(d_scores, k)
-            d_key = torch.bmm(d_scores.transpose(1, 2), q)
-        grads = (
-            t.view(B, H, -1, t.shape[-1]).to(dtype)
-            for t, dtype in zip((d_query, d_key, d_value), ctx.dtypes, strict=True)
-        )
-        return (*grads, None, None, None)
+            grads = ctx.way.gradients(*ctx.saved_tensors, ctx.scale, grad.float())
+        return (*(t.to(dtype) for t, dtype in zip(grads, ctx.dtypes, strict=True)), None)
+
+
+class _Way(NamedTuple):
+    """One way to the answer and the gradients of ``_Short``, in float32.
+
+    ``answer`` gives the mixed values (B, H, N, E), the weights (B·H, N, M), and what dropout left
+    of them; ``gradients`` are those of query, key and value, (B, H, N, D).
+    """
+
+    answer: Callable[[Tensor, Tensor, Tensor, _Call], tuple[Tensor, Tensor, Tensor]]
+    gradients: Callable[..., tuple[Tensor, Tensor, Tensor]]
+
+
+def _is_compiled() -> bool:
+    """Whether compiled loops can run here, which multiply by torch's BLAS."""
+    if torch.compiler.is_compiling() or why_not() is not None:
+        return False
+    return threads.address_of_products() is not None
+
+
+def _answer(
+    query: Tensor, key: Tensor, value: Tensor, call: _Call
+) -> tuple[Tensor, Tensor, Tensor]:
+    B, H, N, _ = query.shape
+    M = key.shape[2]
+    q, k, v = map(_heads, (query, key, value))
+    weights = torch.bmm(q, k.transpose(1, 2)).mul_(call.scale)
+    if call.penalty is not None:
+        weights.view(B, H, N, M).add_(call.penalty)
+    # By hand: torch's softmax is ten times slower where M is no multiple of 16.
+    top = weights.amax(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).min)
+    exp_of(weights.sub_(top))
+    weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
+    left = weights
+    if call.dropout:
+        batch, heads, queries, keys = map(range, (B, H, N, M))
+        block = (batch, heads, queries, keys)
+        left = weights * _heads(dropout_factors(call.seed, call.dropout, block, like=weights))
+    return torch.bmm(left, v).view(B, H, N, -1), weights, left
+
+
+def _gradients(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weights: Tensor,
+    left: Tensor,
+    scale: float,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    # Contiguous: products of an expanded gradient would be taken one by one.
+    q, k, v, g = map(_heads, (query, key, value, grad.contiguous()))
+    d_value = torch.bmm(left.transpose(1, 2), g)
+    d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(left)
+    d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(scale)
+    d_query, d_key = torch.bmm(d_scores, k), torch.bmm(d_scores.transpose(1, 2), q)
+    of_query, of_key, of_value = (
+        each.view(*grad.shape[:2], *each.shape[1:]) for each in (d_query, d_key, d_value)
+    )
+    return of_query, of_key, of_value
+
+
+def _heads(tensor: Tensor) -> Tensor:
+    """One head a matrix: (B, H, N, D) to (B·H, N, D)."""
+    return tensor.reshape(-1, *tensor.shape[2:])
+
+
+def _answer_by_loops(
+    query: Tensor, key: Tensor, value: Tensor, call: _Call
+) -> tuple[Tensor, Tensor, Tensor]:
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels.attention import short
+
+    B, H, N, _ = query.shape
+    M = key.shape[2]
+    out = _beside_each_other(B, H, N, value.shape[3])
+    weights = torch.empty(B * H, N, M)
+    left = torch.empty_like(weights) if call.dropout else weights
+    penalty = torch.empty(0, 0, 0, 0) if call.penalty is None else call.penalty
+    if call.penalty is not None:
+        penalty = penalty.reshape((1,) * (4 - penalty.dim()) + penalty.shape)
+        penalty = penalty.expand(*penalty.shape[:3], M).contiguous()
+    growth = 1 / (1 - call.dropout) if call.dropout else 0.0
+    noise = (call.seed * GOLDEN % 2**32, dropout_threshold(call.dropout) + 2**31, growth)
+    operands = [_operand(each) for each in (query, key, value)]
+    arrays = (penalty.numpy(), noise, weights.numpy(), left.numpy(), _operand(out))
+    sizes = (H, N, M, query.shape[3], value.shape[3])
+    _over_heads(short.forward, sizes, B, *operands, call.scale, *arrays)
+    return out, weights, left
+
+
+def _gradients_by_loops(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weights: Tensor,
+    left: Tensor,
+    scale: float,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    from regard.kernels.attention import short
+
+    B, H, N, D = query.shape
+    M, E = value.shape[2:]
+    d_query, d_key = _beside_each_other(B, H, N, D), _beside_each_other(B, H, M, D)
+    d_value = _beside_each_other(B, H, M, E)
+    operands = [_operand(each) for each in (query, key, value)]
+    arrays = (weights.numpy(), left.numpy(), _operand(grad))
+    written = (each.transpose(1, 2).numpy() for each in (d_query, d_key, d_value))
+    _over_heads(short.backward, (H, N, M, D, E), B, *operands, scale, *arrays, *written)
+    return d_query, d_key, d_value
+
+
+def _over_heads(loop: Callable[..., None], sizes: tuple[int, ...], B: int, *rest: object) -> None:
+    """Run a loop for all heads of all batch rows, some of them a task."""
+    H, N, M, *_ = sizes
+    some = max(1, _PAIRS_OF_A_TASK // max(1, N * M))
+
+    def do(task: int) -> None:
+        loop((task * some, min(B * H, (task + 1) * some)), sizes, *rest)
+
+    threads.parallel_for(-(-B * H // some), do)
+
+
+def _beside_each_other(B: int, H: int, N: int, D: int) -> Tensor:
+    """An empty (B, H, N, D) whose heads lie beside each other, as a projection has them."""
+    return torch.empty(B, N, H, D).transpose(1, 2)
+
+
+def _operand(tensor: Tensor) -> tuple[np.ndarray, tuple[int, ...]]:
+    """All numbers of a storage; a tensor's first place, and steps of batch row, head, position."""
+    N, D = tensor.shape[2:]
+    if tensor.stride(3) != 1 or (N > 1 and tensor.stride(2) < D):
+        tensor = tensor.contiguous()
+    batch, head, position, _ = tensor.stride()
+    count = tensor.untyped_storage().nbytes() // 4
+    numbers = torch.as_strided(tensor, (count,), (1,), 0).numpy()
+    return numbers, (int(tensor.storage_offset()), batch, head, max(position, D))
+
+
+_BY_TORCH, _BY_LOOPS = _Way(_answer, _gradients), _Way(_answer_by_loops, _gradients_by_loops)

@@ -101,7 +101,7 @@ def as_array(tensor: Tensor) -> NDArray[np.generic]:
 # Multipliers of a 32-bit mixer ("lowbias32") found by exhaustive search for little bias:
 # https://github.com/skeeto/hash-prospector. Python's ints are cut to signed 32 bits.
 _ONE, _TWO = 0x7FEB352D, 0x846CA68B
-_GOLDEN = 0x9E3779B9
+GOLDEN = 0x9E3779B9
 
 
 def dropout_factors(
@@ -114,7 +114,7 @@ def dropout_factors(
         from regard.kernels.attention.dropout import write_factors
 
         out = torch.empty([len(run) for run in block])
-        base, firsts = seed * _GOLDEN % 2**32, tuple(run.start for run in block)
+        base, firsts = seed * GOLDEN % 2**32, tuple(run.start for run in block)
         write_factors(base, firsts, dropout_threshold(rate) + 2**31, growth, out.numpy())
         return out
     bits = _bits(seed, block, like.device)
@@ -138,7 +138,7 @@ def bits_of_queries(
     seed: int, batch: range, heads: range, queries: range, device: torch.device
 ) -> Int32[Tensor, "b h n"]:
     """Random bits of each query."""
-    bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
+    bits = torch.tensor(_signed(seed * GOLDEN), dtype=torch.int32, device=device)
     for axis, run in enumerate((batch, heads, queries)):
         bits = _mix(bits + _indices(run, device).reshape((-1,) + (1,) * (2 - axis)))
     return bits
@@ -157,7 +157,7 @@ def _bits(seed: int, block: Block, device: torch.device) -> Tensor:
 
 def _indices(run: range, device: torch.device) -> Tensor:
     positions = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
-    return positions.mul_(_signed(_GOLDEN))
+    return positions.mul_(_signed(GOLDEN))
 
 
 def _mix(bits: Tensor) -> Tensor:

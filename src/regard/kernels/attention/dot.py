@@ -32,7 +32,7 @@ f32, i32, u32 = np.float32, np.int32, np.uint32
 _GAP = 16
 
 _SYMBOL = "regard_sgemm"
-_NO, _YES = np.uint8(ord("N")), np.uint8(ord("T"))
+PLAIN, TURNED = np.uint8(ord("N")), np.uint8(ord("T"))
 
 llvmlite.binding.add_symbol(_SYMBOL, address_of_products())
 
@@ -63,21 +63,18 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
 
 @inlined
+def multiply_at(turn_a, turn_b, m, n, k, scale, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
+    """``c = scale · a @ b + beta · c`` as BLAS has it: addresses, and steps between columns."""
+    sizes = i32(m), i32(n), i32(k)
+    _sgemm(turn_a, turn_b, *sizes, f32(scale), a, i32(lda), b, i32(ldb), f32(beta), c, i32(ldc))
+
+
+@inlined
 def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):  # type: ignore[no-untyped-def]
-    _sgemm(
-        turn_a,
-        turn_b,
-        i32(m),
-        i32(n),
-        i32(k),
-        f32(scale),
-        a.ctypes.data,
-        i32(a.shape[1]),
-        b.ctypes.data,
-        i32(b.shape[1]),
-        f32(beta),
-        c.ctypes.data,
-        i32(c.shape[1]),
+    of_a, of_b, of_c = a.ctypes.data, b.ctypes.data, c.ctypes.data
+    steps = a.shape[1], b.shape[1], c.shape[1]
+    multiply_at(
+        turn_a, turn_b, m, n, k, scale, of_a, steps[0], of_b, steps[1], beta, of_c, steps[2]
     )
 
 
@@ -85,21 +82,21 @@ def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):  # type: ignore[no
 def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
     """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
     n, d = query.shape
-    _multiply(_YES, _NO, key.shape[0], n, d, scale, key, query, 0, scores)
+    _multiply(TURNED, PLAIN, key.shape[0], n, d, scale, key, query, 0, scores)
 
 
 @inlined
 def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
-    _multiply(_NO, _NO, e, n, value.shape[0], scale, value, weights, 1, out)
+    _multiply(PLAIN, PLAIN, e, n, value.shape[0], scale, value, weights, 1, out)
 
 
 @inlined
 def add_transposed(scale, weights, rows, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weightsᵀ @ rows`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    _multiply(_NO, _YES, e, m, rows.shape[0], scale, rows, weights, 1, out)
+    _multiply(PLAIN, TURNED, e, m, rows.shape[0], scale, rows, weights, 1, out)
 
 
 class PairTerms(NamedTuple):

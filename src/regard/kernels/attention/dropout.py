@@ -25,16 +25,33 @@ def write_factors(
     """Dropout factors of weights, 0 or ``growth``; ``firsts`` are the block's first places."""
     of_keys = np.empty(out.shape[3], u32)
     for m in range(of_keys.size):
-        of_keys[m] = _mix(u32(firsts[3] + m) * _GOLDEN)
+        of_keys[m] = bits_of_key(firsts[3] + m)
     for b in range(out.shape[0]):
-        of_batch = _mix(u32(seed) + u32(firsts[0] + b) * _GOLDEN)
         for h in range(out.shape[1]):
-            of_head = _mix(of_batch + u32(firsts[1] + h) * _GOLDEN)
+            of_head = bits_of_head(seed, firsts[0] + b, firsts[1] + h)
             for n in range(out.shape[2]):
-                of_row = _mix(of_head + u32(firsts[2] + n) * _GOLDEN)
+                of_row = bits_of_row(of_head, firsts[2] + n)
                 row = out[b, h, n]
                 for m in range(row.size):
                     row[m] = factor(of_row, of_keys[m], u32(threshold), f32(growth))
+
+
+@inlined
+def bits_of_head(seed, b, h):  # type: ignore[no-untyped-def]
+    """Random bits of a head of a batch row."""
+    return _mix(_mix(u32(seed) + u32(b) * _GOLDEN) + u32(h) * _GOLDEN)
+
+
+@inlined
+def bits_of_row(of_head, n):  # type: ignore[no-untyped-def]
+    """Random bits of a query of a head."""
+    return _mix(of_head + u32(n) * _GOLDEN)
+
+
+@inlined
+def bits_of_key(m):  # type: ignore[no-untyped-def]
+    """Random bits of a key."""
+    return _mix(u32(m) * _GOLDEN)
 
 
 @inlined

@@ -1,0 +1,119 @@
+"""Attention over dot products of short rows, head by head, where a projection put them.
+
+Products are those of BLAS, and between them one pass goes over a row of weights. Each operand comes
+as all numbers of its storage, with the place of the first and the steps from one batch row, head
+and position to the next: batched products would take longer over copies of the heads than over
+themselves. Gradients are written as (B, N, H, D), which is how a projection wants them.
+
+Its speed is a part of ``benchmarks/records/training_speed.json``.
+"""
+
+import numpy as np
+
+from regard.kernels.attention.dot import PLAIN, TURNED, multiply_at
+from regard.kernels.attention.dropout import bits_of_head, bits_of_key, bits_of_row, factor
+from regard.kernels.compiling import compiled, inlined
+from regard.kernels.elementary import exp, largest
+
+f32, u32 = np.float32, np.uint32
+
+_LOWEST, _TINY = np.finfo(f32).min, np.finfo(f32).tiny
+
+
+@compiled
+def forward(  # type: ignore[no-untyped-def]
+    heads, sizes, query, key, value, scale, penalty, noise, weights, left, out
+):
+    """Answers of the heads from ``heads[0]`` up to ``heads[1]``, and their weights.
+
+    ``sizes`` are (H, N, M, D, E); ``noise`` is (seed, threshold, growth), ``left`` what it leaves
+    of the weights; a growth of 0 drops none, and ``left`` may be ``weights``.
+    """
+    H, N, M, D, E = sizes
+    seed, threshold, growth = noise
+    of_keys = np.empty(M, u32)
+    for m in range(M):
+        of_keys[m] = bits_of_key(m)
+    for index in range(heads[0], heads[1]):
+        b, h = index // H, index % H
+        q, k, v, o = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(out, b, h)
+        scores, kept = weights[index].ctypes.data, left[index].ctypes.data
+        multiply_at(TURNED, PLAIN, M, N, D, scale, k, key[1][3], q, query[1][3], 0, scores, M)
+        of_head = bits_of_head(seed, b, h)
+        for n in range(N):
+            row = weights[index, n]
+            if penalty.size:
+                _add(row, penalty, b, h, n)
+            _to_weights(row)
+            if growth > 0:
+                of_row, rest = bits_of_row(of_head, n), left[index, n]
+                for m in range(M):
+                    rest[m] = row[m] * factor(of_row, of_keys[m], u32(threshold), f32(growth))
+        multiply_at(PLAIN, PLAIN, E, N, M, 1, v, value[1][3], kept, M, 0, o, out[1][3])
+
+
+@compiled
+def backward(  # type: ignore[no-untyped-def]
+    heads, sizes, query, key, value, scale, weights, left, grad, d_query, d_key, d_value
+):
+    """Gradients of queries, keys and values of the heads from ``heads[0]`` up to ``heads[1]``."""
+    H, N, M, D, E = sizes
+    slopes = np.empty((N, M), f32)
+    s = slopes.ctypes.data
+    for index in range(heads[0], heads[1]):
+        b, h = index // H, index % H
+        q, k, v, g = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(grad, b, h)
+        dq, dk, dv = (
+            d_query[b, 0, h].ctypes.data,
+            d_key[b, 0, h].ctypes.data,
+            d_value[b, 0, h].ctypes.data,
+        )
+        kept = left[index].ctypes.data
+        multiply_at(TURNED, PLAIN, M, N, E, 1, v, value[1][3], g, grad[1][3], 0, s, M)
+        multiply_at(PLAIN, TURNED, E, M, N, 1, g, grad[1][3], kept, M, 0, dv, H * E)
+        for n in range(N):
+            _to_slopes(slopes[n], weights[index, n], left[index, n])
+        multiply_at(PLAIN, PLAIN, D, N, M, scale, k, key[1][3], s, M, 0, dq, H * D)
+        multiply_at(PLAIN, TURNED, D, M, N, scale, q, query[1][3], s, M, 0, dk, H * D)
+
+
+@inlined
+def _at(operand, b, h):  # type: ignore[no-untyped-def]
+    """Address of a head's first position."""
+    numbers, steps = operand
+    return numbers.ctypes.data + 4 * (steps[0] + b * steps[1] + h * steps[2])
+
+
+@inlined
+def _add(row, penalty, b, h, n):  # type: ignore[no-untyped-def]
+    """Add the penalty of a row, which may be that of all batch rows, heads or queries."""
+    of_row = penalty[
+        min(b, penalty.shape[0] - 1), min(h, penalty.shape[1] - 1), min(n, penalty.shape[2] - 1)
+    ]
+    for m in range(row.size):
+        row[m] += of_row[m]
+
+
+@inlined
+def _to_weights(row):  # type: ignore[no-untyped-def]
+    """Softmax in place; of a row that sees nothing, zeros."""
+    top, total = max(largest(row), _LOWEST), f32(0)
+    for m in range(row.size):
+        power = exp(row[m] - top)
+        row[m] = power
+        total += power
+    share = f32(1) / max(total, _TINY)
+    for m in range(row.size):
+        row[m] *= share
+
+
+@inlined
+def _to_slopes(slope, weights, left):  # type: ignore[no-untyped-def]
+    """Gradient of a row of scores, in place of that of the weights that dropout left."""
+    total = f32(0)
+    for m in range(slope.size):
+        part = slope[m] * left[m]
+        slope[m] = part
+        total += part
+    for m in range(slope.size):
+        slope[m] -= weights[m] * total
