@@ -34,7 +34,8 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
         (make(), {"score": rg.Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
         (make(requires_grad=True, length=96), {}, "short", ""),
         (make(requires_grad=True, length=64), {"dropout": 0.1}, "short", ""),
-        (make(requires_grad=True, length=96), {"dropout": 0.1}, "dot_cpu", "with so many keys"),
+        (make(requires_grad=True, length=128), {"dropout": 0.1}, "short", ""),
+        (make(requires_grad=True, length=160), {"dropout": 0.1}, "dot_cpu", "more than 128 keys"),
         (make(length=4200), {"mask": rg.causal(first=1)}, "dot_cpu", "N×M matrix"),
     ],
 )

@@ -60,11 +60,10 @@ class Short(Backend):
     def decline(self, request: Request) -> str | None:
         pairs = request.query.shape[:3].numel() * request.key.shape[2]
         if request.dropout:
-            if request.key.shape[2] > MOST_KEYS_OF_SHORT // (2 if request.needs_grad() else 4):
-                return "with so many keys, a compiled pass drops weights faster"
-        elif pairs < FEWEST_PAIRS_OF_SHORT:
+            return None  # which the fused kernel has not
+        if pairs < FEWEST_PAIRS_OF_SHORT:
             return "there is too little to do"
-        elif not request.needs_grad() and not _is_slow_in_threads(request):
+        if not request.needs_grad() and not _is_slow_in_threads(request):
             return "no gradient is wanted, and the fused forward pass is as fast"
         return None
 
