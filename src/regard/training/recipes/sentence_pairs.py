@@ -7,9 +7,10 @@ from typing import cast
 
 from regard.config import JsonValue, assign, build
 from regard.errors import DataError, SettingError
-from regard.tasks import Recipe, recipe_from_table
+from regard.models import TransformerConfig
+from regard.tasks import DataConfig, Recipe, recipe_from_table
 from regard.tasks.sequences.translation import TranslationTask
-from regard.text import Pair
+from regard.text import Pair, TokenizerConfig
 from regard.text.languages import guess_language, length_unit, side_script
 from regard.text.normalization import has_unspaced, split_words
 from regard.training.corpora.stored_text import StoredText
@@ -34,7 +35,6 @@ _SAMPLE = 50_000
 class _Size:
     """A model to choose, and when: ``speed`` is in target tokens a second on two cores, roughly."""
 
-    name: str
     table: dict[str, JsonValue]
     speed: int
     least_pairs: int
@@ -55,7 +55,6 @@ def _transformer(width: int, ffn: int, heads: int, layers: int) -> dict[str, Jso
 
 
 _RECURRENT = _Size(
-    "recurrent model with attention, 128 wide",
     {"type": "rnn_seq2seq", "embed_dim": 128, "hidden_dim": 128, "attention_dim": 64},
     speed=8000,
     least_pairs=0,
@@ -64,13 +63,9 @@ _RECURRENT = _Size(
 )
 # The largest first; the last fits always.
 _TRANSFORMERS = (
-    _Size(
-        "Transformer, 512 wide, 6 + 6 layers", _transformer(512, 2048, 8, 6), 700, 500_000, 5, 7e-4
-    ),
-    _Size(
-        "Transformer, 256 wide, 4 + 4 layers", _transformer(256, 1024, 4, 4), 4000, 50_000, 20, 1e-3
-    ),
-    _Size("Transformer, 128 wide, 4 + 4 layers", _transformer(128, 256, 4, 4), 12_000, 0, 0, 2e-3),
+    _Size(_transformer(512, 2048, 8, 6), 700, 500_000, 5, 7e-4),
+    _Size(_transformer(256, 1024, 4, 4), 4000, 50_000, 20, 1e-3),
+    _Size(_transformer(128, 256, 4, 4), 12_000, 0, 0, 2e-3),
 )
 
 
@@ -95,26 +90,53 @@ class _Side:
     is_unspaced: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Statistics of the pairs, from a sample of them."""
+
+    pairs: int
+    source: _Side
+    target: _Side
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], count: int) -> "_Text":
+        sample = pairs[:: max(1, len(pairs) // _SAMPLE)]
+        source, target = ([getattr(pair, side) for pair in sample] for side in ("source", "target"))
+        return cls(count, _statistics(source), _statistics(target))
+
+    @property
+    def tokens(self) -> float:
+        return self.pairs * (self.target.words + 1)
+
+    @property
+    def richer(self) -> _Side:
+        return max(self.source, self.target, key=lambda side: side.distinct)
+
+
 def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     """A recipe for sentence pairs, chosen from the data; the same text gives the same recipe."""
     sections = assign({}, settings)
-    pairs, count = _read(
-        recipe_from_table(
-            {name: sections[name] for name in ("data", "training") if name in sections}
-        )
+    own = recipe_from_table(
+        {name: sections[name] for name in ("data", "training") if name in sections}
     )
-    minutes = settings.get("training.minutes")
-    table, reasons = _choose(pairs, count, cast("float | None", minutes))
-    for section, chosen in table.items():
+    text = _Text.of(*_read(own))
+    minutes = cast("float | None", own.training.get("minutes"))
+    time = minutes or _worth(text.tokens)
+    size = _size(text, time)
+    chosen = _choose(text, time, size)
+    for section, table in chosen.items():
         over = sections.get(section, {})
         if not isinstance(over, Mapping):
             raise SettingError(f"{section} must be a table: [{section}]; got {over!r}.")
-        if over.get("type", chosen.get("type")) == chosen.get("type"):
-            sections[section] = {**chosen, **over}
-        else:
-            reasons[section] = f"{over['type']}, as you set, with its usual settings"
-    lines = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return ChosenRecipe(recipe_from_table(sections), lines)
+        if over.get("type", table.get("type")) == table.get("type"):
+            sections[section] = {**table, **over}
+    recipe = recipe_from_table(sections)
+    reasons = _reasons(recipe, text, size, is_timed=minutes is not None)
+    types = {"tokenizer": recipe.settings(TokenizerConfig).type, "model": recipe.model_type}
+    for section, name in types.items():
+        if name != chosen[section]["type"]:
+            reasons[section] = f"{name}, as you set, with its usual settings"
+    return ChosenRecipe(recipe, tuple(f"{name}: {reason}" for name, reason in reasons.items()))
 
 
 def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
@@ -129,19 +151,12 @@ def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
     return pairs, len(pairs)
 
 
-def _choose(
-    pairs: Sequence[Pair], count: int, minutes: int | float | None
-) -> tuple[dict[str, dict[str, JsonValue]], dict[str, str]]:
-    """Recipe sections, and the reason for each."""
-    step = max(1, len(pairs) // _SAMPLE)
-    source = _statistics([pair.source for pair in pairs[::step]])
-    target = _statistics([pair.target for pair in pairs[::step]])
-    tokens = count * (target.words + 1)
-    time = minutes or _worth(tokens)
-    size = _size(count, tokens, time)
-    tokenizer, why_tokenizer = _tokenizer(count, source, target)
+def _choose(text: _Text, time: float, size: _Size) -> dict[str, dict[str, JsonValue]]:
+    """Sections of a recipe for the text."""
+    source, target = text.source, text.target
+    tokenizer = _tokenizer(text)
     # Small text: more, smaller batches, so that there are some thirty updates in a pass.
-    batch = min(4096, max(512, 2 ** round(max(1.0, tokens / 30)).bit_length() // 2))
+    batch = min(4096, max(512, 2 ** round(max(1.0, text.tokens / 30)).bit_length() // 2))
     updates = time * 60 * size.speed / batch
     longest = min(512, max(32, -(-max(source.longest, target.longest) * 2 // 32) * 32))
     table: dict[str, dict[str, JsonValue]] = {
@@ -151,7 +166,7 @@ def _choose(
             **({"target_language": target.language} if target.language else {}),
         },
         "tokenizer": tokenizer,
-        "model": {**size.table, "dropout": 0.3 if count < 200_000 else 0.1},
+        "model": {**size.table, "dropout": 0.3 if text.pairs < 200_000 else 0.1},
         "training": {
             "minutes": float(time),
             "batch_tokens": batch,
@@ -165,17 +180,30 @@ def _choose(
     }
     if tokenizer.get("shared") is False and size.table["type"] == "transformer":
         table["model"]["tie_embeddings"] = "target"
-    reasons = {
-        "text": f"{count:,} pairs, {_named(source)} to {_named(target)}, "
-        f"{_lengths(source, target)} on average",
-        "tokenizer": why_tokenizer,
-        "model": f"{size.name}; {_why_size(size, count)}",
-        "training": f"{time:g} minutes{'' if minutes else ' (--minutes sets another time)'}, "
-        f"some {max(1, round(time * 60 * size.speed / tokens)):,} passes at most, batches of "
-        f"{batch:,} tokens",
-        "left out": f"sentences of more than {longest} tokens",
+    return table
+
+
+def _reasons(recipe: Recipe, text: _Text, size: _Size, *, is_timed: bool) -> dict[str, str]:
+    """The settings of the recipe, the user's among them, and the reasons for those chosen."""
+    config = build(TrainingConfig, recipe.training, where="training")
+    limits = []
+    if config.minutes is not None:
+        passes = max(1, round(config.minutes * 60 * size.speed / text.tokens))
+        limits = [
+            f"{config.minutes:g} minutes{'' if is_timed else ' (--minutes sets another time)'}",
+            f"some {passes:,} passes at most",
+        ]
+    batch = config.batch_tokens
+    batches = f"batches of {batch:,} tokens" if batch != "auto" else "the largest batches that fit"
+    return {
+        "text": f"{text.pairs:,} pairs, {_named(text.source)} to {_named(text.target)}, "
+        f"{_lengths(text.source, text.target)} on average",
+        "tokenizer": _why_tokenizer(recipe.settings(TokenizerConfig), text),
+        "model": f"{_describe_model(recipe.model)}; {_why_size(size, text.pairs)}",
+        "training": ", ".join([*limits, batches]),
+        "sentences": f"up to {recipe.settings(DataConfig).max_length} tokens; longer ones are left "
+        "out",
     }
-    return table, reasons
 
 
 def _statistics(texts: Sequence[str]) -> _Side:
@@ -197,26 +225,35 @@ def _statistics(texts: Sequence[str]) -> _Side:
     )
 
 
-def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, JsonValue], str]:
-    richer = max(source, target, key=lambda side: side.distinct)
-    distinct = richer.distinct
-    if distinct <= _CLOSED_VOCABULARY:
-        what = "words" + (
-            "; characters where none are spaced" if source.is_unspaced or target.is_unspaced else ""
-        )
-        return (
-            {"type": "words", "shared": False},
-            f"{what}: there are no more than {distinct:,} different ones on a side",
-        )
-    size = next(size for most, size in _SUBWORDS if most is None or pairs < most)
+def _tokenizer(text: _Text) -> dict[str, JsonValue]:
+    source, target = text.source, text.target
+    if text.richer.distinct <= _CLOSED_VOCABULARY:
+        return {"type": "words", "shared": False}
+    size = next(size for most, size in _SUBWORDS if most is None or text.pairs < most)
     characters = max(source.characters, target.characters)
-    is_shared = source.is_unspaced == target.is_unspaced
-    size = max(size, 2 * characters + _SUBWORD_RESERVED)
-    table: dict[str, JsonValue] = {"type": "bpe", "vocab_size": size, "shared": is_shared}
+    table: dict[str, JsonValue] = {
+        "type": "bpe",
+        "vocab_size": max(size, 2 * characters + _SUBWORD_RESERVED),
+        "shared": source.is_unspaced == target.is_unspaced,
+    }
     if characters > _MANY_CHARACTERS:
         table["character_coverage"] = 0.9995
-    why = "one for both sides" if is_shared else "one a side, as only one writes spaces"
-    return table, f"{size:,} subwords, {why}, for {distinct:,} different {richer.unit}"
+    return table
+
+
+def _why_tokenizer(tokenizer: TokenizerConfig, text: _Text) -> str:
+    richer = text.richer
+    if tokenizer.type == "words":
+        is_unspaced = text.source.is_unspaced or text.target.is_unspaced
+        return (
+            f"words{'; characters where none are spaced' * is_unspaced}: "
+            f"there are no more than {richer.distinct:,} different ones on a side"
+        )
+    size = "" if tokenizer.vocab_size is None else f"{tokenizer.vocab_size:,} "
+    why = "one for both sides" if tokenizer.shared else "one a side"
+    if not tokenizer.shared and text.source.is_unspaced != text.target.is_unspaced:
+        why += ", as only one writes spaces"
+    return f"{size}subwords, {why}, for {richer.distinct:,} different {richer.unit}"
 
 
 def _worth(tokens: float) -> float:
@@ -224,14 +261,22 @@ def _worth(tokens: float) -> float:
     return float(min(120, max(5, round(40 * tokens / _TRANSFORMERS[-1].speed / 60))))
 
 
-def _size(pairs: int, tokens: float, minutes: int | float) -> _Size:
-    if pairs < _FEW_PAIRS:
+def _size(text: _Text, minutes: float) -> _Size:
+    if text.pairs < _FEW_PAIRS:
         return _RECURRENT
     return next(
         size
         for size in _TRANSFORMERS
-        if pairs >= size.least_pairs and minutes * 60 * size.speed >= size.least_passes * tokens
+        if text.pairs >= size.least_pairs
+        and minutes * 60 * size.speed >= size.least_passes * text.tokens
     )
+
+
+def _describe_model(model: object) -> str:
+    if isinstance(model, TransformerConfig):
+        layers = f"{model.num_encoder_layers} + {model.num_decoder_layers} layers"
+        return f"Transformer, {model.model_dim} wide, {layers}"
+    return f"recurrent model with attention, {getattr(model, 'hidden_dim', None)} wide"
 
 
 def _why_size(size: _Size, pairs: int) -> str:

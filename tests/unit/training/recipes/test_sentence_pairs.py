@@ -40,11 +40,44 @@ def test_little_text_gets_a_recurrent_model_and_words(tmp_path):
     TrainingConfig(**recipe.training)
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "training: 3 minutes, some 2,000 passes at most, batches of 512 tokens"),
+        ({"training.batch_tokens": 2048}, "passes at most, batches of 2,048 tokens"),
+        ({"training.batch_tokens": "auto"}, "passes at most, the largest batches that fit"),
+        ({"training.minutes": None, "training.epochs": 2}, "training: batches of 512 tokens"),
+        ({"data.max_length": 512}, "sentences: up to 512 tokens; longer ones are left out"),
+        ({"model.hidden_dim": 64}, "model: recurrent model with attention, 64 wide; it learns"),
+    ],
+)
+def test_reasons_are_of_the_settings_that_are_used(tmp_path, settings, reason):
+    chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 3, **settings})
+    assert reason in "\n".join(chosen.reasons)
+
+
 @pytest.fixture
 def little_is_much(monkeypatch):
     """So that tests of larger corpora are quick."""
     monkeypatch.setattr(sentence_pairs, "_FEW_PAIRS", 200)
     monkeypatch.setattr(sentence_pairs, "_CLOSED_VOCABULARY", 100)
+
+
+@pytest.mark.usefixtures("little_is_much")
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "tokenizer: 4,000 subwords, one a side, as only one writes spaces, for "),
+        ({"tokenizer.vocab_size": 300}, "tokenizer: 300 subwords, one a side"),
+        ({"tokenizer.shared": True}, "tokenizer: 4,000 subwords, one for both sides, for "),
+        ({"tokenizer.vocab_size": None}, "tokenizer: subwords, one a side"),
+        ({"tokenizer.type": "words"}, "tokenizer: words, as you set, with its usual settings"),
+        ({"model.num_decoder_layers": 1}, "model: Transformer, 128 wide, 4 + 1 layers; a larger"),
+    ],
+)
+def test_reasons_for_more_text_are_of_the_settings_that_are_used(tmp_path, settings, reason):
+    chosen = recipe_for([corpus(tmp_path, 300, words=300)], settings)
+    assert reason in "\n".join(chosen.reasons)
 
 
 @pytest.mark.usefixtures("little_is_much")
