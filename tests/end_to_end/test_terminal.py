@@ -7,11 +7,12 @@ import codecs
 import os
 import re
 import signal
+import sys
 import zipfile
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partialmethod
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 
 import pytest
 from rich.progress import Progress
@@ -149,6 +150,49 @@ def test_demo(terminal, runs, monkeypatch):
     assert "translating" in terminal.screen
     assert bars_at_once(terminal.screen) == 1
     assert "The page with the attention of 13 sentences" in terminal.screen
+
+
+@contextmanager
+def typing(monkeypatch):
+    """A terminal as stdin; gives the descriptor to type into."""
+    keys, theirs = pty.openpty()
+    with open(theirs, encoding="utf-8") as stdin, monkeypatch.context() as patch:  # noqa: PTH123
+        patch.setattr(sys, "stdin", stdin)
+        yield keys
+    os.close(keys)
+
+
+@pytest.mark.parametrize("run", ["translation-bpe-run", "language-model-run"])
+def test_lines_that_are_typed(run, terminal, runs, monkeypatch):
+    with typing(monkeypatch) as keys:
+        os.write(keys, "老师在厨房里喝茶。\n\x04".encode())
+        assert terminal.run("predict", runs / run) == 0
+    assert terminal.screen.count("type a line and press Enter; Ctrl-D ends\r\n") == 1
+
+
+def test_lines_of_a_pipe(terminal, runs, brackets, monkeypatch):
+    with brackets.open(encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert terminal.run("predict", runs / "translation-bpe-run") == 0
+    assert "Ctrl-D" not in terminal.screen
+
+
+def test_the_shell_goes_on_below_an_interrupted_command(terminal, runs, monkeypatch):
+    def interrupt():
+        while "Ctrl-D ends" not in terminal.screen and not is_over.wait(0.01):
+            pass
+        if not is_over.is_set():
+            signal.pthread_kill(main_thread().ident, signal.SIGINT)
+
+    is_over, interrupting = Event(), Thread(target=interrupt)
+    with typing(monkeypatch):
+        interrupting.start()
+        try:
+            assert terminal.run("predict", runs / "translation-bpe-run") == 130
+        finally:
+            is_over.set()
+            interrupting.join()
+    assert terminal.screen.endswith("Ctrl-D ends\r\n\r\n")
 
 
 @pytest.mark.slow

@@ -127,6 +127,8 @@ def run_command(arguments: Sequence[str]) -> int:
         except RegardError as error:
             note(f"error: {_one_line(_as_typed(str(error), arguments))}")
         except KeyboardInterrupt:
+            if sys.stderr is not None and sys.stderr.isatty():
+                note("")  # the prompt of the shell goes below the ^C
             return 130
         except OSError as error:
             return _refused(error)

@@ -119,6 +119,8 @@ def predict(
                 predictor, ending=ending, decoding=search, attention=attention, layers=of_layers
             )
         )
+        if not files and sys.stdin is not None and sys.stdin.isatty():
+            note("type a line and press Enter; Ctrl-D ends")
         for file in files or (None,):
             if file is None and output_format == "text" and not score and predictor.streams(search):
                 _stream_lines(predictor, search, on_bad_line=on_bad_line)
