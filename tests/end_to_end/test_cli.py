@@ -102,6 +102,16 @@ def test_other_files_can_be_evaluated_with_several_references(regard, run, tmp_p
     assert "exact match 100.00" in more.out
 
 
+def test_columns_of_other_files_can_be_chosen(regard, run, tmp_path):
+    file = tmp_path / "mine.tsv"
+    file.write_text("I\t我\tCC-BY\nYou\t你\tCC-BY\n", "utf-8")
+    message = regard.refused("evaluate", run, file)
+    assert "Say which to read, the source's first: --set 'data.columns=[1,2]'." in message
+    chosen = ("--set", "data.columns=[2,1]")
+    assert "2 sentences" in regard("evaluate", run, file, *chosen, "--beam-size", 1).out
+    assert "--set must be left out without files" in regard.refused("evaluate", run, *chosen)
+
+
 def test_looking_draws_writes_and_opens_a_page(regard, run, tmp_path, monkeypatch):
     page, opened = tmp_path / "folder" / "page.html", []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -87,7 +87,7 @@ def test_columns_that_are_not_chosen(regard, tmp_path):
     for command in (("data", "check"), ("train",)):
         named = ("--run", pairs.parent / "run") if command == ("train",) else ()
         message = regard.refused(*command, "transformer-tiny", pairs, *named)
-        assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: " in message
+        assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read, " in message
         assert "--set 'data.columns=[1,2]'." in message
 
 

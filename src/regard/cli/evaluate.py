@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, refuse, say
+from regard.config import parse_settings
 from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import SettingError
 from regard.progress import progress
@@ -26,6 +27,7 @@ def evaluate(
     /,
     *files: Path,
     split: str = "test",
+    settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     compare: Path | None = None,
     also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
@@ -55,6 +57,8 @@ def evaluate(
             further ones of right translations may stand.
         split: Without files, part of the recipe's data: test, valid or train; the phrasebook has
             new as well.
+        settings: Which columns of the files to read, where they are others than in training: such
+            as data.columns=[2,1] of pairs, the source's first, or data.text=review.
         compare: Another run, to say which is better and whether that is chance.
         also: Of texts, pairs or pictures to label: further runs of the task that answer together
             with this one, by the mean of their probabilities.
@@ -70,6 +74,8 @@ def evaluate(
             the second GPU; `mps` for that of a Mac.
     """
     check_device_name("--device", device)
+    if not files:
+        refuse({"--set": settings}, "without files, which it says how to read")
     from regard.inference import Predictor
     from regard.inference.evaluation.comparison import Ensemble, compare_answers
     from regard.inference.evaluation.evaluate import measure, read_data
@@ -88,7 +94,13 @@ def evaluate(
         raise SettingError(f"--compare must name a run of {task}; got one of {other.recipe.task}.")
     work = "translating" if predictor.is_seq2seq else "answering"
     with encoded_as(encoding or predictor.recipe.encoding):
-        data = read_data(predictor.task, files, split=split, read_parts=parts_of)
+        data = read_data(
+            predictor.task,
+            files,
+            split=split,
+            read_parts=parts_of,
+            columns=parse_settings(settings),
+        )
         with progress(work, len(data.examples)) as advance:
             answers, speed = answer_timed(
                 _answers_of(members, decoding),

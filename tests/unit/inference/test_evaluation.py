@@ -3,10 +3,11 @@ import time
 
 import pytest
 import torch
+from tests.unit.inference.conftest import letters_predictor
 
 from regard.errors import DataError, SettingError
 from regard.inference.evaluation.comparison import compare, compare_answers
-from regard.inference.evaluation.evaluate import evaluate, quality_by_length
+from regard.inference.evaluation.evaluate import evaluate, quality_by_length, read_data
 from regard.inference.evaluation.report import answer_timed
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
@@ -213,3 +214,17 @@ def test_examples_are_answered_together_and_some_alone():
     figures = speed.to_dict()
     assert all(figures[name] > 0 for name in ("per_second", "alone_ms", "peak_mib", "threads"))
     assert f"{speed.per_second:,.1f} a second" in str(speed)
+
+
+def test_columns_that_lie_otherwise_than_in_training_are_named(tmp_path):
+    file = tmp_path / "mine.tsv"
+    file.write_text("I love China.\t我爱中国。\tCC-BY\n", "utf-8")
+    task = letters_predictor(data={"columns": ["chinese", "english"]}).task
+    cure = r"it holds I love China\., .* CC-BY\. Say which .* --set 'data\.columns=\[1,2\]'\.$"
+    with pytest.raises(DataError, match=rf"mine\.tsv:1: there is no column 'chinese' .* {cure}"):
+        read_data(task, [file])
+    (pair,) = read_data(task, [file], columns={"data.columns": [2, 1]}).examples
+    assert (pair.source, pair.target) == ("我爱中国。", "I love China.")
+    assert task.recipe.data.columns == ("chinese", "english")
+    with pytest.raises(SettingError, match=r"--set must be one of data\.columns; got 'data\.col"):
+        read_data(task, [file], columns={"data.column": [2, 1]})

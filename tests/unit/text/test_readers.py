@@ -108,7 +108,7 @@ def test_columns_chosen_must_be_there_on_every_line(write):
         list(read_pairs(path, layout=PairLayout(columns=(1, 2))))
     with pytest.raises(DataError, match=r"a\.tsv:1: expected 4 columns, found 3\."):
         list(read_pairs(path, layout=PairLayout(columns=(1, 4))))
-    cure = r"read: --set 'data\.columns=\[1,2\]'"
+    cure = r"first: --set 'data\.columns=\[1,2\]'"
     with pytest.raises(DataError, match=rf"a\.tsv:1: expected 2 columns, found 3\. Say .* {cure}"):
         list(read_pairs(path))
 
@@ -146,9 +146,9 @@ def test_an_unknown_ending_lists_the_known_ones(write):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ((1,), r"columns must name .* target's column; got 1 alone\. Name both: --set 'data"),
+        ((1,), r"columns must name .* target's column; got 1 alone\. Name both, .*: --set 'data"),
         ((0, 1), r"columns must be at least 1; got \[0, 1\]"),
-        ((1, 1), r"columns must differ from each other; got \[1, 1\]\. Name the source's"),
+        ((1, 1), r"columns must differ from each other; got \[1, 1\]\. Name both, the"),
         ((1, "b"), r"columns must all be numbers, or all names; got \[1, 'b'\]"),
     ],
 )

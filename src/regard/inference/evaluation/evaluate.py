@@ -14,6 +14,7 @@ from torch import nn
 
 from regard import metrics
 from regard.checks import choose
+from regard.config import JsonValue, assign
 from regard.errors import DataError, SettingError
 from regard.inference.evaluation.report import (
     AnswerReport,
@@ -26,7 +27,7 @@ from regard.inference.evaluation.report import (
 from regard.metrics import MetricScore, References
 from regard.progress import progress as show_progress
 from regard.progress import track
-from regard.tasks import TASKS, Parts, Recipe
+from regard.tasks import TASKS, Parts, Recipe, recipe_from_table
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.tasks.sequences.translation import TranslationTask
@@ -131,14 +132,20 @@ def read_data(
     *,
     split: str = "test",
     read_parts: Callable[[Recipe], Parts[object]] = parts_in_memory,
+    columns: Mapping[str, JsonValue] | None = None,
 ) -> EvaluationData:
-    """The examples of files in the form of the training text, else of a split of the recipe's."""
+    """The examples of files in the form of the training text, else of a split of the recipe's.
+
+    ``columns`` are settings, such as ``data.columns``, for files whose columns lie otherwise.
+    """
     recipe, problem = task.recipe, None
     parts: Parts[object] = Parts((), ())
     try:
         parts = read_parts(recipe)
     except DataError as error:  # the training text may be gone
         problem = error
+    if columns:
+        recipe = _with_columns(recipe, columns)
     if files and isinstance(task, TranslationTask):
         return EvaluationData(_read_pairs(recipe, files), parts.train)
     if files:
@@ -161,6 +168,15 @@ def read_data(
         )
     trivial = task.baselines(recipe, split) if isinstance(task, SequenceTask) else None
     return EvaluationData(examples, parts.train, trivial)
+
+
+def _with_columns(recipe: Recipe, columns: Mapping[str, JsonValue]) -> Recipe:
+    """The recipe with settings over its own that say which columns to read."""
+    names = [f"data.{name}" for name in recipe.data.column_names]
+    for name in columns:
+        choose("--set", name, dict.fromkeys(names), "What else a run has stays.")
+    table = cast("Mapping[str, JsonValue]", recipe.table())
+    return recipe_from_table(assign(table, columns))
 
 
 def _read_pairs(recipe: Recipe, files: Sequence[Path]) -> list[Pair]:

@@ -136,6 +136,8 @@ class RegressionData(DataFiles):
     noise: Weight = 0.5
     seed: Natural = 0
 
+    column_names: ClassVar[tuple[str, ...]] = ("inputs", "target")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegressionConfig:
@@ -297,6 +299,8 @@ class RunningTextData(SplitFiles):
 
     valid_share: Share = 0.05
     column: str = "text"
+
+    column_names: ClassVar[tuple[str, ...]] = ("column",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,7 +43,8 @@ class SplitFiles:
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
 
-    column_names: ClassVar[tuple[str, ...]] = ()  # the settings that name columns, each another one
+    # The settings that name columns, each another one; `evaluate --set` takes them.
+    column_names: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -115,6 +116,8 @@ class DataConfig(SequenceData):
     """
 
     columns: tuple[Column, ...] = ()
+
+    column_names: ClassVar[tuple[str, ...]] = ("columns",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,7 @@ from regard.text.reading.records import Handling, OnBadLine, object_of, usable, 
 from regard.text.reading.tables import Field, row_splitter, table_of
 
 # The first two columns, as each command is told them.
-_COLUMNS_CURE = "--set 'data.columns=[1,2]'"
+_COLUMNS_CURE = "the source's first: --set 'data.columns=[1,2]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class PairLayout:
         ('translation.zh', 'translation.en', 'references')
         >>> PairLayout(columns=(2, 2))
         Traceback (most recent call last):
-        regard.errors.SettingError: columns must differ from each other; got [2, 2]. Name the
-        source's, then the target's: --set 'data.columns=[1,2]'.
+        regard.errors.SettingError: columns must differ from each other; got [2, 2]. Name both, the
+        source's first: --set 'data.columns=[1,2]'.
     """
 
     columns: tuple[int | str, ...] = ()
@@ -92,7 +92,7 @@ class PairLayout:
         if len(self.columns) == 1:
             raise SettingError(
                 f"columns must name the source's and the target's column; got {self.columns[0]} "
-                f"alone. Name both: {_COLUMNS_CURE}."
+                f"alone. Name both, {_COLUMNS_CURE}."
             )
         if len({type(column) for column in self.columns}) > 1:
             raise SettingError(
@@ -104,8 +104,8 @@ class PairLayout:
             )
         if len(set(self.columns)) < len(self.columns):
             raise SettingError(
-                f"columns must differ from each other; got {list(self.columns)}. Name the "
-                f"source's, then the target's: {_COLUMNS_CURE}."
+                f"columns must differ from each other; got {list(self.columns)}. "
+                f"Name both, {_COLUMNS_CURE}."
             )
 
     @property
@@ -244,14 +244,15 @@ _Read = tuple[Iterable[Line], Callable[[Line], Pair]]
 
 def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     """Reads rows of columns; if they were chosen, the first line says how many there are."""
-    table = table_of(lines, ending, layout.fields)
+    which = f"Say which to read, {_COLUMNS_CURE}."
+    table = table_of(lines, ending, layout.fields, cure=which)
     sign = "delimiter" if ending == ".csv" else "tab"
 
     def wrong_columns(line: Line, count: int, expected: int) -> DataError:
         if count < expected:
             cure = f"A {sign} must stand between the sentences."
         elif line.where.endswith(":1"):
-            cure = f"Say which to read: {_COLUMNS_CURE}."
+            cure = which
         else:
             cure = f"Is there a {sign} inside a sentence?"
         message = f"{line.where}: expected {expected} columns, found {count}. {cure}"

@@ -102,15 +102,20 @@ def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
     return table_of(read_lines(path), text_suffix(path), fields)
 
 
-def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
-    """Rows of lines that are already read, of a file with this ending."""
+def table_of(
+    lines: Iterable[Line], ending: str, fields: Sequence[Field], *, cure: str = ""
+) -> TextTable:
+    """Rows of lines that are already read, of a file with this ending.
+
+    An error about a column that the header lacks ends with ``cure``.
+    """
     rows = csv_rows(lines) if ending == ".csv" else iter(lines)
     rows = dropwhile(lambda row: not row.text.strip(), rows)
     first = next(rows, None)
     if first is None:
         return TextTable({field.name: _number(field) for field in fields}, None, iter(()))
     cells = [cell.strip() for cell in first.text.split("\t")]
-    columns = _named(cells, fields, first)
+    columns = _named(cells, fields, first, cure)
     if columns is not None:
         return TextTable(columns, tuple(cells), rows)
     return TextTable({field.name: _number(field) for field in fields}, None, chain([first], rows))
@@ -234,7 +239,9 @@ def _number(field: Field) -> int:
     return field.column
 
 
-def _named(cells: Sequence[str], fields: Sequence[Field], first: Line) -> dict[str, int] | None:
+def _named(
+    cells: Sequence[str], fields: Sequence[Field], first: Line, cure: str
+) -> dict[str, int] | None:
     """The columns of the fields if these cells are a header, else None."""
     folded = [cell.casefold() for cell in cells]
     numbers: dict[str, int] = {}
@@ -243,9 +250,11 @@ def _named(cells: Sequence[str], fields: Sequence[Field], first: Line) -> dict[s
         number = _cell_number(folded, field, numbers.values())
         if isinstance(field.column, str) and number is None:
             close = nearest(field.column, cells)
-            cure = f"Did you mean {close!r}?" if close else f"There are {', '.join(cells)}."
+            header = f"The first line must name the columns; it holds {', '.join(cells)}."
+            hint = f"Did you mean {close!r}?" if close else header
             raise DataError(
-                f"{first.where}: there is no column {field.column!r} for the {field.name}. {cure}"
+                f"{first.where}: there is no column {field.column!r} for the {field.name}. "
+                f"{hint} {cure}".rstrip()
             )
         if number is not None:
             numbers[field.name] = number
