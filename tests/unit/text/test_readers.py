@@ -109,6 +109,8 @@ def test_columns_chosen_must_be_there_on_every_line(write):
     with pytest.raises(DataError, match=r"a\.tsv:1: expected 4 columns, found 3\."):
         list(read_pairs(path, layout=PairLayout(columns=(1, 4))))
     cure = r"first: --set 'data\.columns=\[1,2\]'"
+    with pytest.raises(DataError, match=rf"a\.tsv:1: expected 9 columns, found 3\. Say .* {cure}"):
+        list(read_pairs(path, layout=PairLayout(columns=(1, 9))))
     with pytest.raises(DataError, match=rf"a\.tsv:1: expected 2 columns, found 3\. Say .* {cure}"):
         list(read_pairs(path))
 

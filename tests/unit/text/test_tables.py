@@ -53,6 +53,9 @@ def test_numbers_that_were_chosen_hold_whatever_the_header_says(write):
     assert records(path) == [("Gut", "1")] == records(path, [Field("text", 1), Field("label", 3)])
     fixed = [Field("text", 2, is_fixed=True), Field("label", 3, is_fixed=True)]
     assert records(path, fixed) == [("Good", "1")]
+    message = r"a\.tsv:1: there is no column 9 for the label\. There are 3: text, tr"
+    with pytest.raises(DataError, match=message):
+        records(path, [Field("text", 1), Field("label", 9, is_fixed=True)])
 
 
 def test_rows_that_are_no_header_stay(write):

@@ -249,10 +249,10 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     sign = "delimiter" if ending == ".csv" else "tab"
 
     def wrong_columns(line: Line, count: int, expected: int) -> DataError:
-        if count < expected:
-            cure = f"A {sign} must stand between the sentences."
-        elif line.where.endswith(":1"):
+        if count > 1 and line.where.endswith(":1"):
             cure = which
+        elif count < expected:
+            cure = f"A {sign} must stand between the sentences."
         else:
             cure = f"Is there a {sign} inside a sentence?"
         message = f"{line.where}: expected {expected} columns, found {count}. {cure}"

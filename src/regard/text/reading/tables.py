@@ -267,10 +267,17 @@ def _named(
                 return None
         if not numbers:
             return None
-    return {
+    columns = {
         field.name: numbers[field.name] if field.name in numbers else _number(field)
         for field in fields
     }
+    for name, number in columns.items():
+        if number > len(cells):
+            raise DataError(
+                f"{first.where}: there is no column {number} for the {name}. "
+                f"There are {len(cells)}: {', '.join(cells)}. {cure}".rstrip()
+            )
+    return columns
 
 
 def _cell_number(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
