@@ -12,8 +12,9 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import tomli_w
@@ -144,9 +145,13 @@ def build(
     table: Mapping[str, object],
     *,
     where: str,
-    other_keys: Sequence[str] = (),
+    kind: str | None = None,
+    kinds: Mapping[str, type[object]] = MappingProxyType({}),
 ) -> ConfigT:
-    """Make the dataclass ``config`` of a table; a SettingError names the nearest key."""
+    """Make the dataclass ``config`` of a table; a SettingError names the nearest key.
+
+    Of a table with a ``type``, which is ``kind``, ``kinds`` are the dataclasses by type.
+    """
     hints, retired = hints_of(config), retired_settings(config, table)
     values = {}
     for key, value in table.items():
@@ -158,7 +163,8 @@ def build(
         if key in _retired(config):
             continue
         if key not in hints:
-            raise SettingError(_unknown(where, key, [*hints, *other_keys]))
+            owners = [name for name, each in kinds.items() if key in hints_of(each)]
+            raise SettingError(_unknown(where, key, hints, kind, owners))
         values[key] = checked(f"{where}.{key}", value, hints[key])
     try:
         return config(**values)
@@ -255,10 +261,17 @@ def _parse(name: str, text: str) -> JsonValue:
         raise SettingError(f"--set {name} must be plain; {error}.") from None
 
 
-def _unknown(where: str, key: str, names: Sequence[str]) -> str:
-    hint = nearest(key, names)
-    cure = f"Did you mean {where}.{hint}?" if hint else f"There are: {', '.join(sorted(names))}."
-    return f"{where}.{key} is not a setting. {cure}"
+def _unknown(
+    where: str, key: str, names: Iterable[str], kind: str | None, owners: Sequence[str]
+) -> str:
+    subject = f"{where}.{key} is not a setting"
+    if kind is not None:
+        subject, names = f"{subject} of {kind}", [*names, "type"]
+    if owners:
+        subject += f", but of {', '.join(owners)}"
+    if hint := nearest(key, names):
+        return f"{subject}. Did you mean {where}.{hint}?"
+    return f"{subject}. There are: {', '.join(sorted(names))}."
 
 
 def _plain(value: JsonValue) -> JsonValue:

@@ -105,5 +105,5 @@ def test_an_error_is_reported_once(started):
     _, message = broken.communicate(timeout=60)
     assert broken.returncode == 2
     assert message.strip().splitlines() == [
-        "error: model.hidden_dimm is not a setting. Did you mean model.hidden_dim?"
+        "error: model.hidden_dimm is not a setting of rnn_seq2seq. Did you mean model.hidden_dim?"
     ]

@@ -58,7 +58,8 @@ def train(
         test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train, in place of the recipe's updates and epochs.
-        settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
+        settings: A setting over the recipe's, such as training.batch_tokens=2048; may be given
+            often.
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default

@@ -86,7 +86,7 @@ def test_what_is_no_recipe_is_refused(home):
         resolve("absent.toml")
     with pytest.raises(SettingError, match=r"task\.x must be a setting of a table; task is"):
         resolve(TABLE, settings={"task.x": 1})
-    with pytest.raises(SettingError, match=r"model\.hiden_dim is not a setting"):
+    with pytest.raises(SettingError, match=r"model\.hiden_dim is not a setting of "):
         resolve(TABLE, settings={"model.hiden_dim": 1})
     with pytest.raises(DataError, match=r"data\.train must name"):
         regard.train(TABLE, "runs/a")

@@ -38,7 +38,8 @@ class TransformerConfig(ModelConfig):
         ('pre', 256, 8)
         >>> recipe_from_table({"model": {"num_head": 4}})
         Traceback (most recent call last):
-        regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
+        regard.errors.SettingError: model.num_head is not a setting of transformer. Did you mean
+        model.num_heads?
 
     Attributes:
         model_dim: Width of every state, C.

@@ -64,7 +64,8 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
     sections = _sections(table, kind.sections)
     model_table = dict(sections["model"])
     model_type = model_table.pop("type", next(iter(kind.models)))
-    config = choose("model.type", model_type, kind.models, _OWN).config
+    configs = {name: each.config for name, each in kind.models.items()}
+    config = choose("model.type", model_type, configs, _OWN)
 
     def section(name: str, settings: type[SettingsT] | None) -> SettingsT | None:
         return None if settings is None else build(settings, sections[name], where=name)
@@ -80,7 +81,7 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         data=data,
         tokenizer=tokenizer,
         model_type=str(model_type),
-        model=build(config, model_table, where="model", other_keys=("type",)),
+        model=build(config, model_table, where="model", kind=str(model_type), kinds=configs),
         head=section("head", kind.head),
         training=dict(sections["training"]),
         decoding=section("decoding", kind.decoding),

@@ -122,6 +122,8 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     text = _Text.of(*_read(own))
     minutes = cast("float | None", own.training.get("minutes"))
     time = minutes or _worth(text.tokens)
+    model = sections.get("model")
+    own_type = model.get("type") if isinstance(model, Mapping) else None
     size = _size(text, time)
     chosen = _choose(text, time, size)
     for section, table in chosen.items():
@@ -130,6 +132,10 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
             raise SettingError(f"{section} must be a table: [{section}]; got {over!r}.")
         if over.get("type", table.get("type")) == table.get("type"):
             sections[section] = {**table, **over}
+    if own_type is None:
+        _check_model(
+            cast("Mapping[str, JsonValue]", sections["model"]), _why_size(size, text.pairs)
+        )
     recipe = recipe_from_table(sections)
     reasons = _reasons(recipe, text, size, is_timed=minutes is not None)
     types = {"tokenizer": recipe.settings(TokenizerConfig).type, "model": recipe.model_type}
@@ -137,6 +143,16 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
         if name != chosen[section]["type"]:
             reasons[section] = f"{name}, as you set, with its usual settings"
     return ChosenRecipe(recipe, tuple(f"{name}: {reason}" for name, reason in reasons.items()))
+
+
+def _check_model(table: Mapping[str, JsonValue], why: str) -> None:
+    """Raise SettingError for settings that do not fit the chosen model, with the reason for it."""
+    try:
+        recipe_from_table({"model": table})
+    except SettingError as error:
+        raise SettingError(
+            f"{error} {table['type']} was chosen: {why}. model.type sets another."
+        ) from None
 
 
 def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:

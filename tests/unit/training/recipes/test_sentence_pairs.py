@@ -125,6 +125,21 @@ def test_another_type_comes_with_its_own_settings(tmp_path):
     assert "model: transformer, as you set, with its usual settings" in chosen.reasons
 
 
+def test_a_setting_of_another_model_is_refused_with_the_reason_for_the_chosen_one(tmp_path):
+    message = (
+        "model.num_heads is not a setting of rnn_seq2seq, but of transformer.*rnn_seq2seq was "
+        "chosen: it learns more than a Transformer from so few pairs as 60. model.type sets another"
+    )
+    with pytest.raises(SettingError, match=message):
+        recipe_for([corpus(tmp_path, 60)], {"model.num_heads": 4})
+    with pytest.raises(SettingError, match=r"rnn_seq2seq\. There are: .*\. rnn_seq2seq was"):
+        recipe_for([corpus(tmp_path, 60)], {"model.num_head": 4})
+    with pytest.raises(
+        SettingError, match=r"setting of transformer, but of rnn_seq2seq\. There are: [^.]+\.$"
+    ):
+        recipe_for([corpus(tmp_path, 60)], {"model.type": "transformer", "model.cell": "gru"})
+
+
 def test_a_section_that_is_no_table_is_named(tmp_path):
     with pytest.raises(SettingError, match=r"training must be a table: \[training\]; got 3"):
         recipe_for([corpus(tmp_path, 60)], {"training": 3})
