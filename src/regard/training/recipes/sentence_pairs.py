@@ -124,7 +124,7 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     time = minutes or _worth(text.tokens)
     model = sections.get("model")
     own_type = model.get("type") if isinstance(model, Mapping) else None
-    size = _size(text, time)
+    size = _size(text, time, own_type)
     chosen = _choose(text, time, size)
     for section, table in chosen.items():
         over = sections.get(section, {})
@@ -277,8 +277,9 @@ def _worth(tokens: float) -> float:
     return float(min(120, max(5, round(40 * tokens / _TRANSFORMERS[-1].speed / 60))))
 
 
-def _size(text: _Text, minutes: float) -> _Size:
-    if text.pairs < _FEW_PAIRS:
+def _size(text: _Text, minutes: float, own_type: JsonValue) -> _Size:
+    """The model for the text, or the size of the Transformer that the user asks for."""
+    if text.pairs < _FEW_PAIRS and own_type != "transformer":
         return _RECURRENT
     return next(
         size

@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from regard.errors import SettingError
-from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.models import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
+from regard.tasks import read_recipe
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
 from regard.training.recipes import sentence_pairs
-from regard.training.recipes.resolving import file_settings
+from regard.training.recipes.resolving import file_settings, packaged_recipe
 from regard.training.settings import TrainingConfig
 
 ZH, EN = "我是第{}个人。", "I am not the man of the number w{}."
@@ -115,14 +118,20 @@ def test_time_is_chosen_where_none_is_set(tmp_path):
 
 
 def test_another_type_comes_with_its_own_settings(tmp_path):
-    settings = {
-        "model.type": "transformer",
-        "model.model_dim": 16,
-        "model.tie_embeddings": "target",
-    }
+    settings = {"model.type": "conv_seq2seq", "model.hidden_dim": 16}
     chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 1, **settings})
-    assert chosen.recipe.model == TransformerConfig(model_dim=16, tie_embeddings="target")
-    assert "model: transformer, as you set, with its usual settings" in chosen.reasons
+    assert chosen.recipe.model == ConvSeq2SeqConfig(hidden_dim=16)
+    assert "model: conv_seq2seq, as you set, with its usual settings" in chosen.reasons
+
+
+def test_a_transformer_of_few_pairs_is_as_small_as_the_smallest_recipe(tmp_path):
+    settings = {"training.minutes": 1, "model.type": "transformer"}
+    chosen = recipe_for([corpus(tmp_path, 60)], settings)
+    tiny = read_recipe(packaged_recipe("transformer-tiny")).model
+    assert chosen.recipe.model == replace(tiny, tie_embeddings="target")
+    assert any("model: Transformer, 128 wide, 4 + 4 layers; " in each for each in chosen.reasons)
+    narrow = recipe_for([corpus(tmp_path, 60)], {**settings, "model.model_dim": 16})
+    assert narrow.recipe.model == replace(chosen.recipe.model, model_dim=16)
 
 
 def test_a_setting_of_another_model_is_refused_with_the_reason_for_the_chosen_one(tmp_path):
