@@ -115,6 +115,16 @@ def test_columns_chosen_must_be_there_on_every_line(write):
         list(read_pairs(path))
 
 
+@pytest.mark.parametrize("header", ["English sentence\tChinese sentence", "text_en\ttext_zh"])
+def test_a_header_of_several_known_words_is_no_pair(write, header):
+    path = write("a.tsv", f"{header}\tx\nI\t我\ty\n")
+    assert sides(read_pairs(path, layout=PairLayout(columns=(2, 1)))) == [("我", "I")]
+    path = write("b.tsv", f"{header}\nI\t我\n")
+    assert sides(read_pairs(path)) == [("I", "我")]
+    path = write("c.tsv", f"{header}s\nI\t我\n")
+    assert len(sides(read_pairs(path))) == 2
+
+
 def test_an_empty_side_names_its_own_file(write):
     source, target = write("a.en", "x\ny\n"), write("a.de", "x\n\n")
     with pytest.raises(DataError, match=r"a\.de:2: the target is empty"):

@@ -25,6 +25,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 # The line with which Excel names the delimiter, and the rows that are looked at where none does.
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _FIRST_ROWS = 50
+# A word of a name, as in English_sentence.
+_NAME_WORD = re.compile(r"[^\W_]+")
 # A cell longer than this, in characters, is one whose quote does not close.
 _LONGEST = 1 << 24
 
@@ -262,7 +264,9 @@ def _named(
         known = known_names()
         for field in fields:
             number = _number(field)
-            is_name = field.is_fixed and number <= len(cells) and folded[number - 1] in known
+            is_name = (
+                field.is_fixed and number <= len(cells) and _is_called(folded[number - 1], known)
+            )
             if number <= len(cells) and field.name not in numbers and not is_name:
                 return None
         if not numbers:
@@ -282,11 +286,19 @@ def _named(
 
 def _cell_number(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
     """The number of the cell that is called like a field: by its own name, or else the first."""
-    own, *others = (key.casefold() for key in field.keys)
+    own, *others = names = [key.casefold() for key in field.keys]
     free = [n for n in range(1, len(cells) + 1) if n not in taken]
     if field.is_fixed and isinstance(field.column, int):
         free = [n for n in free if n == field.column]
     named = [n for n in free if cells[n - 1] == own]
     if isinstance(field.column, str):
         return next(iter(named), None)
-    return next(iter(named or [n for n in free if cells[n - 1] in others]), None)
+    named = named or [n for n in free if cells[n - 1] in others]
+    return next(iter(named or [n for n in free if _is_called(cells[n - 1], names)]), None)
+
+
+def _is_called(cell: str, names: Collection[str]) -> bool:
+    """Whether a cell is one of these names, or one with other known ones: english sentence."""
+    words = _NAME_WORD.findall(cell)
+    are_known = known_names().issuperset(words)
+    return cell in names or (are_known and not set(words).isdisjoint(names))
