@@ -36,6 +36,16 @@ def test_predicting_is_a_filter(regard, run):
     assert regard("predict", run, stdin=b"").out == ""
 
 
+def test_characters_that_the_model_never_saw_are_named_once(regard, run, tmp_path):
+    done = regard("predict", run, stdin="我爱😀\n😀⌘\n我爱中国\n".encode())
+    assert (done.code, done.err) == (0, "warning: not in the vocabulary: 😀 ⌘\n")
+    assert regard("predict", run, stdin="我爱中国\n".encode()).err == ""
+    many = "".join(map(chr, range(0x1F600, 0x1F619)))
+    assert regard("predict", run, stdin=many.encode()).err.endswith(" 😓 and 5 more\n")
+    looked = regard("look", run, "我爱😀", "--out", tmp_path / "page.html")
+    assert looked.err.startswith("warning: not in the vocabulary: 😀\n")
+
+
 def test_ten_thousand_characters_are_translated_in_parts(regard, run):
     done = regard("predict", run, "--beam-size", 1, stdin=("我" * 10_000).encode())
     assert done.code == 0

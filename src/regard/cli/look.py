@@ -8,12 +8,13 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, refuse, require, say, write_file
+from regard.cli.output import note, note_unknown, refuse, require, say, write_file
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
 
@@ -114,6 +115,7 @@ def look(
     def looked(name: str, is_run: bool) -> "tuple[NotebookPage, list[str]]":
         if is_run:
             from regard.inference import Predictor
+            from regard.inference.requests import request_of_value, unknown_in
 
             try:
                 predictor = Predictor.load(name, device=device)
@@ -122,7 +124,10 @@ def look(
                     raise
                 cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
                 raise RunError(f"{error} {cure}") from None
-            return _look_into_run(predictor, words, beam_size, serve, **selected)
+            made = _look_into_run(predictor, words, beam_size, serve, **selected)
+            requests = [request_of_value(predictor.task, word, word) for word in words]
+            note_unknown(chain.from_iterable(unknown_in(predictor.task, one) for one in requests))
+            return made
         from regard.interop.pages.looking import look as look_into
 
         loaded = _load_model(name, device, allow_download=allow_download)

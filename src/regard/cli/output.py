@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     contextmanager,
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Seconds that work may take before it has a bar.
 _MOMENT = 0.5
+# Unknown characters or words that are named.
+_MOST_UNKNOWN = 20
 
 
 def say(text: str = "", *, end: str = "\n") -> None:
@@ -49,6 +51,14 @@ def note(text: str, *, is_command: bool = False) -> None:
                 text = wrapped(text, shutil.get_terminal_size().columns)
             sys.stderr.write(printable(text) + "\n")
             sys.stderr.flush()
+
+
+def note_unknown(pieces: Iterable[str]) -> None:
+    """Warn of characters or words that are not in the vocabulary, if there are any."""
+    named = list(dict.fromkeys(pieces))
+    more = f" and {len(named) - _MOST_UNKNOWN:,} more" if len(named) > _MOST_UNKNOWN else ""
+    if named:
+        note(f"warning: not in the vocabulary: {' '.join(named[:_MOST_UNKNOWN])}{more}")
 
 
 def wrapped(text: str, width: int) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
-from regard.cli.output import note, refuse, require, say, writing_to
+from regard.cli.output import note, note_unknown, refuse, require, say, writing_to
 from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
 from regard.progress import displaying, is_displayed, progress
@@ -119,7 +119,7 @@ def predict(
                 predictor, ending=ending, decoding=search, attention=attention, layers=of_layers
             )
         )
-        if not files and sys.stdin is not None and sys.stdin.isatty():
+        if not files and _is_typed():
             note("type a line and press Enter; Ctrl-D ends")
         for file in files or (None,):
             if file is None and output_format == "text" and not score and predictor.streams(search):
@@ -135,6 +135,11 @@ def predict(
                 output_format=output_format,
                 on_bad_line=on_bad_line,
             )
+
+
+def _is_typed() -> bool:
+    """Whether lines of stdin come from a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _encoding(run: Path) -> str | None:
@@ -193,6 +198,7 @@ def _answer_lines(
 ) -> int:
     """Print the answer to each line as soon as there is one; the lines answered so far."""
     from regard.inference.filtering import answers
+    from regard.inference.requests import unknown_in
     from regard.text.reading.line_groups import groups_of
 
     is_translating = predictor.is_seq2seq and not is_scored
@@ -208,7 +214,7 @@ def _answer_lines(
     with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
-                warnings.see(line.problem)
+                warnings.see(line.problem, unknown_in(predictor.task, line.request))
                 if is_translating and (parts := cast("Hypotheses", line.answer).parts) > 1:
                     longest = predictor.sequence_task.data.max_length
                     warnings.add(
@@ -218,6 +224,8 @@ def _answer_lines(
                 for text in line.printed(number, output_format, n_best):
                     say(text)
             sys.stdout.flush()
+            if file is None and _is_typed():
+                warnings.end_unknown()
             done += len(group)
             advance(len(group))
     warnings.end()
@@ -229,7 +237,7 @@ def _stream_lines(
 ) -> None:
     """Print each line of stdin, and its continuation by a language model as it is written."""
     from regard.inference.filtering import requests_in
-    from regard.inference.requests import request_in
+    from regard.inference.requests import request_in, unknown_in
     from regard.text.reading.line_groups import groups_of
 
     groups, ending = groups_of(None)
@@ -237,12 +245,14 @@ def _stream_lines(
     warnings = LineWarnings("Its answer is left empty.")
     for group in requests_in(groups, read, skip_bad_lines=on_bad_line == "skip"):
         for line in group:
-            warnings.see(line.problem)
+            warnings.see(line.problem, unknown_in(predictor.task, line.request))
             if isinstance(line.request, str):
                 for piece in chain((line.request,), predictor.stream(line.request, search)):
                     say(piece, end="")
                     sys.stdout.flush()
             say("\n" if line.problem is None else "")
+            if _is_typed():
+                warnings.end_unknown()
     warnings.end()
 
 
@@ -259,10 +269,12 @@ class LineWarnings:
     def __init__(self, consequence: str) -> None:
         self._consequence = consequence
         self._lines = self._unread = self._warnings = 0
+        self._unknown: dict[str, None] = {}
 
-    def see(self, problem: str | None) -> None:
-        """Count a line, with a warning if it could not be read."""
+    def see(self, problem: str | None, unknown: Iterable[str]) -> None:
+        """Count a line and what of it is unknown, with a warning if it could not be read."""
         self._lines += 1
+        self._unknown |= dict.fromkeys(unknown)
         if problem is not None:
             self._unread += 1
             self.add(f"{problem} {self._consequence}")
@@ -273,8 +285,14 @@ class LineWarnings:
         if self._warnings <= _MOST_WARNINGS:
             note(f"warning: {text}")
 
+    def end_unknown(self) -> None:
+        """Print what was not in the vocabulary so far."""
+        note_unknown(self._unknown)
+        self._unknown.clear()
+
     def end(self) -> None:
-        """Print how many lines could not be read, and how many were not named."""
+        """Print what was unknown, how many lines could not be read, and how many were not named."""
+        self.end_unknown()
         if self._unread:
             note(f"warning: {self._unread:,} of {self._lines:,} lines could not be read.")
         if self._warnings > _MOST_WARNINGS:

@@ -7,8 +7,9 @@ from typing import cast
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.tasks import AnyTask
+from regard.tasks.labels.label_task import LabelTask
 from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.text import Line
+from regard.text import UNK_ID, Line, Pair, PairTokenizer, Tokenizer
 from regard.text.reading.records import record_in
 from regard.text.reading.sources import items_of, plain
 
@@ -45,6 +46,24 @@ def request_in(task: AnyTask, line: Line, ending: str) -> object:
     if isinstance(task, LanguageModelling):
         return task.prompt_in(line, ending)
     return task.parse_line(line, ending)
+
+
+def unknown_in(task: AnyTask, request: object) -> list[str]:
+    """The characters or words of a text or prompt that the tokenizer has no ids for."""
+    tokenizer: object = getattr(task, "tokenizer", None)
+    if isinstance(tokenizer, PairTokenizer):
+        tokenizer = tokenizer.source
+    if not isinstance(tokenizer, Tokenizer):
+        return []
+    if isinstance(request, Pair):
+        texts: tuple[str, ...] = (request.source,)
+    elif isinstance(request, str):
+        texts = (request,)
+    else:
+        texts = task.texts(request) if isinstance(task, LabelTask) and request is not None else ()
+    lacking = [text for text in texts if UNK_ID in tokenizer.encode(text)]
+    pieces = [piece for text in lacking for piece in tokenizer.pieces(text)]
+    return [piece.text for piece in pieces if piece.id == UNK_ID]
 
 
 def record_of(record: object, where: str) -> str | dict[str, JsonValue]:
