@@ -45,12 +45,12 @@ def test_what_would_be_lost_is_an_error(run, line, message):
 @pytest.mark.parametrize(
     "line",
     [
-        'echo a | REGARD predict "$1" --beam-size 1 2>&-',
+        'echo 我 | REGARD predict "$1" --beam-size 1 2>&-',
         'REGARD predict "$1" "$2" --beam-size 1 <&-',
     ],
 )
 def test_unused_streams_may_be_closed(run, tmp_path, line):
-    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "a.txt").write_text("我\n", encoding="utf-8")
     done = shell(line, run, tmp_path / "a.txt")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
