@@ -24,6 +24,7 @@ from regard.text.reading.records import HARMLESS
 _SHOWN = 60  # characters of a text in a case
 _FEW = 10  # examples of a label below which little can be learned of it
 _MOST_LABELS = 20
+_SMALL = 1000  # examples below which there may be too few to hold some out
 _SPLITS = ("train", "valid", "test")
 _FAR = 6.0  # deviations from the usual ratio of lengths; real corpora have long tails
 _SPREAD_OF_NORMAL = 1.4826  # standard deviation over the median absolute one
@@ -199,6 +200,7 @@ def check_examples(
     examples: int = 3,
     are_texts: bool = True,
     is_translation: bool = False,
+    split: Callable[[], object] | None = None,
 ) -> CheckReport:
     """Look for what spoils a training or makes its results untrue; DataError without examples.
 
@@ -208,6 +210,7 @@ def check_examples(
         examples: How many cases to keep of each finding.
         are_texts: Whether the parts are texts, not numbers or pictures.
         is_translation: Whether the two parts of each example say the same in two languages.
+        split: Holds examples out as a training does; DataError where it cannot.
     """
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}
@@ -224,6 +227,12 @@ def check_examples(
         )
         for reason, count in bad_lines.counts.items()
     ]
+    if split is not None and len(corpus.train) < _SMALL:
+        try:
+            split()
+        except DataError as error:
+            meaning = "reasons for which `regard train` refuses the text"
+            findings.append(Finding("refused", 1, meaning, True, (str(error),)))
     with progress("checking", len(_FINDERS)) as advance:
         for find in _FINDERS:
             findings += [

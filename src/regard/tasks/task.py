@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -122,7 +123,13 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
 
-        return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
+        return check_examples(
+            read,
+            unit=cls.unit,
+            examples=examples,
+            are_texts=cls.are_texts,
+            split=partial(cls.read_parts, recipe),
+        )
 
     @classmethod
     @abstractmethod

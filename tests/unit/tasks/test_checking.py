@@ -66,6 +66,15 @@ def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path):
     assert findings(text)["overlap"].count == 1
 
 
+def test_a_text_that_training_refuses_is_a_problem(tmp_path):
+    texts = {"train": "a\tb\nc\td\n"}
+    reasons = {"translation": "at least 10 pairs", "classification": "at least 10 texts"}
+    for task, least in reasons.items():
+        (reason,) = findings(report(tmp_path, task, "tsv", texts))["refused"].examples
+        assert reason == f"data.train must hold {least} where data.valid is not set; got 2."
+        assert "refused" not in findings(report(tmp_path, task, "tsv", {**texts, "valid": "e\tf"}))
+
+
 def test_nothing_to_check_is_refused():
     recipe = recipe_from_table({"task": "tagging"})
     with pytest.raises(DataError, match=r"data\.train must name examples to check; got none\."):

@@ -200,7 +200,13 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             pairs = cls.read(recipe, split, bad_lines=bad_lines, merge=False)
             return [cls.checked(pair) for pair in pairs]
 
-        return check_examples(read, unit=cls.unit, examples=examples, is_translation=True)
+        return check_examples(
+            read,
+            unit=cls.unit,
+            examples=examples,
+            is_translation=True,
+            split=partial(cls.read_parts, recipe),
+        )
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> None:
