@@ -28,11 +28,15 @@ class Parts(Generic[ExampleT]):
         train: For the model, and for the baselines that stand beside it.
         valid: For validation: the recipe's file, or some held out of the training text.
         test: For the test, where that is a part of the training text; else none.
+        overlap: How many are left out of training, since they share a side with those held out.
+        references: How many of those held out for the test are only further references of others.
     """
 
     train: Sequence[ExampleT]
     valid: Sequence[ExampleT]
     test: Sequence[ExampleT] = ()
+    overlap: int = 0
+    references: int = 0
 
 
 def split_examples(

@@ -69,8 +69,8 @@ class GenerationTask(SequenceTask):
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
         """The documents to train on, to validate on and to test on: no text is in two of them."""
         data, parts = recipe.settings(DocumentData), cls._documents(recipe, bad_lines)
-        held = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
-        return Parts(pairs_of(parts.train, data), *held)
+        valid, test = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
+        return Parts(pairs_of(parts.train, data), valid, test)
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:

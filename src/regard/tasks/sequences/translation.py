@@ -121,17 +121,24 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         Held-out pairs are spread evenly over the text, and no training pair shares a side with
         them. Those to test on with one source are one.
         """
-        pairs, test = cls.read(recipe, "train", bad_lines=bad_lines, merge=False), list[Pair]()
-        if not pairs:
+        text = cls.read(recipe, "train", bad_lines=bad_lines, merge=False)
+        if not text:
             raise DataError("data.train must name the training text; got nothing.")
+        pairs, test, held_out = text, list[Pair](), list[Pair]()
         if recipe.holds_out_test:
             rest, test = hold_out_by_hash(pairs, attrgetter("source"))
             pairs = _different(cls.drop_overlap(rest, test), pairs)
-        test = merged(test)
-        if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
-            return Parts(pairs, valid, test)
-        held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
-        return Parts(_different(cls.drop_overlap(pairs, held_out), pairs), held_out, test)
+        if not (valid := cls.read(recipe, "valid", bad_lines=bad_lines)):
+            valid = held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
+            pairs = _different(cls.drop_overlap(pairs, held_out), pairs)
+        sources = merged(test)
+        return Parts(
+            pairs,
+            valid,
+            sources,
+            overlap=len(text) - len(pairs) - len(held_out) - len(test),
+            references=len(test) - len(sources),
+        )
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:

@@ -122,9 +122,15 @@ class TrainingText:
         if self.recipe.holds_out_test and not self.parts.test:
             lines.append(f"no {unit} held out to test on: there are too few. data.test names some")
         elif self.recipe.holds_out_test:
+            tested = len(self.parts.test)
+            more = f", {tested + self.parts.references:,} with their further references"
             lines.append(
-                f"{len(self.parts.test):,} {unit} held out to test on, chosen by hash and not "
-                "trained on; data.test names others"
+                f"{tested:,} {unit} held out to test on, chosen by hash and not trained on"
+                f"{more if self.parts.references else ''}; data.test names others"
+            )
+        if self.parts.overlap:
+            lines.append(
+                f"{unit} left out, since a side of theirs is held out: {self.parts.overlap:,}"
             )
         return lines
 

@@ -68,6 +68,18 @@ def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):
     assert not any(pair.source in sources or pair.target in targets for pair in train)
 
 
+def test_every_pair_is_trained_on_held_out_or_counted_as_left_out(folder):
+    rows = [f"s{n}\tt{n}\ns{n}\tother t{n}\nother s{n}\tt{n}\n" for n in range(100)]
+    (folder / "many.tsv").write_text("".join(rows), encoding="utf-8")
+    for data, in_file in (({}, 0), ({"test": "held out"}, 0), ({"valid": "valid.tsv"}, 2)):
+        parts = read_parts(recipe(folder, train="many.tsv", **data))
+        held = len(parts.valid) - in_file + len(parts.test) + parts.references
+        assert len(parts.train) + held + parts.overlap == 300
+        assert (parts.overlap > 0) == ("valid" not in data)
+        assert parts.references == sum(len(pair.references) - 1 for pair in parts.test)
+        assert (parts.references > 0) == ("test" in data)
+
+
 def test_a_validation_file_is_taken_as_it_is(folder):
     train, valid = read_training(recipe(folder, train="pairs.tsv", valid="valid.tsv"))
     assert len(train) == 100
