@@ -104,7 +104,9 @@ def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
     }
     parts = {
         "What it is": _description(predictor),
-        "Data": _items({title: data[name] for name, title in _DATA.items() if data.get(name)}),
+        "Data": _items(
+            {title: _without_folders(data[name]) for name, title in _DATA.items() if data.get(name)}
+        ),
         "Training": _items(training),
         "Figures on the validation set": _items(figures if isinstance(figures, Mapping) else {}),
         "How to use it": usage,
@@ -113,6 +115,13 @@ def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
     return (
         f"# A run of regard: {predictor.recipe.task}\n\nMade by regard {__version__}.\n\n{text}\n"
     )
+
+
+def _without_folders(names: JsonValue) -> JsonValue:
+    """Names of files, or of a language, without the folders of whoever trained."""
+    if isinstance(names, list):
+        return [_without_folders(name) for name in names]
+    return Path(names).name if isinstance(names, str) else names
 
 
 def _description(predictor: Predictor) -> str:

@@ -10,6 +10,9 @@ import pytest
 from regard.errors import RunError, SettingError
 from regard.export import export_run
 from regard.inference import Predictor
+from regard.runs import Run
+from regard.tasks import TASKS, recipe_from_table
+from regard.text.reading.points import Point
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs_33c24e5"
 FINISHED = sorted(path.stem for path in FIXTURES.glob("*.zip"))
@@ -31,6 +34,21 @@ def test_a_bundle_of_every_task_has_its_weights_and_says_what_it_is(runs, tmp_pa
     parameters = sum(each.numel() for each in own.model.parameters())
     for expected in (f"{parameters:,} parameters", "- updates: 24", "- loss: ", "regard predict"):
         assert expected in readme
+
+
+def test_the_readme_names_files_without_their_folders(tmp_path):
+    folder, table = tmp_path / "of me", {"task": "regression", "model": {"is_learned": True}}
+    table["data"] = {"train": [str(folder / "a.csv"), str(folder / "b.csv")], "valid": "sub/c.csv"}
+    known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+    task = TASKS["regression"].task.learn(recipe_from_table(table), known)
+    with Run.create(tmp_path / "run", table, "regression") as run:
+        with run.new_tokenizer_folder() as tokenizer:
+            task.save(tokenizer)
+        run.finish(task.build_model().state_dict())
+    export_run(tmp_path / "run", "bundle", tmp_path / "a.regard")
+    readme = zipfile.ZipFile(tmp_path / "a.regard").read("README.md").decode()
+    assert "- trained on: a.csv, b.csv\n- validated on: c.csv\n" in readme
+    assert "of me" not in readme
 
 
 @pytest.mark.parametrize(
