@@ -46,7 +46,10 @@ def find_runs(folder: str | Path) -> tuple[list[RunOverview], list[Path]]:
     with explain_path(folder):
         if not folder.is_dir():
             got = "a file" if folder.exists() else "nothing there"
-            raise RunError(f"{folder} must be a folder of runs; got {got}.")
+            raise RunError(
+                f"{folder} must be a folder of runs; got {got}. Name the one that holds them: "
+                "`regard runs .` lists those here."
+            )
         if is_run(folder):
             return [overview(folder)], []
         inside = {each: list(_runs_below(each, _DEPTH)) for each in _folders(folder)}

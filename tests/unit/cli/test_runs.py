@@ -1,6 +1,7 @@
 """``regard runs`` prints a table or JSON."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -51,6 +52,16 @@ def test_nothing_to_list(tmp_path, capsys):
     assert "no runs in" in capsys.readouterr().err
     assert run_command(["runs", str(tmp_path / "absent")]) == 2
     assert "must be a folder of runs; got nothing there" in capsys.readouterr().err
+
+
+def test_without_a_folder_of_runs_the_cure_finds_the_run_that_is_here(home, capsys):
+    (home / "runs" / "a").rename(home / "regard-demo")
+    (home / "runs").rename(home / "others")
+    assert run_command(["runs"]) == 2
+    cure = re.search(r"`regard (.+)` lists those here", capsys.readouterr().err)
+    assert cure
+    assert run_command(cure[1].split()) == 0
+    assert "regard-demo" in capsys.readouterr().out
 
 
 def test_a_name_with_two_stars_is_no_pattern():
