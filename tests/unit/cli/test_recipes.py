@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.cli import run_command
 from regard.cli.jobs import parse_arguments
 from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.config import build
@@ -109,3 +111,15 @@ def test_paths_set_for_a_packaged_recipe_start_here():
 )
 def test_a_run_is_named_after_what_it_trains(source, folder):
     assert default_run(source) == Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("page", "claim"), [("translation.md", "lists them all"), ("translation.zh.md", "列出全部配方")]
+)
+def test_the_command_that_a_page_names_lists_all_recipes(page, claim, capsys):
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / page).read_text("utf-8")
+    named = re.search(rf"`regard ([^`]+)` {claim}", text)
+    assert named
+    assert run_command(named[1].split()) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in packaged_recipes())
