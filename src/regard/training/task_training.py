@@ -20,6 +20,7 @@ from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
+from regard.text.languages import length_unit, side_script
 from regard.text.normalization import split_words
 from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 from regard.training.settings import TrainingConfig
@@ -95,7 +96,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return f"{self.num_valid:,} {unit}"
 
     def describe_perplexity(self) -> list[str]:
-        """Note on unknown words and perplexity, where a vocabulary is of whole words."""
+        """Note on unknown words and perplexity, where a vocabulary is of words."""
         tokenizer = getattr(self.task, "tokenizer", None)
         tokenizer = getattr(tokenizer, "target", tokenizer)
         settings = self.task.recipe.tokenizer
@@ -107,13 +108,14 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             for each in self.valid[:_LOOKED_AT]
             for line in getattr(each, "lines", [getattr(each, "target", "")])
         ]
+        incomparable = "not to be compared with that of subwords"
+        if length_unit(side_script(texts)) == "characters":
+            return [f"perplexity is that of characters, as words are not spaced: {incomparable}"]
         words = Counter(word for text in texts for word in split_words(text) if word != " ")
         spelled = sum(n for word, n in words.items() if len(tokenizer.encode(word)) > 1)
         unknown = f"{spelled / max(1, words.total()):.1%} of those validated on are"
         spelling = f", and of characters where a word is unknown, as {unknown}" if spelled else ""
-        return [
-            f"perplexity is that of whole words{spelling}: not to be compared with that of subwords"
-        ]
+        return [f"perplexity is that of whole words{spelling}: {incomparable}"]
 
     @property
     def metrics(self) -> Mapping[str, int]:

@@ -247,6 +247,7 @@ def test_an_ensemble_of_runs_is_evaluated_by_one_command(toy, tmp_path, make_rec
     [
         ("a b", "perplexity is that of whole words: not"),
         ("a cab b b", "as 25.0% of those validated on are: not"),
+        ("我爱中国", "perplexity is that of characters, as words are not spaced: not to be"),
     ],
 )
 def test_unknown_words_are_named_with_a_perplexity_of_words(target, note):
