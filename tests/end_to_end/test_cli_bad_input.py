@@ -39,7 +39,8 @@ MISTAKES = [
     ("train question-answering-pretrained x.tsv", "--set training.pretrained=FOLDER"),
     # Runs.
     ("train --resume --run .", "--resume must go with the folder of a run; run.json is missing in"),
-    ("train --resume", "got 'none'. Name it"),
+    ("train --resume --run no", "a run; there is no folder no. Leave out --resume to begin it."),
+    ("train --resume", "must go with the folder of a run; got none. Name it: --run FOLDER."),
     ("evaluate RUN --split tests", "test, train, valid; got 'tests'. Did you mean 'test'?"),
     ("evaluate RUN --also RUN", "error: --also must be left out for a run of translation; it is "),
     ("evaluate RUN TEST TEST TRAIN", "line for each of the 30 sentences; got 300"),

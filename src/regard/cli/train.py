@@ -125,15 +125,13 @@ def _check_run(folder: Path, *, is_named: bool) -> None:
     """Raise unless there is a run to resume."""
     from regard.runs import is_run
 
+    rule = "--resume must go with the folder of a run"
     if folder.is_dir() and not is_run(folder):
-        raise RunError(
-            f"--resume must go with the folder of a run; run.json is missing in {folder}."
-        )
+        raise RunError(f"{rule}; run.json is missing in {folder}.")
+    if not is_run(folder) and is_named:
+        raise RunError(f"{rule}; there is no folder {folder}. Leave out --resume to begin it.")
     if not is_run(folder):
-        name = str(folder) if is_named else "none"
-        raise SettingError(
-            f"--resume must go with the folder of a run; got {name!r}. Name it: --run FOLDER."
-        )
+        raise SettingError(f"{rule}; got none. Name it: --run FOLDER.")
 
 
 def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
