@@ -12,6 +12,7 @@ from regard.progress import progress
 from regard.text import BadLines, normalize
 from regard.text.languages import (
     length_unit,
+    main_script,
     markup,
     misplaced,
     misreading,
@@ -301,8 +302,12 @@ def _languages(corpus: _Corpus) -> Iterator[_Note]:
     if not corpus.is_translation:
         return
     indices = misplaced(*([one.parts[side] for one in corpus.train] for side in (0, 1)))
+    exchanged = "pairs that look exchanged"
+    if indices["exchanged"]:
+        source, target = map(main_script, corpus.train[indices["exchanged"][0]].parts)
+        exchanged += f" ({source} to {target}; the others are {target} to {source})"
     for name, kind, meaning in (
-        ("exchanged", "exchanged", "pairs that look exchanged, source for target"),
+        ("exchanged", "exchanged", exchanged),
         ("source", "language", "sources that look like the target's language"),
         ("target", "language", "targets that look like the source's language"),
     ):

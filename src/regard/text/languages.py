@@ -50,11 +50,14 @@ def _script_counts(text: str) -> Counter[str]:
 def misplaced(sources: Sequence[str], targets: Sequence[str]) -> dict[str, list[int]]:
     """Indices of pairs by what is in the other script: ``source``, ``target``, or ``exchanged``."""
     indices: dict[str, list[int]] = {"exchanged": [], "source": [], "target": []}
-    scripts = side_script(sources), side_script(targets)
+    placed = list(zip(map(main_script, sources), map(main_script, targets), strict=True))
+    # Counted by pairs: where half of them are exchanged, both sides have as much of each script.
+    counts = Counter(filter(all, placed))
+    scripts = max(counts, key=counts.__getitem__, default=("", ""))
     if scripts[0] == scripts[1]:
         return indices
     for index, pair in enumerate(zip(sources, targets, strict=True)):
-        if (main_script(pair[1]), main_script(pair[0])) == scripts:
+        if placed[index] == scripts[::-1]:
             indices["exchanged"].append(index)
         elif pair[0] != pair[1]:
             for side, text, other in zip(("source", "target"), pair, scripts[::-1], strict=True):

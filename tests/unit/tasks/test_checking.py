@@ -173,6 +173,8 @@ def test_exchanged_and_copied_pairs_are_found():
     report = check_pairs(pairs([*PAIRS, ("I see.", "我明白了。"), ("Tom said", "Tom said")]))
     by_kind = findings(report)
     assert by_kind["exchanged"].examples == ("train.tsv:4: I see. | 我明白了。",)
+    direction = "(Latin to Han or kana; the others are Han or kana to Latin)"
+    assert by_kind["exchanged"].meaning == f"pairs that look exchanged {direction}"
     assert by_kind["copies"].examples == ("train.tsv:5: Tom said | Tom said",)
 
 

@@ -18,6 +18,13 @@ def test_sides_in_the_others_script_are_found():
     assert placement == {"exchanged": [], "source": [0], "target": [len(CHINESE) + 1]}
 
 
+def test_half_of_the_pairs_may_be_exchanged():
+    sources = ["Tom!", CHINESE[2], *PLAIN[3:], CHINESE[0]]
+    targets = ["Tom.", PLAIN[2], *CHINESE[3:], PLAIN[0]]
+    assert misplaced(sources, targets)["exchanged"] == [2, 3]
+    assert misplaced(targets, sources)["exchanged"] == [2, 3]
+
+
 def test_equal_sides_are_no_evidence():
     assert misplaced([*CHINESE, "Tom"], [*PLAIN, "Tom"])["source"] == []
 
