@@ -17,6 +17,11 @@ _COUNTED = ("cuda",)
 def check_device_name(name: str, value: str) -> None:
     """Raise unless ``value`` is ``auto``, or a kind of device; of a GPU perhaps with its number."""
     kind, colon, number = value.partition(":")
+    if kind.casefold() == "gpu":
+        raise SettingError(
+            f"{name} must be one of {', '.join(sorted((AUTO, *KINDS)))}; got {value!r}. "
+            "A GPU is cuda, that of a Mac mps; auto takes one if there is one."
+        )
     if not colon or kind not in _COUNTED:
         choose(name, value, dict.fromkeys((AUTO, *KINDS)))
     elif not (number.isascii() and number.isdecimal()):

@@ -35,7 +35,8 @@ def test_auto_takes_what_is_fastest(nothing, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("gpu", "--device must be one of auto, cpu, cuda, mps; got 'gpu'"),
+        ("gpu", "--device must be one of auto, cpu, cuda, mps; got 'gpu'. A GPU is cuda, "),
+        ("GPU:1", "got 'GPU:1'. A GPU is cuda, that of a Mac mps; auto takes one"),
         ("cpu:0", "--device must be one of auto, cpu, cuda, mps; got 'cpu:0'"),
         ("Cuda", "--device must be one of .*; got 'Cuda'. Did you mean 'cuda'"),
         ("cuda:", "--device must be cuda, or cuda: and a number from 0; got 'cuda:'"),
