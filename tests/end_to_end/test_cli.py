@@ -46,6 +46,20 @@ def test_characters_that_the_model_never_saw_are_named_once(regard, run, tmp_pat
     assert looked.err.startswith("warning: not in the vocabulary: 😀\n")
 
 
+def test_a_file_is_not_looked_into_as_if_its_name_were_the_text(regard, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zh.txt").write_text("我爱中国\n", encoding="utf-8")
+    for options in ((), ("--live",)):
+        message = regard.refused("look", run, "zh.txt", *options)
+        assert message.endswith(
+            "got the name of a file, zh.txt. Look into its lines: --file zh.txt"
+        )
+    assert not (tmp_path / "attention.html").exists()
+    looked = regard("look", run, "--file", "zh.txt")
+    assert looked.code == 0
+    assert looked.out.startswith("我爱中国 → ")
+
+
 def test_ten_thousand_characters_are_translated_in_parts(regard, run):
     done = regard("predict", run, "--beam-size", 1, stdin=("我" * 10_000).encode())
     assert done.code == 0

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 import threading
 import webbrowser
@@ -103,6 +104,7 @@ def look(
     names = _names_of([name for name, _ in models])
     if len(models) > 1:
         refuse({"--serve": serve}, "with two models: the page holds what it compares")
+    given = words
     if any(is_run for _, is_run in models):
         if all(is_run for _, is_run in models):
             options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
@@ -124,6 +126,7 @@ def look(
                     raise
                 cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
                 raise RunError(f"{error} {cure}") from None
+            _refuse_files(predictor, given)
             made = _look_into_run(predictor, words, beam_size, serve, **selected)
             requests = [request_of_value(predictor.task, word, word) for word in words]
             note_unknown(chain.from_iterable(unknown_in(predictor.task, one) for one in requests))
@@ -237,6 +240,7 @@ def _write_live(
     if run is None:
         raise SettingError("RUN must be given with --live; got none. See regard look --help.")
     predictor = Predictor.load(run, device=device)
+    _refuse_files(predictor, texts)
     lines = [*texts, *(_lines(file) if file is not None else [])]
     made = live_page(predictor, [line for line in lines if line.strip()], beam_size=beam_size)
     write_file(out, made)
@@ -290,6 +294,17 @@ def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | Non
             ]
             lines.append(f"copied, from which character on: {' '.join(words)}")
     return lines
+
+
+def _refuse_files(predictor: "Predictor", texts: Sequence[str]) -> None:
+    """Raise DataError if a text for a run is the name of a file."""
+    for text in texts if predictor.task.are_texts else ():
+        with suppress(OSError):  # longer than any name
+            if Path(text).is_file():
+                raise DataError(
+                    f"text must be what to look into; got the name of a file, {text}. "
+                    f"Look into its lines: --file {shlex.quote(text)}"
+                )
 
 
 def _load_model(model: str, device: str, *, allow_download: bool) -> tuple[Any, Any]:
