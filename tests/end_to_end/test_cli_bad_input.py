@@ -49,6 +49,8 @@ MISTAKES = [
     ("predict RUN --beem-size 2", "beem-size"),
     ("look RUN 我 爱 --target I", "target must be of one text; got 2 texts"),
     ("look RUN 我 --output RUN/run.json/page.html", "page.html must be a file that can be written"),
+    ("export RUN RUN", "error: OUTPUT must be a new path; there is something at "),
+    ("export RUN new --to ctranslate2", "error: --to must be one that can hold the run; got 'ctr"),
     # Commands.
     ("trian", 'Did you mean "train"?'),
     ("train dmo", "Did you mean 'demo'?"),

@@ -32,6 +32,8 @@ from regard.version import __version__
 BAD_INPUT = 2
 # Commands whose options are settings of a search.
 _SEARCHING = ("predict", "evaluate", "look")
+# Arguments of the functions that commands call, where the command line has another name.
+_OTHER_NAMES = {"export": {"form": "--to", "out": "OUTPUT"}}
 # The rule that a file breaks which the system refuses, by error number; and the cure.
 _NO_ROOM = ("have room on its disk", " Free some space.")
 _RULES = {
@@ -157,6 +159,8 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
         start = r"(?<![\w.-])" if "_" in name else "^"
         if option.startswith("--") and name.isidentifier():
             message = re.sub(rf"{start}{name}(?=[ ;,=.])", option, message)
+    for name, shown in _OTHER_NAMES.get(arguments[0], {}).items() if arguments else ():
+        message = re.sub(rf"^{name}(?= must )", shown, message)
     return message
 
 
