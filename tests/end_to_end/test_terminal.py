@@ -135,6 +135,24 @@ def test_a_command_works_there(line, expected, terminal, runs, brackets, tmp_pat
         assert (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (120, ["run", "recipe", "updates", "best", "validation", "speed", "state"]),
+        (95, ["run", "recipe", "updates", "best", "validation", "state"]),
+        (80, ["run", "updates", "best", "validation", "state"]),
+    ],
+)
+def test_a_list_of_runs_is_no_wider_than_the_terminal(width, columns, terminal, runs, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert terminal.run("runs", runs) == 0
+    _, header, *rows = terminal.screen.splitlines()
+    assert len(rows) == 10
+    assert header.split() == columns
+    assert max(map(len, (header, *rows))) <= width
+    assert all(row.endswith(("done", "stopped")) for row in rows)
+
+
 def test_answers_through_a_pipe(terminal, runs, brackets):
     with brackets.with_name("answers").open("w+", encoding="utf-8") as out:
         assert terminal.run("predict", runs / "translation-bpe-run", brackets, out=out) == 0

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -31,21 +33,21 @@ def runs(
 
     A run is running, stopped (the command that began it resumes it), done, or damaged. Runs in
     folders inside the folder are listed too. Nothing is changed, and no training is disturbed.
+    Where a terminal is too narrow, speeds are left out, and then recipes.
 
     Args:
         folder: Where the runs are.
         as_json: Print a JSON array with an object for each run instead.
     """
     from regard.runs.overview import find_runs
-    from regard.tasks import Table
 
     overviews, others = find_runs(folder)
     if as_json:
         say(json.dumps([run.to_dict() for run in overviews], indent=1, ensure_ascii=False))
     elif overviews:
         names = _distinct_names([run.run for run in overviews])
-        table = Table(f"Runs in {folder}", COLUMNS, tuple(map(_row, names, overviews)))
-        say("\n".join(table.lines()))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        say("\n".join(_table(f"Runs in {folder}", list(map(_row, names, overviews)), width)))
     else:
         note(f"no runs in {folder}; regard train makes one")
     for run in overviews:
@@ -62,6 +64,21 @@ def _distinct_names(paths: Sequence[Path]) -> tuple[str, ...]:
     whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100  (links keep their names)
     shared = os.path.commonpath([path.parent for path in whole])
     return tuple(path.relative_to(shared).as_posix() for path in whole)
+
+
+def _table(title: str, rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
+    """The lines of a table; without speeds, and then recipes, where it is wider than a terminal."""
+    from rich.cells import cell_len
+
+    from regard.tasks import Table
+
+    for left_out in ((), ("speed",), ("speed", "recipe")):
+        kept = [column for column, name in enumerate(COLUMNS) if name not in left_out]
+        columns, *cells = (tuple(row[column] for column in kept) for row in (COLUMNS, *rows))
+        lines = Table(title, columns, tuple(cells)).lines()
+        if width is None or max(map(cell_len, lines[1:])) <= width:
+            break
+    return lines
 
 
 def _row(name: str, run: "RunOverview") -> tuple[str, ...]:
