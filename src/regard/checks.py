@@ -72,6 +72,11 @@ def check_choice(name: str, value: object, choices: object) -> None:
     choose(name, value, dict.fromkeys(get_args(choices)))
 
 
+def counted(count: int, unit: str) -> str:
+    """A number and its unit, given in the plural: ``2 lines``, ``1 line``."""
+    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+
+
 def nearest(value: str, names: Iterable[str]) -> str | None:
     """The most similar of ``names``, in whatever case, or None if nothing is close."""
     folded = {name.casefold(): name for name in names}

@@ -3,7 +3,15 @@ import typing
 
 import pytest
 
-from regard.checks import check_choice, check_divides, check_finite, check_positive, choose, nearest
+from regard.checks import (
+    check_choice,
+    check_divides,
+    check_finite,
+    check_positive,
+    choose,
+    counted,
+    nearest,
+)
 from regard.config import as_saved, assign, newer
 from regard.errors import SettingError, printable
 from regard.fields import Count, Share, checked, checked_table
@@ -52,3 +60,8 @@ def test_values_and_settings_are_converted():
     table = {"model": {"num_heads": 4, "type": "rnn"}}
     assert assign({"model": {"num_heads": 8}}, settings) == table
     assert printable("\x1b[31m \u202etxt.exe") == "\\u001b[31m \\u202etxt.exe"
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 rows"), (1, "1 row"), (1234, "1,234 rows")])
+def test_one_of_a_unit_is_in_the_singular(count, text):
+    assert counted(count, "rows") == text

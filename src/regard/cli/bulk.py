@@ -68,7 +68,7 @@ def predict_files(
     device: str,
 ) -> None:
     """Answer files and say how many; DataError if some of them could not be read to their ends."""
-    from regard.checks import check_at_least
+    from regard.checks import check_at_least, counted
     from regard.inference.bulk import BulkOptions, answer_files, ray_engine
     from regard.inference.bulk.engines import local_engine
 
@@ -92,7 +92,7 @@ def predict_files(
     )
     errors = f", {report.errors:,} of them with errors, noted beside" if report.errors else ""
     before = f"; {report.skipped:,} were answered before" if report.skipped else ""
-    made = f"answered {report.answered:,} files, {report.rows:,} rows{errors}"
+    made = f"answered {counted(report.answered, 'files')}, {counted(report.rows, 'rows')}{errors}"
     note(f"{made}; in {bulk.output}{before}")
     for shard in report.failed[:_NAMED]:
         note(f"not answered: {shard.problem}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
+from regard.checks import counted
 from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, note_unknown, refuse, require, say, writing_to
@@ -296,4 +297,5 @@ class LineWarnings:
         if self._unread:
             note(f"warning: {self._unread:,} of {self._lines:,} lines could not be read.")
         if self._warnings > _MOST_WARNINGS:
-            note(f"warning: {self._warnings - _MOST_WARNINGS:,} more lines like these.")
+            more = counted(self._warnings - _MOST_WARNINGS, "more lines")
+            note(f"warning: {more} like these.")

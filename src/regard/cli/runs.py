@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.checks import choose
+from regard.checks import choose, counted
 from regard.cli.output import note, say
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _summary(run: "Run") -> "dict[str, JsonValue]":
     data = run.recipe.get("data", {})
     summary = run.summary if isinstance(run.summary, Mapping) else {}
     records = run.metrics()
-    updates = f"{glance.updates:,} updates"
+    updates = counted(glance.updates, "updates")
     progress = {"done": f"done, after {updates}", "running": f"running, {updates} so far"}
     stopped = f"stopped after {updates}; the command that began it goes on"
     speed = None if glance.each_second is None else f"{glance.each_second:,.0f} {glance.counted}"

@@ -182,7 +182,7 @@ def test_a_lucky_answer_more_is_chance(task):
     comparison = compare_answers(task, almost, RIGHT, ANSWERED, trials=200)
     assert comparison.comparisons[0].p_value > 0.5
     assert (comparison.better, comparison.worse, comparison.equal) == (1, 0, COUNT - 1)
-    assert "1 texts better, 0 worse, 59 equal" in str(comparison)
+    assert "1 text better, 0 worse, 59 equal" in str(comparison)
     assert comparison.to_dict()["comparisons"][0]["difference"] > 0
 
 

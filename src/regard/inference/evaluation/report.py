@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import torch
 
+from regard.checks import counted
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.metrics import MetricScore, SystemComparison
@@ -96,7 +97,7 @@ class TextReport(Report):
         raise SettingError(f"name must be one of {known}; got {name!r}.")
 
     def lines(self) -> Iterator[str]:
-        yield f"{self.count} sentences"
+        yield counted(self.count, "sentences")
         yield from (f"  {score}" for score in self.scores)
         for baseline in self.baselines:
             chance = "" if baseline.p_value is None else f" (p = {baseline.p_value:.4f})"
@@ -139,7 +140,7 @@ class AnswerReport(Report):
     learned: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        yield f"{self.count:,} {self.unit}"
+        yield counted(self.count, self.unit)
         yield from (f"  {line}" for line in (*self.figures, *self.learned))
         for name, figures in self.baselines.items():
             scores = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
@@ -180,7 +181,7 @@ class Comparison:
 
     def __str__(self) -> str:
         unit, lines = self.unit or "sentences", [str(one) for one in self.comparisons]
-        lines.append(f"{self.better} {unit} better, {self.worse} worse, {self.equal} equal")
+        lines.append(f"{counted(self.better, unit)} better, {self.worse} worse, {self.equal} equal")
         for pair in self.differences:
             if isinstance(pair, tuple):
                 lines += [f"  was  {pair[0]}", f"  is   {pair[1]}"]
