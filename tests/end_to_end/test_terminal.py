@@ -195,22 +195,33 @@ def test_lines_of_a_pipe(terminal, runs, brackets, monkeypatch):
     assert "Ctrl-D" not in terminal.screen
 
 
-def test_the_shell_goes_on_below_an_interrupted_command(terminal, runs, monkeypatch):
+@pytest.mark.parametrize(
+    ("line", "until", "expected"),
+    [
+        ("predict RUN", "Ctrl-D ends", 130),
+        ("look RUN 我爱音乐 --serve --out OUT", "(Ctrl-C to stop)", 0),
+    ],
+)
+def test_the_shell_goes_on_below_an_interrupted_command(
+    line, until, expected, terminal, runs, tmp_path, monkeypatch
+):
     def interrupt():
-        while "Ctrl-D ends" not in terminal.screen and not is_over.wait(0.01):
+        while f"{until}\r\n" not in terminal.screen and not is_over.wait(0.01):
             pass
         if not is_over.is_set():
             signal.pthread_kill(main_thread().ident, signal.SIGINT)
 
+    paths = {"RUN": runs / "translation-bpe-run", "OUT": tmp_path / "page.html"}
     is_over, interrupting = Event(), Thread(target=interrupt)
+    monkeypatch.setenv("COLUMNS", "200")
     with typing(monkeypatch):
         interrupting.start()
         try:
-            assert terminal.run("predict", runs / "translation-bpe-run") == 130
+            assert terminal.run(*[paths.get(word, word) for word in line.split()]) == expected
         finally:
             is_over.set()
             interrupting.join()
-    assert terminal.screen.endswith("Ctrl-D ends\r\n\r\n")
+    assert terminal.screen.endswith(f"{until}\r\n\r\n")
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.look import look
 from regard.cli.options import OPTIONS, DecodingOptions, option_here
-from regard.cli.output import bars, note
+from regard.cli.output import bars, end_interrupted_line, note
 from regard.cli.predict import predict
 from regard.cli.recipes import recipes, settings
 from regard.cli.runs import export, info, runs
@@ -129,8 +129,7 @@ def run_command(arguments: Sequence[str]) -> int:
         except RegardError as error:
             note(f"error: {_one_line(_as_typed(str(error), arguments))}")
         except KeyboardInterrupt:
-            if sys.stderr is not None and sys.stderr.isatty():
-                note("")  # the prompt of the shell goes below the ^C
+            end_interrupted_line()
             return 130
         except OSError as error:
             return _refused(error)

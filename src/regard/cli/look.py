@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, note_unknown, refuse, require, say, write_file
+from regard.cli.output import (
+    end_interrupted_line,
+    note,
+    note_unknown,
+    refuse,
+    require,
+    say,
+    write_file,
+)
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
 
@@ -172,9 +180,11 @@ def _show(
     if open_page:
         webbrowser.open(address)
     if serve:
-        with suppress(KeyboardInterrupt):
+        try:
             note(f"serving it at {address} (Ctrl-C to stop)")
             threading.Event().wait()
+        except KeyboardInterrupt:
+            end_interrupted_line()
         page.close()
 
 

@@ -53,6 +53,12 @@ def note(text: str, *, is_command: bool = False) -> None:
             sys.stderr.flush()
 
 
+def end_interrupted_line() -> None:
+    """End the terminal's line of ``^C``, so that the prompt of the shell stands below it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        note("")
+
+
 def note_unknown(pieces: Iterable[str]) -> None:
     """Warn of characters or words that are not in the vocabulary, if there are any."""
     named = list(dict.fromkeys(pieces))
