@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
+from regard.checks import counted
 from regard.devices import device_of
 from regard.devices.memory import build_in_memory
 from regard.devices.moving import Ahead
@@ -92,8 +93,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @property
     def valid_size(self) -> str:
         """Number and unit of the validation examples: ``48 texts``."""
-        unit = self.task.unit.removesuffix("s") if self.num_valid == 1 else self.task.unit
-        return f"{self.num_valid:,} {unit}"
+        return counted(self.num_valid, self.task.unit)
 
     def describe_perplexity(self) -> list[str]:
         """Note on unknown words and perplexity, where a vocabulary is of words."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from regard.checks import counted
 from regard.config import JsonValue, assign, build
 from regard.errors import DataError, SettingError
 from regard.models import TransformerConfig
@@ -212,7 +213,7 @@ def _reasons(recipe: Recipe, text: _Text, size: _Size, *, is_timed: bool) -> dic
     batch = config.batch_tokens
     batches = f"batches of {batch:,} tokens" if batch != "auto" else "the largest batches that fit"
     return {
-        "text": f"{text.pairs:,} pairs, {_named(text.source)} to {_named(text.target)}, "
+        "text": f"{counted(text.pairs, 'pairs')}, {_named(text.source)} to {_named(text.target)}, "
         f"{_lengths(text.source, text.target)} on average",
         "tokenizer": _why_tokenizer(recipe.settings(TokenizerConfig), text),
         "model": f"{_describe_model(recipe.model)}; {_why_size(size, text.pairs)}",
