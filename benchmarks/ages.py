@@ -70,7 +70,8 @@ CODE: Mapping[str, Sequence[str]] = {
     "translation": (
         *_TRAINED,
         "tasks/sequences/translation.py",
-        *("recipes/transformer-muon.toml", "recipes/transformer-tiny.toml"),
+        *("recipes/transformer-muon.toml", "recipes/transformer-small.toml"),
+        "recipes/transformer-tiny.toml",
         *("recipes/rnn-attention.toml", "recipes/conv-seq2seq.toml"),
     ),
     "training_speed": ("attention", "layers", "models", "training"),
