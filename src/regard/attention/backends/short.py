@@ -6,7 +6,7 @@ weights is kept for the backward pass; it is no longer than its key and value to
 still grows with N.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,7 +129,7 @@ class _Short(torch.autograd.Function):
         if grad is None:
             return (None,) * 4
         with torch.autocast("cpu", enabled=False):
-            grads = ctx.way.gradients(*ctx.saved_tensors, ctx.scale, grad.float())
+            grads = ctx.way.gradients(ctx.saved_tensors, ctx.scale, grad.float())
         return (*(t.to(dtype) for t, dtype in zip(grads, ctx.dtypes, strict=True)), None)
 
 
@@ -137,11 +137,11 @@ class _Way(NamedTuple):
     """One way to the answer and the gradients of ``_Short``, in float32.
 
     ``answer`` gives the mixed values (B, H, N, E), the weights (B·H, N, M), and what dropout left
-    of them; ``gradients`` are those of query, key and value, (B, H, N, D).
+    of them; ``gradients`` of all these are those of query, key and value, (B, H, N, D).
     """
 
     answer: Callable[[Tensor, Tensor, Tensor, _Call], tuple[Tensor, Tensor, Tensor]]
-    gradients: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    gradients: Callable[[Sequence[Tensor], float, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 def _is_compiled() -> bool:
@@ -173,14 +173,9 @@ def _answer(
 
 
 def _gradients(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    weights: Tensor,
-    left: Tensor,
-    scale: float,
-    grad: Tensor,
+    saved: Sequence[Tensor], scale: float, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
+    query, key, value, weights, left = saved
     # Contiguous: products of an expanded gradient would be taken one by one.
     q, k, v, g = map(_heads, (query, key, value, grad.contiguous()))
     d_value = torch.bmm(left.transpose(1, 2), g)
@@ -223,16 +218,11 @@ def _answer_by_loops(
 
 
 def _gradients_by_loops(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    weights: Tensor,
-    left: Tensor,
-    scale: float,
-    grad: Tensor,
+    saved: Sequence[Tensor], scale: float, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     from regard.kernels.attention import short
 
+    query, key, value, weights, left = saved
     B, H, N, D = query.shape
     M, E = value.shape[2:]
     d_query, d_key = _beside_each_other(B, H, N, D), _beside_each_other(B, H, M, D)
