@@ -20,7 +20,13 @@ MARK = "†"
 NAMES = "benchmarks/records/old.txt"
 _PACKAGE = "src/regard"
 _KERNELS = ("attention", "kernels/attention")
-_DECODING = ("decoding", "runtime", "kernels")
+_TRAINING_LOOPS = ("kernels/training.py", "kernels/bfloat16.py")
+_DECODING_LOOPS = (
+    *("kernels/attention", "kernels/products", "kernels/transformer", "kernels/compiling.py"),
+    *("kernels/elementary.py", "kernels/machine_code.py", "kernels/recurrent.py"),
+    *("kernels/search.py", "kernels/team.py", "kernels/threads.py"),
+)
+_DECODING = ("decoding", "runtime", *_DECODING_LOOPS)
 _TRAINED = ("models", "layers", "training/optimization.py", "training/trainer.py")
 # Rooms, files and recipes of the package that a script measures.
 CODE: Mapping[str, Sequence[str]] = {
@@ -74,7 +80,10 @@ CODE: Mapping[str, Sequence[str]] = {
         "recipes/transformer-tiny.toml",
         *("recipes/rnn-attention.toml", "recipes/conv-seq2seq.toml"),
     ),
-    "training_speed": ("attention", "layers", "models", "training"),
+    "training_speed": (
+        *("attention", "kernels/attention", *_TRAINING_LOOPS, "layers", "models", "training"),
+        "tasks/sequences/chunked_loss.py",
+    ),
 }
 
 

@@ -2,8 +2,8 @@
 
 ``attention`` has the passes of the engine, ``products`` matrix products in float32 and int8,
 ``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches,
-``residual`` a residual connection in training; ``threads`` splits their rows among the threads of
-torch, and in ``team`` threads share out the parts of one loop.
+``training`` dropout, the residual connection and the loss; ``threads`` splits their rows among the
+threads of torch, and in ``team`` threads share out the parts of one loop.
 
 No other loop knows of threads. Masks come as bytes that are one where a pair is masked; an array
 without entries stands for none. Modules are imported by the first call that needs them, after
@@ -12,6 +12,11 @@ without entries stands for none. Modules are imported by the first call that nee
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
 
 
 @cache
@@ -27,3 +32,26 @@ def why_not() -> str | None:
     except Exception as error:
         return f"numba cannot be loaded ({type(error).__name__}: {error})"
     return None
+
+
+def takes(*inputs: "Tensor") -> bool:
+    """Whether a loop can take tensors now: of float32 or bfloat16, on a CPU, nothing recorded."""
+    import torch
+
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or why_not() is not None:
+        return False
+    return all(
+        type(each) in (torch.Tensor, torch.nn.Parameter)
+        and each.dtype in (torch.float32, torch.bfloat16)
+        and each.device.type == "cpu"
+        for each in inputs
+    )
+
+
+def numbers(tensor: "Tensor") -> "np.ndarray":
+    """A tensor as loops take it, contiguous; of bfloat16 its bits, as int16."""
+    import torch
+
+    flat = tensor.detach().contiguous()
+    array: np.ndarray = (flat.view(torch.int16) if flat.dtype == torch.bfloat16 else flat).numpy()
+    return array

@@ -2,7 +2,8 @@
 
 Masks of dropout come from packed random bytes: ``torch.nn.functional.dropout`` draws one number per
 element on a CPU, a quarter of a small Transformer's training step. Here one 64-bit draw serves
-eight elements, and the mask is kept as one byte per element for the backward pass.
+eight elements, and the mask is kept as one byte per element for the backward pass. In float32 and
+bfloat16 a compiled pass applies it.
 """
 
 import math
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.checks import check_choice, check_fraction, check_positive, choose
-from regard.kernels import why_not
+from regard.kernels import numbers, takes
 from regard.kernels.threads import parallel_for
 
 
@@ -94,16 +95,59 @@ class _PackedDropout(torch.autograd.Function):
         randoms = random_bytes(states.shape)
         ctx.save_for_backward(randoms)
         ctx.rate = rate
-        return _apply_mask(states, randoms, rate)
+        return _drop(states, randoms, rate, states.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (randoms,) = ctx.saved_tensors
-        return _apply_mask(grad, randoms, ctx.rate), None
+        return _drop(grad, randoms, ctx.rate, grad.dtype), None
 
 
-def _apply_mask(states: Tensor, randoms: Tensor, rate: float) -> Tensor:
-    return (states * keep_mask(randoms, rate)).mul_(keep_scale(rate)).to(states.dtype)
+class _AddDropped(torch.autograd.Function):
+    """``states + dropout(change)`` of one shape."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, change: Tensor, rate: float) -> Tensor:
+        randoms = random_bytes(change.shape)
+        ctx.save_for_backward(randoms)
+        ctx.rate, ctx.dtypes = rate, (states.dtype, change.dtype)
+        wide = torch.promote_types(*ctx.dtypes)
+        if not takes(states, change):
+            return states + _drop(change, randoms, rate, wide)
+        from regard.kernels import training as kernels
+
+        total = torch.empty(states.shape, dtype=wide)
+        _over_elements(kernels.add_dropped, rate, total, randoms, states, change)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (randoms,) = ctx.saved_tensors
+        of_states, of_change = ctx.dtypes
+        return grad.to(of_states), _drop(grad, randoms, ctx.rate, of_change), None
+
+
+def _drop(states: Tensor, randoms: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
+    """Apply a mask; the result is of ``dtype``."""
+    if not takes(states) or dtype not in (torch.float32, torch.bfloat16):
+        return (states * keep_mask(randoms, rate)).mul_(keep_scale(rate)).to(dtype)
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels import training as kernels
+
+    out = torch.empty(states.shape, dtype=dtype)
+    _over_elements(kernels.drop, rate, out, randoms, states)
+    return out
+
+
+def _over_elements(
+    loop: Callable[..., None], rate: float, out: Tensor, randoms: Tensor, *inputs: Tensor
+) -> None:
+    """Run a loop over all elements, some of them a task."""
+    from regard.kernels import training as kernels
+
+    read = [numbers(each).ravel() for each in (*inputs, randoms)]
+    rest = (*read, threshold(rate), keep_scale(rate), numbers(out).ravel())
+    parallel_for(-(-out.numel() // kernels.ELEMENTS), lambda task: loop(task, *rest))
 
 
 class BatchNorm(nn.Module):
@@ -216,17 +260,26 @@ class Residual(nn.Module):
             sublayer: Called once, with ``states`` or with their norm.
         """
         if self.order == "pre":
-            change = sublayer(self.norm(states))
-            return states + dropout(change, self.rate, training=self.training)
+            return self._add(states, sublayer(self.norm(states)))
         change = sublayer(states)
-        is_fused = self.training and self.rate > 0 and states.device.type == "cpu"
-        if is_fused and isinstance(self.norm, nn.LayerNorm):
+        if self._is_fused(states, change) and isinstance(self.norm, nn.LayerNorm):
             fused: Tensor = _AddDropoutNorm.apply(  # type: ignore[no-untyped-call]
                 states, change, self.norm.weight, self.norm.bias, self.norm.eps, self.rate
             )
             return fused
-        result: Tensor = self.norm(states + dropout(change, self.rate, training=self.training))
+        result: Tensor = self.norm(self._add(states, change))
         return result
+
+    def _add(self, states: Tensor, change: Tensor) -> Tensor:
+        if not self._is_fused(states, change):
+            return states + dropout(change, self.rate, training=self.training)
+        total: Tensor = _AddDropped.apply(states, change, self.rate)  # type: ignore[no-untyped-call]
+        return total
+
+    def _is_fused(self, states: Tensor, change: Tensor) -> bool:
+        """Whether dropout and sum are one pass."""
+        is_here = states.device.type == "cpu" and states.shape == change.shape
+        return self.training and self.rate > 0 and is_here and not torch.compiler.is_compiling()
 
     def extra_repr(self) -> str:
         """Order and rate, for ``print(model)``."""
@@ -236,7 +289,7 @@ class Residual(nn.Module):
 class _AddDropoutNorm(torch.autograd.Function):
     """``layer_norm(states + dropout(change))`` with three passes over memory instead of seven.
 
-    In float32 with one compiled pass each way.
+    With one compiled pass each way, where the states are of float32.
     """
 
     @staticmethod
@@ -250,7 +303,9 @@ class _AddDropoutNorm(torch.autograd.Function):
         rate: float,
     ) -> Tensor:
         randoms = random_bytes(change.shape)
-        ctx.is_compiled = _is_compiled(states, change, weight, bias)
+        ctx.is_compiled = states.dtype == weight.dtype == bias.dtype == torch.float32 and (
+            takes(states, change, weight, bias)
+        )
         if ctx.is_compiled:
             out, *rest = _add_norm(states, change, randoms, rate, weight, bias, eps)
         else:
@@ -266,20 +321,15 @@ class _AddDropoutNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
         total, mean, rstd, randoms, weight, bias = ctx.saved_tensors
-        if ctx.is_compiled and not torch.is_grad_enabled():  # else there is a second derivative
-            return *_add_norm_back(grad, total, mean, rstd, randoms, ctx.rate, weight), None, None
+        if ctx.is_compiled and takes(grad):  # else there is a second derivative
+            d_change = torch.empty(grad.shape, dtype=ctx.dtype)
+            rest = (mean, rstd, randoms, ctx.rate, weight, d_change)
+            return *_add_norm_back(grad, total, *rest), None, None
         d_total, d_weight, d_bias = torch.ops.aten.native_layer_norm_backward(
             grad, total, weight.shape, mean, rstd, weight, bias, [True, True, True]
         )
-        d_change = (d_total * keep_mask(randoms, ctx.rate)).mul_(keep_scale(ctx.rate))
-        return d_total, d_change.to(ctx.dtype), d_weight, d_bias, None, None
-
-
-def _is_compiled(*inputs: Tensor) -> bool:
-    """Whether compiled loops take these."""
-    kinds = {(type(each), each.dtype) for each in inputs}
-    is_plain = kinds <= {(Tensor, torch.float32), (nn.Parameter, torch.float32)}
-    return is_plain and not torch.compiler.is_compiling() and why_not() is None
+        d_change = _drop(d_total, randoms, ctx.rate, ctx.dtype)
+        return d_total, d_change, d_weight, d_bias, None, None
 
 
 def _add_norm(
@@ -293,7 +343,7 @@ def _add_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output, the sum before the norm, and its mean and inverse deviation."""
     # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels import residual as kernels
+    from regard.kernels import training as kernels
 
     total, out = (torch.empty(states.shape) for _ in range(2))
     mean, rstd = (torch.empty(*states.shape[:-1], 1) for _ in range(2))
@@ -313,11 +363,12 @@ def _add_norm_back(
     randoms: Tensor,
     rate: float,
     weight: Tensor,
+    d_change: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of the states, the change, the weight and the bias."""
-    from regard.kernels import residual as kernels
+    from regard.kernels import training as kernels
 
-    d_total, d_change = torch.empty(grad.shape), torch.empty(grad.shape)
+    d_total = torch.empty(grad.shape)
     read = [_rows(grad), _rows(total), mean.numpy().ravel(), rstd.numpy().ravel()]
     tasks = -(-len(read[0]) // kernels.ROWS)
     sums = torch.empty(tasks, 2, len(weight))
@@ -331,5 +382,4 @@ def _add_norm_back(
 
 def _rows(states: Tensor) -> np.ndarray:
     """One row a position; a view where the states are contiguous."""
-    rows: np.ndarray = states.detach().contiguous().view(-1, states.shape[-1]).numpy()
-    return rows
+    return numbers(states).reshape(-1, states.shape[-1])

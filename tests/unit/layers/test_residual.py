@@ -5,10 +5,9 @@ import torch
 from tests import cases
 from torch.nn import functional as F
 
+from regard import kernels
 from regard.errors import SettingError
-from regard.kernels import why_not
 from regard.layers import Dropout, Residual
-from regard.layers import residual as residual_module
 from regard.layers.residual import (
     NORMS,
     BatchNorm,
@@ -87,26 +86,49 @@ def test_a_half_precision_change_is_added_to_whole_states():
     assert (half.grad[factors == 0] == 0).all()
 
 
-@pytest.mark.skipif(why_not() is not None, reason="nothing is compiled here")
-@cases.pairwise(rows=[0, 1, 3, 2053], width=[13, 64], rate=[0.3, 0.99], threads=[1, 2])
-def test_compiled_passes_give_what_torch_gives(rows, width, rate, threads, monkeypatch):
-    residual = Residual(width, dropout=rate)
+@pytest.mark.skipif(kernels.why_not() is not None, reason="nothing is compiled here")
+@cases.pairwise(
+    order=["post", "pre"],
+    rows=[0, 1, 3, 2053],
+    width=[13, 64],
+    rate=[0.3, 0.99],
+    dtype=["float32", "bfloat16"],
+    threads=[1, 2],
+)
+def test_compiled_passes_give_what_torch_gives(
+    order, rows, width, rate, dtype, threads, monkeypatch
+):
+    dtype, residual = getattr(torch, dtype), Residual(width, dropout=rate, norm=order)
     torch.nn.init.normal_(residual.norm.weight)
     torch.nn.init.normal_(residual.norm.bias)
-    weight = residual.norm.weight
     states = (3 + torch.randn(2, width, rows)).mT.requires_grad_()  # not contiguous
-    change, direction = torch.randn(2, rows, width, requires_grad=True), torch.randn(2, rows, width)
+    change = torch.randn(2, rows, width).to(dtype).requires_grad_()
+    direction = torch.randn(2, rows, width)
+    inputs = [states, change, residual.norm.weight, residual.norm.bias]
     outputs = []
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     for reason in (None, "to compare"):
-        monkeypatch.setattr(residual_module, "why_not", lambda reason=reason: reason)
+        monkeypatch.setattr(kernels, "why_not", lambda reason=reason: reason)
         torch.manual_seed(5)
-        out = residual(states, lambda _: change)
-        inputs = (states, change, weight, residual.norm.bias)
+        out = residual(states, lambda normed: change + 0 * normed.to(dtype))
         outputs.append((out, *torch.autograd.grad(out, inputs, direction)))
     torch.set_num_threads(before)
-    torch.testing.assert_close(*outputs, rtol=1e-4, atol=2e-5)
+    rtol = 1e-4 if dtype == torch.float32 else 2**-7
+    torch.testing.assert_close(*outputs, rtol=rtol, atol=2e-5)
+
+
+@pytest.mark.skipif(kernels.why_not() is not None, reason="nothing is compiled here")
+@cases.pairwise(shape=[(0,), (7,), (300, 1000)], dtype=["float32", "bfloat16"])
+def test_compiled_dropout_is_exactly_the_masks(shape, dtype, monkeypatch):
+    states = torch.randn(*shape).to(getattr(torch, dtype)).requires_grad_()
+    outputs = []
+    for reason in (None, "to compare"):
+        monkeypatch.setattr(kernels, "why_not", lambda reason=reason: reason)
+        torch.manual_seed(5)
+        out = dropout(states, RATE)
+        outputs.append((out, *torch.autograd.grad(out, states, states.detach())))
+    torch.testing.assert_close(*outputs, rtol=0, atol=0)
 
 
 def test_a_second_derivative_goes_through():

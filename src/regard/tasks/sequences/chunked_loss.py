@@ -7,6 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction, FunctionCtx
 
+from regard.kernels import numbers, takes
+from regard.kernels.threads import parallel_for
+
 # Rows of logits that exist at once: 512 × 10,000 in bfloat16 stays in a CPU's last cache level.
 CHUNK_ROWS = 512
 
@@ -24,16 +27,6 @@ def smoothed_cross_entropy(
     return result
 
 
-def divergence(logits: Float[Tensor, "R V"]) -> Float[Tensor, ""]:
-    """How far two passes over the same words differ: ``(KL(p‖q) + KL(q‖p)) / 2``, summed.
-
-    The first half of the rows are those of the one pass, the second half those of the other: Liang
-    et al. (2021), https://arxiv.org/abs/2106.14448.
-    """
-    result: Tensor = _Divergence.apply(logits)  # type: ignore[no-untyped-call]
-    return result
-
-
 def backward_in_chunks(
     states: Float[Tensor, "R C"],
     labels: Int[Tensor, " R"],
@@ -48,7 +41,8 @@ def backward_in_chunks(
     """Return the summed loss, detached; its gradient is added below ``states`` and ``project``.
 
     With ``r_drop``, the rows are two passes over the same words, one behind the other: the loss is
-    their mean, and so many times their ``divergence`` adds its gradient.
+    their mean, and to its gradient comes so many times that of how far the passes differ,
+    ``(KL(p‖q) + KL(q‖p)) / 2``: Liang et al. (2021), https://arxiv.org/abs/2106.14448.
     """
     # The logits of ``chunk_rows`` rows are made, used for loss and gradient, and dropped, before
     # the next; then one backward pass goes through what made ``states``. An ``auxiliary`` loss of
@@ -63,11 +57,9 @@ def backward_in_chunks(
         rows = slice(start, start + step)
         leaf = detached[:, rows].flatten(0, 1).requires_grad_()
         logits = project(leaf)
-        loss = smoothed_cross_entropy(logits, labels[:, rows].flatten(), smoothing=smoothing)
-        total += loss.detach()
-        if r_drop:
-            loss = loss / passes + r_drop * divergence(logits)
-        (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
+        loss, slope = _with_gradient(logits.detach(), labels[:, rows].flatten(), smoothing, r_drop)
+        total += loss
+        logits.backward(slope if scale == 1 else slope * scale)  # type: ignore[no-untyped-call]
         assert leaf.grad is not None
         grads.append(leaf.grad.view(passes, -1, states.shape[-1]))
     roots, root_grads = [states], [torch.cat(grads, dim=1).flatten(0, 1)]
@@ -77,47 +69,80 @@ def backward_in_chunks(
     # Gradients have the dtypes that the forward pass chose; autocast is not to choose again.
     with torch.autocast(states.device.type, enabled=False):
         torch.autograd.backward(roots, root_grads)
-    return total / passes
+    return total
 
 
-class _Divergence(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: FunctionCtx, logits: Tensor) -> Tensor:
-        one, other = logits.to(_wide(logits)).log_softmax(-1).chunk(2)
-        p, q = one.exp(), other.exp()
-        gap = one - other
-        to_other, to_one = ((each * gap).sum(-1, keepdim=True) for each in (p, q))
-        # Of KL(p‖q) it is p · (gap − KL), of KL(q‖p) it is p − q; the other way round likewise.
-        slope = p - q
-        gradient = torch.cat([(gap - to_other).mul_(p) + slope, (to_one - gap).mul_(q) - slope])
-        ctx.save_for_backward((gradient / 2).to(logits.dtype))
-        return (to_other - to_one).sum() / 2
+@torch.no_grad()
+def _with_gradient(
+    logits: Tensor, labels: Tensor, smoothing: float, r_drop: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """The summed loss of a chunk, and its gradient by the logits."""
+    # An id that is none would be read beyond the row; torch names it.
+    if takes(logits) and len(labels) and labels.min() >= 0 and labels.max() < logits.shape[-1]:
+        return _compiled(logits, labels, smoothing, r_drop)
+    loss, gradient = _cross_entropy(logits, labels, smoothing)
+    if r_drop:
+        loss, gradient = loss / 2, gradient / 2 + r_drop * _slope_of_divergence(logits)
+    return loss, gradient
 
-    @staticmethod
-    def backward(ctx: BackwardCFunction, grad: Tensor) -> Tensor:
-        (gradient,) = ctx.saved_tensors
-        result: Tensor = gradient * grad.to(gradient.dtype)
-        return result
+
+def _compiled(
+    logits: Tensor, labels: Tensor, smoothing: float, r_drop: float
+) -> tuple[Tensor, Tensor]:
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels import training as kernels
+
+    passes = 2 if r_drop else 1
+    gradient = torch.empty(logits.shape, dtype=logits.dtype)
+    losses = torch.empty(len(labels) // passes)
+    read, slopes = (numbers(each).reshape(passes, len(losses), -1) for each in (logits, gradient))
+    once = labels[: len(losses)].contiguous().numpy()
+
+    def do(task: int) -> None:
+        if r_drop:
+            kernels.two_passes(task, read, once, smoothing, r_drop, slopes, losses.numpy())
+        else:
+            kernels.cross_entropy(task, read[0], once, smoothing, slopes[0], losses.numpy())
+
+    parallel_for(-(-len(losses) // kernels.WORDS), do)
+    return losses.sum(), gradient
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    # softmax keeps the dtype but computes in float32; log-sum-exp follows from one element.
+    wide = _wide(logits)
+    column = labels[:, None]
+    uniform = smoothing / logits.shape[-1]
+    gradient = torch.softmax(logits, dim=-1)
+    right = logits.gather(-1, column).to(wide)
+    probability = gradient.gather(-1, column).to(wide)
+    log_sum_exp = right - probability.clamp_min(torch.finfo(torch.float32).tiny).log()
+    loss = (log_sum_exp - (1 - smoothing) * right).sum()
+    if smoothing:
+        loss = loss - uniform * logits.sum(-1).to(wide).sum()
+        gradient.sub_(uniform)
+    right_gradient = probability - uniform - (1 - smoothing)
+    rows = torch.arange(len(labels), device=labels.device)
+    gradient[rows, labels] = right_gradient[:, 0].to(gradient.dtype)
+    return loss, gradient
+
+
+def _slope_of_divergence(logits: Tensor) -> Tensor:
+    """Gradient of ``(KL(p‖q) + KL(q‖p)) / 2``, summed over the words; p is of the first half."""
+    one, other = logits.to(_wide(logits)).log_softmax(-1).chunk(2)
+    p, q = one.exp(), other.exp()
+    gap = one - other
+    to_other, to_one = ((each * gap).sum(-1, keepdim=True) for each in (p, q))
+    # Of KL(p‖q) it is p · (gap − KL), of KL(q‖p) it is p − q; the other way round likewise.
+    slope = p - q
+    gradient = torch.cat([(gap - to_other).mul_(p) + slope, (to_one - gap).mul_(q) - slope])
+    return (gradient / 2).to(logits.dtype)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        # softmax keeps the dtype but computes in float32; log-sum-exp follows from one element.
-        wide = _wide(logits)
-        column = labels[:, None]
-        uniform = smoothing / logits.shape[-1]
-        gradient = torch.softmax(logits, dim=-1)
-        right = logits.gather(-1, column).to(wide)
-        probability = gradient.gather(-1, column).to(wide)
-        log_sum_exp = right - probability.clamp_min(torch.finfo(torch.float32).tiny).log()
-        loss = (log_sum_exp - (1 - smoothing) * right).sum()
-        if smoothing:
-            loss = loss - uniform * logits.sum(-1).to(wide).sum()
-            gradient.sub_(uniform)
-        right_gradient = probability - uniform - (1 - smoothing)
-        rows = torch.arange(len(labels), device=labels.device)
-        gradient[rows, labels] = right_gradient[:, 0].to(gradient.dtype)
+        loss, gradient = _with_gradient(logits, labels, smoothing)
         ctx.save_for_backward(gradient)
         return loss
 

@@ -1,11 +1,12 @@
 import pytest
 import torch
+from tests import cases
 from torch import nn
 from torch.nn import functional as F
 
+from regard import kernels
 from regard.tasks.sequences.chunked_loss import (
     backward_in_chunks,
-    divergence,
     smoothed_cross_entropy,
 )
 
@@ -102,16 +103,6 @@ def kl(p, q):
     return F.kl_div(q, p, log_target=True, reduction="sum")
 
 
-def test_divergence_is_the_mean_of_both_of_torchs():
-    logits, _ = inputs()
-    logits = torch.cat([logits, inputs()[0]]).detach().requires_grad_()
-    one, other = logits.log_softmax(-1).chunk(2)
-    peer = (kl(one, other) + kl(other, one)) / 2
-    torch.testing.assert_close(divergence(logits), peer)
-    assert torch.autograd.gradcheck(divergence, logits)
-    assert divergence(torch.cat([logits, logits])[[0, 0]]).item() == 0
-
-
 @pytest.mark.parametrize("chunk_rows", [2, 6, 100])
 def test_two_passes_have_the_mean_loss_and_their_divergence_adds_its_gradient(chunk_rows):
     states = torch.randn(2 * R, C, dtype=torch.float64, requires_grad=True)
@@ -126,3 +117,47 @@ def test_two_passes_have_the_mean_loss_and_their_divergence_adds_its_gradient(ch
     expected = torch.autograd.grad(whole, [states, last.weight, last.bias])
     for gradient, reference in zip(grads, expected, strict=True):
         torch.testing.assert_close(gradient, reference)
+
+
+@pytest.mark.skipif(kernels.why_not() is not None, reason="nothing is compiled here")
+@cases.pairwise(
+    dtype=["float32", "bfloat16"],
+    rows=[2, 62, 134],
+    width=[2, 13, 1000],
+    smoothing=[0.0, 0.1],
+    r_drop=[0.0, 1.5],
+    threads=[1, 2],
+)
+def test_compiled_passes_give_the_losses_and_gradients_of_torchs(
+    dtype, rows, width, smoothing, r_drop, threads
+):
+    dtype = getattr(torch, dtype)
+    logits = (torch.randn(rows, width) * 3).to(dtype).requires_grad_()
+    labels = torch.randint(width, (rows // 2,)).repeat(2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    total = backward_in_chunks(
+        logits, labels, lambda rows: rows, smoothing=smoothing, r_drop=r_drop, chunk_rows=100
+    )
+    torch.set_num_threads(before)
+    exact = logits.detach().double().requires_grad_()
+    loss = F.cross_entropy(exact, labels, label_smoothing=smoothing, reduction="sum")
+    one, other = exact.log_softmax(-1).chunk(2)
+    gap = (kl(one, other) + kl(other, one)) / 2
+    loss = loss / (2 if r_drop else 1)
+    (expected,) = torch.autograd.grad(loss + r_drop * gap, exact)
+    assert total.item() == pytest.approx(loss.item(), rel=1e-5)
+    rtol = 1e-5 if dtype == torch.float32 else 2**-8
+    torch.testing.assert_close(logits.grad, expected.to(dtype), rtol=rtol, atol=1e-6)
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_label_that_is_no_id_is_an_error(label):
+    with pytest.raises((IndexError, RuntimeError)):
+        smoothed_cross_entropy(torch.randn(1, 3), torch.tensor([label]))
+
+
+def test_a_logit_that_is_no_number_shows_in_the_loss():
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        logits = torch.tensor([[0.0, float("nan"), 1.0]], dtype=dtype)
+        assert smoothed_cross_entropy(logits, torch.tensor([0])).isnan()

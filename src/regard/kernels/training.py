@@ -1,0 +1,181 @@
+"""Passes of training over whole batches: dropout, the residual connection, and the loss.
+
+As operations of torch each is several passes through memory: three forward and nine backward of the
+residual connection with a norm, three of dropout, four of the loss, and some twenty with R-Drop.
+Numbers are of float32, or the bits of bfloat16 where a pass says so; sums are of float32.
+``randoms`` are the bytes of ``layers.residual``; those below the threshold drop their element.
+
+Its speed is a part of ``benchmarks/records/training_speed.json``.
+"""
+
+import numpy as np
+
+from regard.kernels.bfloat16 import narrowed, widened
+from regard.kernels.compiling import compiled, inlined
+from regard.kernels.elementary import exp, largest
+
+f32, i32 = np.float32, np.int32
+
+# What one task takes, so that sums over rows do not depend on how many threads there are: elements
+# of dropout, rows of states, rows of logits.
+ELEMENTS, ROWS, WORDS = 2**17, 1024, 32
+
+
+@compiled
+def drop(task, values, randoms, threshold, growth, out):  # type: ignore[no-untyped-def]
+    """``dropout(values)`` of a task's elements; both sides may be of bfloat16."""
+    grown, least = f32(growth), i32(threshold)
+    for i in range(task * ELEMENTS, min(values.size, (task + 1) * ELEMENTS)):
+        kept = grown if i32(randoms[i]) >= least else f32(0)
+        out[i] = narrowed(widened(values[i]) * kept, out[i])
+
+
+@compiled
+def add_dropped(  # type: ignore[no-untyped-def]
+    task, states, change, randoms, threshold, growth, total
+):
+    """``states + dropout(change)`` of a task's elements; each may be of bfloat16."""
+    grown, least = f32(growth), i32(threshold)
+    for i in range(task * ELEMENTS, min(states.size, (task + 1) * ELEMENTS)):
+        kept = grown if i32(randoms[i]) >= least else f32(0)
+        total[i] = narrowed(widened(states[i]) + widened(change[i]) * kept, total[i])
+
+
+@compiled
+def add_norm(  # type: ignore[no-untyped-def]
+    task, states, change, randoms, threshold, growth, weight, bias, eps, total, out, means, scales
+):
+    """``norm(states + dropout(change))`` of a task's rows, and what ``add_norm_back`` needs.
+
+    ``change`` may be of bfloat16, as its gradient is then.
+    """
+    rows, width = states.shape
+    grown, least = f32(growth), i32(threshold)
+    for r in range(task * ROWS, min(rows, (task + 1) * ROWS)):
+        sum_ = f32(0)
+        for c in range(width):
+            kept = grown if i32(randoms[r, c]) >= least else f32(0)
+            x = states[r, c] + widened(change[r, c]) * kept
+            total[r, c] = x
+            sum_ += x
+        mean, square = sum_ / f32(width), f32(0)
+        for c in range(width):
+            x = total[r, c] - mean
+            square += x * x
+        scale = f32(1) / np.sqrt(square / f32(width) + f32(eps))
+        for c in range(width):
+            out[r, c] = (total[r, c] - mean) * scale * weight[c] + bias[c]
+        means[r], scales[r] = mean, scale
+
+
+@compiled
+def add_norm_back(  # type: ignore[no-untyped-def]
+    task, grad, total, means, scales, weight, randoms, threshold, growth, d_total, d_change, sums
+):
+    """Gradients of the states and of the change; ``sums`` are a task's of weight and bias."""
+    rows, width = grad.shape
+    grown, least = f32(growth), i32(threshold)
+    of_weight, of_bias = sums[task, 0], sums[task, 1]
+    for c in range(width):
+        of_weight[c] = of_bias[c] = f32(0)
+    for r in range(task * ROWS, min(rows, (task + 1) * ROWS)):
+        mean, scale = means[r], scales[r]
+        first, second = f32(0), f32(0)
+        for c in range(width):
+            normed, slope = (total[r, c] - mean) * scale, grad[r, c]
+            of_weight[c] += slope * normed
+            of_bias[c] += slope
+            first += slope * weight[c]
+            second += slope * weight[c] * normed
+        first, second = first / f32(width), second / f32(width)
+        for c in range(width):
+            normed = (total[r, c] - mean) * scale
+            d_total[r, c] = scale * (grad[r, c] * weight[c] - first - normed * second)
+        for c in range(width):  # by itself: of more arrays LLVM does not see that they are apart
+            kept = grown if i32(randoms[r, c]) >= least else f32(0)
+            d_change[r, c] = narrowed(d_total[r, c] * kept, d_change[r, c])
+
+
+@compiled
+def cross_entropy(task, logits, labels, smoothing, gradient, losses):  # type: ignore[no-untyped-def]
+    """Losses of a task's rows against smoothed labels, and their gradient."""
+    rows, width = logits.shape
+    shares = np.empty(width, f32)
+    for r in range(task * WORDS, min(rows, (task + 1) * WORDS)):
+        log_sum, sum_ = _to_shares(logits[r], shares)
+        losses[r] = _loss(logits[r], labels[r], smoothing, log_sum, sum_)
+        _subtract_label(shares, labels[r], smoothing, f32(1))
+        for v in range(width):
+            gradient[r, v] = narrowed(shares[v], gradient[r, v])
+
+
+@compiled
+def two_passes(  # type: ignore[no-untyped-def]
+    task, logits, labels, smoothing, weight, gradient, losses
+):
+    """Mean losses of words that two passes read, and the gradient of R-Drop.
+
+    ``logits`` are those of the passes, (2, R, V). To the gradient of the mean comes ``weight``
+    times that of ``(KL(p‖q) + KL(q‖p)) / 2``: of KL(p‖q) it is p · (gap − KL) by the logits of p,
+    with gap = log p − log q, and q − p by those of q.
+    """
+    rows, width = logits.shape[1:]
+    p, q = np.empty(width, f32), np.empty(width, f32)
+    half, of_gap = f32(0.5), f32(weight) * f32(0.5)
+    for r in range(task * WORDS, min(rows, (task + 1) * WORDS)):
+        one, other = logits[0, r], logits[1, r]
+        log_one, sum_one = _to_shares(one, p)
+        log_other, sum_other = _to_shares(other, q)
+        loss = _loss(one, labels[r], smoothing, log_one, sum_one)
+        losses[r] = half * (loss + _loss(other, labels[r], smoothing, log_other, sum_other))
+        apart = log_one - log_other
+        to_other, to_one = f32(0), f32(0)
+        for v in range(width):
+            gap = widened(one[v]) - widened(other[v]) - apart
+            to_other += p[v] * gap
+            to_one += q[v] * gap
+        for v in range(width):
+            gap = widened(one[v]) - widened(other[v]) - apart
+            slope = p[v] - q[v]
+            by_p = of_gap * (p[v] * (gap - to_other) + slope)
+            by_q = of_gap * (q[v] * (to_one - gap) - slope)
+            p[v] = half * p[v] + by_p
+            q[v] = half * q[v] + by_q
+        _subtract_label(p, labels[r], smoothing, half)
+        _subtract_label(q, labels[r], smoothing, half)
+        for v in range(width):
+            gradient[0, r, v] = narrowed(p[v], gradient[0, r, v])
+            gradient[1, r, v] = narrowed(q[v], gradient[1, r, v])
+
+
+@inlined
+def _to_shares(logits, shares):  # type: ignore[no-untyped-def]
+    """Softmax of a row; returns its log-sum-exp, and the sum of the logits."""
+    total, sum_ = f32(0), f32(0)
+    for v in range(shares.size):
+        shares[v] = widened(logits[v])
+    top = largest(shares)
+    for v in range(shares.size):
+        sum_ += shares[v]
+        shares[v] = exp(shares[v] - top)
+        total += shares[v]
+    share = f32(1) / total
+    for v in range(shares.size):
+        shares[v] *= share
+    return top + np.log(total), sum_
+
+
+@inlined
+def _loss(logits, label, smoothing, log_sum, sum_):  # type: ignore[no-untyped-def]
+    """Cross-entropy of a row against its label mixed with the uniform distribution."""
+    expected = f32(smoothing) / f32(logits.size) * sum_
+    return log_sum - (f32(1) - f32(smoothing)) * widened(logits[label]) - expected
+
+
+@inlined
+def _subtract_label(slopes, label, smoothing, factor):  # type: ignore[no-untyped-def]
+    """Take the smoothed label, times ``factor``, off a row."""
+    uniform = factor * f32(smoothing) / f32(slopes.size)
+    for v in range(slopes.size):
+        slopes[v] -= uniform
+    slopes[label] -= factor * (f32(1) - f32(smoothing))
