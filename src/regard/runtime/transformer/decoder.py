@@ -121,7 +121,8 @@ class DecoderStack(DecoderSteps[PreparedState]):
         return logits, state.after()
 
     def _is_worth_dividing(self, rows: int) -> bool:
-        return rows >= (FEWEST_ROWS if self._fits_a_core else _FEWEST_ROWS_OF_LARGE)
+        is_cheap = self._fits_a_core or self._is_in_bytes
+        return rows >= (FEWEST_ROWS if is_cheap else _FEWEST_ROWS_OF_LARGE)
 
     def _added_positions(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """Position embedding of each row's token, or of all."""
@@ -175,12 +176,15 @@ class DecoderStack(DecoderSteps[PreparedState]):
         maps = [each for block in self._blocks for each in _projections_of(block)]
         return bytes_of([self._output, *maps])
 
+    @property
+    def _is_in_bytes(self) -> bool:
+        """Whether products are of bytes, which are worth reading the weights again."""
+        return isinstance(self._output, Int8Embedding) and HAS_BYTES
+
     @cached_property
     def _fits_a_core(self) -> bool:
         """Whether each block of rows may go through all weights by itself."""
-        # Products of bytes are worth reading the weights again.
-        is_in_bytes = isinstance(self._output, Int8Embedding) and HAS_BYTES
-        return self._bytes <= (_MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES)
+        return self._bytes <= (_MOST_BYTES_OF_BYTES if self._is_in_bytes else MOST_BYTES)
 
     @cached_property
     def _width(self) -> int:

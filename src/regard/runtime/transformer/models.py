@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention import KeyValueCache
 from regard.attention.observing import current_editor, current_observer
+from regard.kernels.threads import parallel_for
 from regard.models.decoder import Decoder
 from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq
@@ -107,11 +108,23 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
             starts=starts,
             is_padded=bool(starts.any()),
         )
-        # Each by itself: what one gets does not depend on the others.
-        for row, length in enumerate(prompt_lengths.tolist()):
-            read = self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
-            for layer, cache in zip(state.store.cache, read.past, strict=True):
+        is_inference = torch.is_inference_mode_enabled()  # which a thread does not inherit
+
+        def read(row: int) -> None:
+            length = int(prompt_lengths[row])
+            with torch.inference_mode(is_inference), torch.no_grad():
+                past = self.model.start(
+                    prompt[row : row + 1, :length], prompt_lengths[row : row + 1]
+                ).past
+            for layer, cache in zip(state.store.cache, past, strict=True):
                 layer[past_length + 1 - length : past_length, row] = _side_by_side(cache)[0]
+
+        # Each by itself: what one gets does not depend on the others.
+        if len(prompt) == 1 or current_observer() is not None or current_editor() is not None:
+            for row in range(len(prompt)):
+                read(row)
+        else:
+            parallel_for(len(prompt), read)
         return state
 
 
