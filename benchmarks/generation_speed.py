@@ -6,13 +6,14 @@ The peers are transformers' ``generate`` and CTranslate2's generator, in float32
 fastest of its settings of threads for each number of prompts: several workers share them out, or
 one has several threads. Random weights, the same on all sides, as ``regard export`` writes them.
 All prompts are read at once, and all texts are of the same length. All sides are measured in turn
-in one process, a process for each number of threads.
+in one process, a process for each number of threads; the generator is made anew for each measuring,
+which its start is not part of.
 """
 
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -158,14 +159,15 @@ def measure_here(rounds: str, threads: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         if find_spec("ctranslate2") is not None:
             _write_for_generator(folder)
-        generator = cache(partial(generator_of, folder))
+        generator = partial(generator_of, folder)
         for work in WORKS:
             settings = _fastest(generator, work, int(threads))
-            chosen = {f"{GENERATOR} {one}": generator(one, each) for one, each in settings.items()}
-            texts = {side: write(work) for side, write in (sides | chosen).items()}
+            texts = {side: write(work) for side, write in sides.items()}
             if PEER in sides:
                 assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
-            measures = {n: partial(_speed, write, work) for n, write in (sides | chosen).items()}
+            measures = {side: partial(_speed, write, work) for side, write in sides.items()}
+            for one, each in settings.items():
+                measures[f"{GENERATOR} {one}"] = partial(_speed_of, generator, one, each, work)
             speeds = alternate(measures, int(rounds), report=lambda line: None)
             taken.append({"speeds": speeds, "settings": settings})
     return taken
@@ -177,10 +179,18 @@ def _fastest(generator: Any, work: int, threads: int) -> dict[str, str]:
         return {}
 
     def speed(precision: str, setting: str) -> float:
-        write = generator(precision, setting)
-        return _speed(write, work)
+        return _speed_of(generator, precision, setting, work)
 
     return {one: max(settings_of(threads), key=partial(speed, one)) for one in PRECISIONS}
+
+
+def _speed_of(
+    generator: Callable[[str, str], Write], precision: str, setting: str, work: int
+) -> float:
+    """Speed of a generator made for it: the idle workers of one that stays slow the other sides."""
+    write = generator(precision, setting)
+    write(work)
+    return _speed(write, work)
 
 
 def _speed(write: Write, prompts: int) -> float:

@@ -136,6 +136,15 @@ def test_columns_of_other_files_can_be_chosen(regard, run, tmp_path):
     assert "--set must be left out without files" in regard.refused("evaluate", run, *chosen)
 
 
+def test_pairs_the_other_way_round_are_warned_of(regard, run, tmp_path):
+    file = tmp_path / "mine.tsv"
+    file.write_text("I am in the shop\t我在商店\nYou are the teacher\t你是老师\n", "utf-8")
+    done = regard("evaluate", run, file, "--beam-size", 1)
+    assert "warning: the pairs look exchanged; the run translates zh to en. Name the" in done.err
+    chosen = ("--set", "data.columns=[2,1]")
+    assert "exchanged" not in regard("evaluate", run, file, *chosen, "--beam-size", 1).err
+
+
 def test_looking_draws_writes_and_opens_a_page(regard, run, tmp_path, monkeypatch):
     page, opened = tmp_path / "folder" / "page.html", []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -101,6 +101,7 @@ def evaluate(
             read_parts=parts_of,
             columns=parse_settings(settings),
         )
+        _warn_if_exchanged(predictor, data.examples)
         with progress(work, len(data.examples)) as advance:
             answers, speed = answer_timed(
                 _answers_of(members, decoding),
@@ -141,6 +142,25 @@ def _check_options(
         refuse(options, f"{where}; it is for runs of labels, tags or spans")
     else:
         refuse(decoding.flags(), f"{where}; it is for translators")
+
+
+def _warn_if_exchanged(predictor: "Predictor", examples: Sequence[object]) -> None:
+    """Warn where files hold translations the other way round."""
+    from regard.tasks import DataConfig
+    from regard.text import Pair
+    from regard.text.languages import are_exchanged
+
+    if predictor.recipe.task != "translation":
+        return
+    data = predictor.recipe.settings(DataConfig)
+    languages = (data.source_language, data.target_language)
+    pairs = [each for each in examples if isinstance(each, Pair)]
+    if are_exchanged([one.source for one in pairs], [one.target for one in pairs], languages):
+        note(
+            f"warning: the pairs look exchanged; the run translates {languages[0]} to "
+            f"{languages[1]}. Name the columns, the source's first: --set 'data.columns=[2,1]', "
+            "or give the files in the other order."
+        )
 
 
 def _answers_of(

@@ -111,6 +111,15 @@ def guess_language(texts: Sequence[str]) -> str | None:
     return _by_words(sample) if script == "Latin" else _BY_SCRIPT.get(script)
 
 
+def are_exchanged(
+    sources: Sequence[str], targets: Sequence[str], languages: tuple[str | None, str | None]
+) -> bool:
+    """Whether the sides of pairs are each in the language of the other."""
+    if None in languages or languages[0] == languages[1]:
+        return False
+    return (guess_language(targets), guess_language(sources)) == languages
+
+
 def _by_words(texts: Sequence[str]) -> str | None:
     counts = Counter(word for text in texts for word in _WORD.findall(text.lower()))
     shares = {

@@ -1,6 +1,13 @@
 import pytest
 
-from regard.text.languages import guess_language, markup, misplaced, misreading, stray_character
+from regard.text.languages import (
+    are_exchanged,
+    guess_language,
+    markup,
+    misplaced,
+    misreading,
+    stray_character,
+)
 
 CHINESE = ["我爱中国。", "Tom认识我。", "你好！", "东京是城市。", "他在看书。"]
 PLAIN = ["I love China.", "Tom knows me.", "Hello!", "Tokyo is a city.", "He reads."]
@@ -92,3 +99,12 @@ def test_markup_is_entities_and_tags():
     assert markup("it&#39;s") == "&#39;"
     assert markup('<a href="x">y</a>') == '<a href="x">'
     assert markup("R&D; 3 < 4 > 2; <3") is None
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [(("zh", "en"), False), (("en", "zh"), True), (("en", None), False), (("de", "en"), False)],
+)
+def test_sides_are_exchanged_where_each_is_in_the_language_of_the_other(languages, expected):
+    sources, targets = ["我们要去北京", "你是谁"], ["We want to go to Beijing", "Who are you"]
+    assert are_exchanged(sources, targets, languages) is expected
