@@ -58,7 +58,6 @@ QUOTED = {
     "trained": "decoding_speed: trained & 32 sentences at once, a beam & threads: 1",
     "trained_by_two": "decoding_speed: trained & 32 sentences at once, a beam & threads: 2",
     "prompts": "generation_speed: 16 prompts, greedy & threads: 1",
-    "prompts_by_two": "generation_speed: 16 prompts, greedy & threads: 2",
     "prompt": "generation_speed: one prompt, greedy & threads: 1",
     "nanogpt": "language_modelling: nanoGPT's CPU recipe",
     "shakespeare": "language_modelling: our own recipe",
