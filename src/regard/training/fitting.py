@@ -100,12 +100,12 @@ def _seconds_an_update(training: AnyTraining, model: nn.Module, config: Training
     device = device_of(model)
     started_at, seconds = time.perf_counter(), 0.0
     with _undisturbed(model, device):
-        for batch, _ in islice(training.batches(0, 0), _TIMED):
+        for number, (batch, _) in enumerate(islice(training.batches(0, 0), _TIMED)):
             start = time.perf_counter()
             _add_gradients(training, model, config, batch)
             seconds = time.perf_counter() - start
-            if time.perf_counter() - started_at > _PATIENT:
-                break
+            if number and time.perf_counter() - started_at > _PATIENT:
+                break  # never the first, in which passes are compiled and memory is taken
     return seconds * config.accumulate
 
 

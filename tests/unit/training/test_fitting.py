@@ -113,3 +113,22 @@ def test_what_ends_a_training_is_described_before_it_begins(limits, line):
     text = SimpleNamespace(num_samples=310, examples_a_batch=10)
     end = describe_end(text, nn.Module(), TrainingConfig(**limits), is_timed=False)
     assert line in end
+
+
+def test_the_first_batch_is_never_what_an_update_takes(monkeypatch):
+    clock, taken = [0.0], iter([5.0, 2.0, 99.0])
+
+    class Text(Training):
+        num_samples, examples_a_batch = 30, 10
+
+        def batches(self, epoch, skipped):
+            return ((torch.arange(6.0)[:, None], None) for _ in range(3))
+
+        def backward(self, model, batch, *, smoothing, scale):
+            clock[0] += next(taken)
+            return model(batch).sum(), 6
+
+    monkeypatch.setattr("regard.training.fitting.time.perf_counter", lambda: clock[0])
+    config = TrainingConfig(epochs=10, precision="float32")
+    end = describe_end(Text(0), Learner(), config, is_timed=True)
+    assert "after 10 epochs of 3 updates, about 60 s;" in end
