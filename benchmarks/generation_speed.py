@@ -5,9 +5,8 @@
 The peers are transformers' ``generate`` and CTranslate2's generator, in float32 and in int8, at the
 fastest of its settings of threads for each number of prompts: several workers share them out, or
 one has several threads. Random weights, the same on all sides, as ``regard export`` writes them.
-All prompts are read at once, and all texts are of the same length. All sides are measured in turn
-in one process, a process for each number of threads; the generator is made anew for each measuring,
-which its start is not part of.
+All prompts are read at once, and all texts are of the same length. Each side is measured in a
+process of its own, with the threads of its own setting, in turn; starting it is not measured.
 """
 
 import tempfile
@@ -15,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import (
@@ -43,6 +43,7 @@ PRECISIONS = ("float32", "int8")
 
 
 Write = Callable[[int], list[list[int]]]  # goes on with so many prompts; the tokens of each
+Sample = tuple[float, list[list[int]]]  # tokens a second, and the texts
 
 
 def _built() -> Any:
@@ -63,12 +64,13 @@ def _prompts(count: int) -> Any:
     return torch.randint(4, VOCABULARY, (count, PROMPT), generator=drawn)
 
 
-def ours(precision: str) -> Write:
+def ours(precision: str, threads: int) -> Write:
     import torch
 
     from regard.decoding import greedy
     from regard.runtime import in_precision, prepared
 
+    torch.set_num_threads(threads)
     model = prepared(in_precision(_built(), precision))
 
     def write(count: int) -> list[list[int]]:
@@ -86,13 +88,13 @@ def ours(precision: str) -> Write:
     return write
 
 
-def generator_of(folder: str, precision: str, setting: str) -> Write:
+def generator(folder: Path, precision: str, setting: str) -> Write:
     """CTranslate2's generator with so many workers x threads."""
     import ctranslate2
 
     workers, each = map(int, setting.split("x"))
     generator = ctranslate2.Generator(
-        folder, compute_type=precision, inter_threads=workers, intra_threads=each
+        str(folder), compute_type=precision, inter_threads=workers, intra_threads=each
     )
     names = names_of(VOCABULARY)
 
@@ -109,26 +111,14 @@ def generator_of(folder: str, precision: str, setting: str) -> Write:
     return write
 
 
-def _write_for_generator(folder: str) -> None:
-    from regard.export.ctranslate2 import language_model_spec
-
-    spec = language_model_spec(_built(), names_of(VOCABULARY))
-    spec.validate()
-    spec.optimize()
-    spec.save(folder)
-
-
-def theirs() -> Write:
+def theirs(folder: Path, threads: int) -> Write:
     import torch
     from transformers import AutoModelForCausalLM, logging
 
-    from regard.interop.checkpoints.models import save_checkpoint
-
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with tempfile.TemporaryDirectory() as folder:
-        save_checkpoint(_built(), folder, layout="gpt2", settings={"eos_token_id": 0})
-        model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    torch.set_num_threads(threads)
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
 
     def write(count: int) -> list[list[int]]:
         prompt = _prompts(count)
@@ -147,57 +137,75 @@ def theirs() -> Write:
     return write
 
 
-def measure_here(rounds: str, threads: str) -> list[dict[str, Any]]:
-    """Tokens a second of each side, for each work, the sides in turn in this process."""
-    import torch
+def _write_for_peers(folder: Path) -> None:
+    """The same weights as each of them reads them."""
+    from regard.export.ctranslate2 import language_model_spec
+    from regard.interop.checkpoints.models import save_checkpoint
 
-    torch.set_num_threads(int(threads))
-    sides = {f"{OURS} {precision}": ours(precision) for precision in PRECISIONS}
-    if find_spec("transformers") is not None:
-        sides[PEER] = theirs()
-    taken = []
-    with tempfile.TemporaryDirectory() as folder:
-        if find_spec("ctranslate2") is not None:
-            _write_for_generator(folder)
-        generator = partial(generator_of, folder)
-        for work in WORKS:
-            settings = _fastest(generator, work, int(threads))
-            texts = {side: write(work) for side, write in sides.items()}
-            if PEER in sides:
-                assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
-            measures = {side: partial(_speed, write, work) for side, write in sides.items()}
-            for one, each in settings.items():
-                measures[f"{GENERATOR} {one}"] = partial(_speed_of, generator, one, each, work)
-            speeds = alternate(measures, int(rounds), report=lambda line: None)
-            taken.append({"speeds": speeds, "settings": settings})
-    return taken
+    model = _built()
+    save_checkpoint(model, folder / PEER, layout="gpt2", settings={"eos_token_id": 0})
+    if find_spec("ctranslate2") is not None:
+        spec = language_model_spec(model, names_of(VOCABULARY))
+        spec.validate()
+        spec.optimize()
+        (folder / GENERATOR).mkdir()
+        spec.save(str(folder / GENERATOR))
 
 
-def _fastest(generator: Any, work: int, threads: int) -> dict[str, str]:
-    """The generator's setting for each precision; none where it is not installed."""
-    if find_spec("ctranslate2") is None:
-        return {}
-
-    def speed(precision: str, setting: str) -> float:
-        return _speed_of(generator, precision, setting, work)
-
-    return {one: max(settings_of(threads), key=partial(speed, one)) for one in PRECISIONS}
-
-
-def _speed_of(
-    generator: Callable[[str, str], Write], precision: str, setting: str, work: int
-) -> float:
-    """Speed of a generator made for it: the idle workers of one that stays slow the other sides."""
-    write = generator(precision, setting)
-    write(work)
-    return _speed(write, work)
-
-
-def _speed(write: Write, prompts: int) -> float:
+def measure_here(side: str, precision: str, setting: str, prompts: str, folder: str) -> Sample:
+    """One side in this process: its tokens a second, and what it wrote."""
+    if side == OURS:
+        write = ours(precision, int(setting))
+    elif side == PEER:
+        write = theirs(Path(folder) / PEER, int(setting))
+    else:
+        write = generator(Path(folder) / GENERATOR, precision, setting)
+    write(int(prompts))
     start = time.perf_counter()
-    tokens = sum(map(len, write(prompts)))
-    assert tokens == prompts * WRITTEN
-    return tokens / (time.perf_counter() - start)
+    texts = write(int(prompts))
+    seconds = time.perf_counter() - start
+    assert [len(each) for each in texts] == [WRITTEN] * int(prompts)
+    return int(prompts) * WRITTEN / seconds, texts
+
+
+def _apart(side: str, precision: str, prompts: int, folder: str, setting: str) -> Sample:
+    # A generator's worker of one thread is three times as slow where the process may have two.
+    threads = int(setting.split("x")[-1])
+    said = ("--side", side, precision, setting, prompts, folder)
+    speed, texts = apart(f"benchmarks.{NAME}", *said, threads=threads)
+    return speed, texts
+
+
+def _fastest(precision: str, prompts: int, threads: int, folder: str) -> str:
+    """The generator's fastest setting."""
+    settings = settings_of(threads)
+    if len(settings) == 1:
+        return settings[0]
+    speed = partial(_apart, GENERATOR, precision, prompts, folder)
+    return max(settings, key=lambda setting: speed(setting)[0])
+
+
+def _work(prompts: int, threads: int, rounds: int, folder: str) -> dict[str, Any]:
+    """All sides in turn."""
+    settings: dict[str, str] = {}
+    if find_spec("ctranslate2") is not None:
+        settings = {one: _fastest(one, prompts, threads, folder) for one in PRECISIONS}
+    sides = {f"{OURS} {one}": (OURS, one, str(threads)) for one in PRECISIONS}
+    if find_spec("transformers") is not None:
+        sides[PEER] = (PEER, "float32", str(threads))
+    sides |= {f"{GENERATOR} {one}": (GENERATOR, one, each) for one, each in settings.items()}
+    measures = {
+        name: partial(_apart, side, precision, prompts, folder, setting)
+        for name, (side, precision, setting) in sides.items()
+    }
+    samples = alternate(measures, rounds, report=lambda line: None)
+    texts = {name: taken[0][1] for name, taken in samples.items()}
+    if PEER in texts:
+        assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
+    return {
+        "speeds": {name: [speed for speed, _ in taken] for name, taken in samples.items()},
+        "settings": settings,
+    }
 
 
 def measured(prompts: int, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,8 +250,9 @@ def figure(prompts: int, found: Mapping[str, Any], threads: int) -> Figure:
 
 def measure(_: str, threads: int, rounds: int) -> Iterator[Measured]:
     """All works with so many threads."""
-    samples = apart(f"benchmarks.{NAME}", "--side", rounds, threads, threads=threads)
-    found = [measured(*each) for each in zip(WORKS, samples, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        _write_for_peers(Path(folder))
+        found = [measured(work, _work(work, threads, rounds, folder)) for work in WORKS]
     yield (
         f"threads: {threads}",
         found,
