@@ -65,6 +65,9 @@ def test_alignments_documents_and_rows_are_those_of_the_run(server, run):
     aligned = request("/predict", {"text": "我爱中国", "alignments": True})
     answer = ask(server.port, aligned).json()["translations"][0]
     assert len(answer["attention"]) == len(answer["output_tokens"])
+    assert "unknown" not in answer
+    strange = ask(server.port, request("/predict", {"text": "我爱Ω中国Ω"})).json()
+    assert strange["translations"][0]["unknown"] == ["Ω"]
     for changed in ({"layer": 70, "head": 0}, {"head": 70}, {"queries": [99]}):
         reply = ask(server.port, request("/attention/rows", {**question, **changed}))
         assert expects(422)(reply) is None

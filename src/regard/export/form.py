@@ -8,6 +8,7 @@ from typing import ClassVar
 from regard.config import JsonValue
 from regard.inference import Predictor
 from regard.runs import Run
+from regard.runs.bundle import without_folders
 from regard.text import PairTokenizer, Tokenizer
 from regard.text.normalization import UNSPACED
 from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
@@ -105,7 +106,7 @@ def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
     parts = {
         "What it is": _description(predictor),
         "Data": _items(
-            {title: _without_folders(data[name]) for name, title in _DATA.items() if data.get(name)}
+            {title: without_folders(data[name]) for name, title in _DATA.items() if data.get(name)}
         ),
         "Training": _items(training),
         "Figures on the validation set": _items(figures if isinstance(figures, Mapping) else {}),
@@ -115,13 +116,6 @@ def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
     return (
         f"# A run of regard: {predictor.recipe.task}\n\nMade by regard {__version__}.\n\n{text}\n"
     )
-
-
-def _without_folders(names: JsonValue) -> JsonValue:
-    """Names of files, or of a language, without the folders of whoever trained."""
-    if isinstance(names, list):
-        return [_without_folders(name) for name in names]
-    return Path(names).name if isinstance(names, str) else names
 
 
 def _description(predictor: Predictor) -> str:

@@ -13,6 +13,7 @@ from regard.config import JsonValue
 from regard.devices import device_of, find_device
 from regard.devices.kinds import AUTO
 from regard.inference.predictor import Predictor
+from regard.inference.requests import unknown_in
 from regard.interop.checkpoints.folder import load_folder
 from regard.interop.pages.looking import longest_input, look, read
 from regard.tasks.running_text.language_modelling import LanguageModelling
@@ -45,6 +46,7 @@ class Reply:
     text: str = ""  # the output, the continuation or the label; empty of a model that says nothing
     labels: tuple[Share, ...] = ()
     next_tokens: tuple[Share, ...] = ()  # of a masked word, those in its place
+    unknown: tuple[str, ...] = ()  # of the text what is not in a run's vocabulary
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
@@ -53,18 +55,21 @@ class Reply:
 
 def reply_of(predictor: Predictor, text: str, example: Example) -> Reply:
     """Answer of a run to the text of an example; a language model continues it greedily."""
-    if isinstance(predictor.task, LanguageModelling):
+    task = predictor.task
+    if isinstance(task, LanguageModelling):
         (written,) = predictor.predict([text], method="greedy", max_tokens=MOST_WRITTEN)
         assert isinstance(written, Continuations)
-        likeliest = _next_tokens(predictor, predictor.task, text)
-        return Reply(text=written.best.text, next_tokens=likeliest)
+        reply = Reply(text=written.best.text, next_tokens=_next_tokens(predictor, task, text))
+        return replace(reply, unknown=tuple(unknown_in(task, text)))
+    request = task.request(record_in(text), "text")
+    unknown = tuple(unknown_in(task, request))
     if predictor.is_seq2seq:
-        return Reply(text=example.output)
+        return Reply(text=example.output, unknown=unknown)
     if example.answer is not None and example.answer.labels:
-        return Reply(text=example.answer.labels[0][0], labels=example.answer.labels)
-    request = predictor.task.request(record_in(text), "text")
+        labels = example.answer.labels
+        return Reply(text=labels[0][0], labels=labels, unknown=unknown)
     (answer,) = predictor.answers([request])
-    return Reply(text=answer.text())
+    return Reply(text=answer.text(), unknown=unknown)
 
 
 @torch.no_grad()

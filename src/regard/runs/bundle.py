@@ -11,10 +11,11 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 
+from regard.config import JsonValue
 from regard.errors import RunError, excerpt
 from regard.runs.card import CARD_FILE, RECIPE_FILE
 from regard.runs.checkpoints import MODEL_FILE
@@ -43,17 +44,28 @@ def is_bundle(path: Path) -> bool:
         return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))
 
 
-def pack(folder: Path, bundle: Path, *, tokenizer: Iterable[str], readme: str) -> None:
-    """Write a bundle of a finished run whose files, with these of its tokenizer, were checked."""
+def pack(bundle: Path, *, written: Mapping[str, str | bytes], files: Mapping[str, Path]) -> None:
+    """Write a bundle of what is ``written`` for it, and of files, by their names in it."""
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
-        own = [folder / name for name in sorted(_NEEDED)]
-        for path in (*own, *(folder / name for name in sorted(tokenizer))):
-            name = path.relative_to(folder).as_posix()
+        for name, content in written.items():
+            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)
+        for name, path in files.items():
             member = zipfile.ZipInfo(name, _LONG_AGO)
             member.file_size = path.stat().st_size
             with path.open("rb") as source, archive.open(member, "w") as target:
                 shutil.copyfileobj(source, target)
+
+
+def without_folders(names: JsonValue) -> JsonValue:
+    """Names of files without the folders of whoever trained; other values as they are.
+
+    Example:
+        >>> without_folders(["/home/mary/pairs.tsv", "more.tsv"])
+        ['pairs.tsv', 'more.tsv']
+    """
+    if isinstance(names, list):
+        return [without_folders(name) for name in names]
+    return Path(names).name if isinstance(names, str) else names
 
 
 def unpack(bundle: Path) -> Path:

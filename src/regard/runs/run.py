@@ -18,6 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import cast
 
@@ -26,7 +27,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue, write_toml
 from regard.errors import RunError
-from regard.runs.bundle import is_bundle, pack, unpack
+from regard.runs.bundle import README, is_bundle, pack, unpack, without_folders
 from regard.runs.card import (
     CARD_FILE,
     CHECKSUMS,
@@ -72,6 +73,7 @@ from regard.runs.files import (
 from regard.runs.lock import Lock, lock_new
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
+from regard.tasks import RecipeTable
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
@@ -177,12 +179,21 @@ class Run:
         return model
 
     def pack(self, bundle: str | Path, *, readme: str) -> None:
-        """Write what it takes to use this run, and a README, into a file that ``open`` takes."""
+        """Write what it takes to use this run, and a README, into a file that ``open`` takes.
+
+        Its recipe has the settings that training ended with, and files without their folders.
+        """
         self._read_model(self.check_finished())
-        files = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
-        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*files, CHECKSUMS)]
+        listed = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
+        names = [MODEL_FILE, *sorted(f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS))]
+        recipe = write_toml(_of_no_machine(self.recipe)).encode()
+        card = {**self._card, "recipe": checksum(recipe), "changes": []}
         with new_file(Path(bundle)) as temporary:
-            pack(self.path, temporary, tokenizer=tokenizer, readme=readme)
+            pack(
+                temporary,
+                written={README: readme, RECIPE_FILE: recipe, CARD_FILE: seal(card)},
+                files={name: self.path / name for name in names},
+            )
 
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":
@@ -445,3 +456,12 @@ class Run:
                 f"{self.path} must be open for training to be written; it is open for reading."
                 " Open it with Run.open_for_training."
             )
+
+
+def _of_no_machine(recipe: RecipeTable) -> RecipeTable:
+    """The recipe with the names of its files, and of the run it began from, without folders."""
+    table = deepcopy(recipe)
+    for section, names in (("data", ("train", "valid", "test")), ("training", ("pretrained",))):
+        settings = cast(dict[str, JsonValue], table.get(section, {}))
+        settings |= {name: without_folders(settings[name]) for name in names if name in settings}
+    return table

@@ -41,6 +41,7 @@ class Translated(Ranked):
 
     source: str = Field(description="The text as it was read.")
     parts: int | None = Field(None, description="How many parts a long text was cut into.")
+    unknown: list[str] | None = Field(None, description="What of it is not in the vocabulary.")
     n_best: list[Ranked] | None = Field(None, description="All that were asked for, best first.")
     source_tokens: list[str] | None = Field(None, description="With alignments.")
     output_tokens: list[str] | None = Field(None, description="With alignments.")

@@ -35,7 +35,7 @@ from regard.server.requests import (
     sentences,
 )
 from regard.server.served import Served, explains, task_of
-from regard.server.work import Job, Worker
+from regard.server.work import Job, Worker, named_unknown
 from regard.tasks import DecodingConfig
 from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
@@ -259,7 +259,11 @@ class Service:
         def join() -> list[dict[str, JsonValue]]:
             rest = iter(written)
             return [
-                task.joined(source, [next(rest) for _ in parts]).to_dict() for source, parts in cuts
+                {
+                    **task.joined(source, [next(rest) for _ in parts]).to_dict(),
+                    **named_unknown(task, source),
+                }
+                for source, parts in cuts
             ]
 
         return await asyncio.to_thread(join) if is_much or job.alignments else join()

@@ -17,12 +17,12 @@ from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
 from regard.inference.checkpoint_predictor import CheckpointPredictor
 from regard.inference.look import calls_for_output, weights_of_row
-from regard.inference.requests import request_of
+from regard.inference.requests import request_of, unknown_in
 from regard.server.batching import AbandonedError
 from regard.server.requests import AttentionRequest, ExplainRequest, Input, RowsRequest
 from regard.server.served import Served, edited, look
 from regard.server.served import explain as explain_answer
-from regard.tasks import DecodingConfig
+from regard.tasks import AnyTask, DecodingConfig
 from regard.text import normalize
 
 # Texts looked at before whose queries and keys are cached, so that more rows are there at once; and
@@ -92,7 +92,10 @@ class Worker:
             written = predictor.predictions(
                 some, decoding=job.decoding, progress=lambda _: _check_wanted(is_wanted)
             )
-            return [each.to_dict() for each in written]
+            return [
+                {**each.to_dict(), **named_unknown(predictor.task, request)}
+                for each, request in zip(written, some, strict=True)
+            ]
 
         try:
             answers: Sequence[Mapping[str, JsonValue] | RegardError] = predictions(usable)
@@ -189,6 +192,12 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
         },
         "matrix_bytes": 4 * call.heads * call.queries * keys,
     }
+
+
+def named_unknown(task: AnyTask, request: object) -> dict[str, JsonValue]:
+    """Member of an answer for what of its text is not in the vocabulary; none if all of it is."""
+    named = list(dict.fromkeys(unknown_in(task, request)))
+    return {"unknown": [*named]} if named else {}
 
 
 def _each(

@@ -111,7 +111,7 @@ def test_a_plain_encoder_is_looked_at_and_an_encoder_decoder_writes(tmp_path):
     example = seen(bert, "the cat sat")
     assert (bert.task, bert.reply_of("the cat sat", example).to_dict()) == (
         "attention",
-        {"text": "", "labels": (), "next_tokens": ()},
+        {"text": "", "labels": (), "next_tokens": (), "unknown": ()},
     )
     written = seen(t5, "the cat sat")
     assert (t5.task, t5.reply_of("the cat sat", written).text) == ("generation", written.output)

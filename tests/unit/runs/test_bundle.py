@@ -54,6 +54,33 @@ def test_the_same_run_is_the_same_file(run, bundle, tmp_path):
     assert again.read_bytes() == bundle.read_bytes()
 
 
+def test_it_names_no_folder_of_who_trained(tmp_path):
+    recipe = {
+        "task": "translation",
+        "data": {"train": ["/home/mary/pairs.tsv"], "test": "held_out", "source_language": "zh"},
+        "training": {"pretrained": "/home/mary/runs/read", "keep": 3},
+    }
+    with Run.create(tmp_path / "run", recipe, "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            (folder / "tokenizer.json").write_text("{}")
+        run.change(5, {"data.valid": (None, ["/home/mary/valid.tsv"]), "training.keep": (3, 5)})
+        run.finish({"w": torch.arange(6.0)}, {})
+    run.pack(tmp_path / "a.regard", readme=README)
+    opened = Run.open(tmp_path / "a.regard")
+    assert opened.recipe == {
+        "task": "translation",
+        "data": {
+            "train": ["pairs.tsv"],
+            "test": "held_out",
+            "source_language": "zh",
+            "valid": ["valid.tsv"],
+        },
+        "training": {"pretrained": "read", "keep": 5},
+    }
+    assert b"/home/" not in (tmp_path / "a.regard").read_bytes()
+    assert run.recipe["data"]["train"] == ["/home/mary/pairs.tsv"]
+
+
 def test_what_was_unpacked_goes_with_who_opened_it(bundle):
     opened = Run.open(bundle)
     folder = opened.path

@@ -72,6 +72,14 @@ def test_texts_are_answered_as_by_the_labeller():
                 assert item == expected
 
 
+def test_what_is_not_in_the_vocabulary_is_named():
+    (answer, looked) = ask_all(
+        ("/predict", {"texts": ["菜好吗吗饭", "菜好"]}), ("/attention", {"text": "菜吗"})
+    )
+    assert [each.get("unknown") for each in answer.json()["answers"]] == [["吗", "饭"], None]
+    assert looked.json()["replies"][0]["unknown"] == ["吗"]
+
+
 def test_records_say_more_than_a_text():
     (both, tags) = ask_all(
         (

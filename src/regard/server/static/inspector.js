@@ -44,7 +44,8 @@ async function look() {
     const found = await ask("/attention", question, { signal: own.signal });
     remember(question);
     draw(found, question);
-    say("");
+    const unknown = [...new Set(found.replies[0].unknown)];
+    say(unknown.length ? t("typing.unknown", { signs: unknown.join(" ") }) : "");
   } catch (error) {
     if (error.name !== "AbortError") complain(error);
   } finally {
