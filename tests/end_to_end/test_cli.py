@@ -8,6 +8,7 @@ import pytest
 from regard import __version__
 from regard.cli.app import app
 from regard.cli.demo import PAGE, SENTENCE, TYPING_PAGE
+from regard.runs import Run
 from regard.text.phrasebook import Phrase
 
 
@@ -245,7 +246,9 @@ def test_a_run_in_one_file_does_what_its_folder_does(regard, run, tmp_path):
     assert (exported.code, exported.out, exported.err) == (0, "", f"wrote {bundle}\n")
     lines = "我爱中国\n他爱你\n".encode()
     assert regard("predict", bundle, stdin=lines).out == regard("predict", run, stdin=lines).out
-    assert regard("evaluate", bundle, "--json").code == 0
+    (test,) = Run.open(run).recipe["data"]["test"]
+    assert regard("evaluate", bundle, test, "--json").code == 0
+    assert "test.tsv must exist" in regard("evaluate", bundle).err
     for path, page in ((run, "run.html"), (bundle, "bundle.html")):
         assert regard("look", path, "我爱中国", "--out", tmp_path / page).code == 0
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
