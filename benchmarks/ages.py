@@ -81,8 +81,9 @@ CODE: Mapping[str, Sequence[str]] = {
         *("recipes/rnn-attention.toml", "recipes/conv-seq2seq.toml"),
     ),
     "training_speed": (
-        *("attention", "kernels/attention", *_TRAINING_LOOPS, "layers", "models", "training"),
-        "tasks/sequences/chunked_loss.py",
+        *("attention", "kernels/attention", *_TRAINING_LOOPS, "layers", "models"),
+        *("training/trainer.py", "training/optimization.py", "training/precision.py"),
+        *("training/distributed/synchronizing.py", "tasks/sequences/chunked_loss.py"),
     ),
 }
 

@@ -72,9 +72,10 @@ def check_choice(name: str, value: object, choices: object) -> None:
     choose(name, value, dict.fromkeys(get_args(choices)))
 
 
-def counted(count: int, unit: str) -> str:
-    """A number and its unit, given in the plural: ``2 lines``, ``1 line``."""
-    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+def counted(count: float, unit: str) -> str:
+    """A number and its unit, given in the plural: ``2 lines``, ``1 line``, ``0.5 minutes``."""
+    number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
+    return f"{number} {unit.removesuffix('s') if count == 1 else unit}"
 
 
 def nearest(value: str, names: Iterable[str]) -> str | None:

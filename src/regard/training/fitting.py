@@ -9,6 +9,7 @@ from itertools import islice
 import torch
 from torch import nn
 
+from regard.checks import counted
 from regard.devices import describe_device, device_of, moved, preserved_randomness
 from regard.devices.memory import free_memory, is_out_of_memory
 from regard.errors import OutOfMemory
@@ -82,7 +83,7 @@ def describe_end(
             more = f"{config.least_updates / an_epoch:,.3g}"
             text = f"{config.least_updates:,} updates ({more} epochs, as the text is small)"
         limits.append((max(updates, config.least_updates), text))
-    times = [] if config.minutes is None else [f"{config.minutes:g} minutes"]
+    times = [] if config.minutes is None else [counted(config.minutes, "minutes")]
     ends = [min(limits)[1]] if limits else []  # the others are never reached
     if limits and is_timed:
         seconds = _seconds_an_update(training, model, config) * min(limits)[0]

@@ -207,7 +207,8 @@ def _reasons(recipe: Recipe, text: _Text, size: _Size, *, is_timed: bool) -> dic
     if config.minutes is not None:
         passes = max(1, round(config.minutes * 60 * size.speed / text.tokens))
         limits = [
-            f"{config.minutes:g} minutes{'' if is_timed else ' (--minutes sets another time)'}",
+            counted(config.minutes, "minutes")
+            + ("" if is_timed else " (--minutes sets another time)"),
             f"some {passes:,} passes at most",
         ]
     batch = config.batch_tokens
