@@ -1,5 +1,6 @@
 """``training.batch_tokens = "auto"``: what fits is found by trial, and nothing else is changed."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 from regard.errors import OutOfMemory
 from regard.training import TrainingConfig
 from regard.training.fitting import describe_end, fitting_batch, resolve_batch
+from regard.training.precision import _PRIMITIVES
 
 # What is asked of a training is few things, which a stand-in has.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -132,3 +134,23 @@ def test_the_first_batch_is_never_what_an_update_takes(monkeypatch):
     config = TrainingConfig(epochs=10, precision="float32")
     end = describe_end(Text(0), Learner(), config, is_timed=True)
     assert "after 10 epochs of 3 updates, about 60 s;" in end
+
+
+def test_no_product_is_timed_before_it_is_said_that_few_are_cached(monkeypatch):
+    for name in _PRIMITIVES:
+        monkeypatch.delenv(name, raising=False)
+    there = []
+
+    class Text(Training):
+        num_samples, examples_a_batch = 30, 10
+
+        def batches(self, epoch, skipped):
+            yield torch.arange(6.0)[:, None], None
+
+        def backward(self, model, batch, *, smoothing, scale):
+            there.extend(name in os.environ for name in _PRIMITIVES)
+            return model(batch).sum(), 6
+
+    config = TrainingConfig(epochs=1, precision="bfloat16")
+    describe_end(Text(0), Learner(), config, is_timed=True)
+    assert there == [True] * len(_PRIMITIVES)
