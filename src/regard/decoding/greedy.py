@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
-from regard.decoding.step import RankingStep, StateT, Step
+from regard.decoding.step import RankingStep, StateT, Step, WritingStep
 from regard.decoding.threads import by_threads
 from regard.kernels import why_not
 
@@ -73,29 +73,46 @@ def greedy(
 def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> list[Hypothesis]:
     """Greedy search over a step that returns the likeliest token: no tensors between steps."""
     # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.search import take
+    from regard.kernels.search import Written, take
 
-    most, penalties = bound.limits.contiguous().numpy(), bound.penalties
-    tokens = np.zeros((len(most), int(most.max())), np.int64)
-    lengths, totals = np.zeros(len(most), np.int64), np.zeros(len(most))
-    finished = np.zeros(len(most), bool)
-    answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
-    token, num_open = torch.full((len(most),), bound.bos_id), np.zeros(1, np.int64)
-    for position in range(tokens.shape[1]):
-        values, best, state = step.best(token, state, 1, bound.allowed.hidden(position + 1))
-        chosen = best.numpy()
-        written = (tokens, lengths, totals, finished, num_open)
-        take(position, values.numpy(), chosen, bound.eos_id, most, answers, is_open, *written)
-        if not num_open[0]:
+    most, allowed, position = bound.limits.contiguous().numpy(), bound.allowed, 0
+    written = Written(
+        bound.eos_id,
+        limits=most,
+        answers=np.arange(len(most)),
+        is_open=np.ones(len(most), bool),
+        tokens=np.zeros((len(most), int(most.max())), np.int64),
+        lengths=np.zeros(len(most), np.int64),
+        totals=np.zeros(len(most)),
+        finished=np.zeros(len(most), bool),
+        counts=np.array([len(most), 0]),
+    )
+    token, longest = torch.full((len(most),), bound.bos_id), written.tokens.shape[1]
+    while position < longest:
+        hidden, least = allowed.hidden(position + 1), int(len(token) * (1 - IDLE_SHARE))
+        stop = min(longest, allowed.alike_until(position + 1) or longest)
+        several = None
+        if isinstance(step, WritingStep):
+            several = step.write(token, state, position, stop, hidden, least, written)
+        if several is None:
+            values, best, state = step.best(token, state, 1, hidden)
+            take(position, values.numpy(), best.numpy(), written)
+            token, position = best[:, 0], position + 1
+        else:
+            token, state = several
+            position += int(written.counts[1])
+        if not written.counts[0]:
             break
-        chosen = chosen.ravel()
-        if num_open[0] <= len(answers) * (1 - IDLE_SHARE):
-            rows = np.flatnonzero(is_open)
-            state = state.select(torch.from_numpy(rows))
-            answers, chosen, is_open = answers[rows], chosen[rows], is_open[rows]
-        token = torch.from_numpy(chosen)
-    check_numbers(torch.from_numpy(totals))
-    return _hypotheses(tokens, lengths, totals, finished, penalties)
+        if written.counts[0] <= least:
+            rows = np.flatnonzero(written.is_open)
+            answers, is_open = written.answers[rows], written.is_open[rows]
+            written = written._replace(answers=answers, is_open=is_open)
+            kept = torch.from_numpy(rows)
+            state, token = state.select(kept), token[kept]
+    check_numbers(torch.from_numpy(written.totals))
+    return _hypotheses(
+        written.tokens, written.lengths, written.totals, written.finished, bound.penalties
+    )
 
 
 def _hypotheses(

@@ -1,7 +1,7 @@
 """The step function that every search drives: last token and state in, log-probabilities out."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +9,9 @@ from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
+
+if TYPE_CHECKING:  # what cannot be compiled cannot be imported
+    from regard.kernels.search import Written
 
 T = TypeVar("T")
 
@@ -60,6 +63,29 @@ class RankingStep(Protocol[StateT]):
 
         Of equal ones the lowest ids come first; −inf stands where there are no more. ``hidden``
         tokens are none of them, though they have a part in what is likely.
+        """
+        ...
+
+
+@runtime_checkable
+class WritingStep(RankingStep[StateT], Protocol[StateT]):
+    """A step that may write several of the likeliest tokens by itself."""
+
+    def write(
+        self,
+        token: Int[Tensor, " B"],
+        state: StateT,
+        position: int,
+        stop: int,
+        hidden: Sequence[int],
+        least: int,
+        written: "Written",
+    ) -> tuple[Int[Tensor, " B"], StateT] | None:
+        """Write tokens from ``position`` on, and return the last of them and the state after them.
+
+        It ends before ``stop``, or where at most ``least`` rows are open; ``written.counts`` has
+        how many are, and how many tokens each row was given. None, with nothing written, where the
+        search does better to take one step after the other.
         """
         ...
 
@@ -127,6 +153,10 @@ class Allowed:
     def hidden(self, length: int) -> list[int]:
         """The tokens that may not be the ``length``-th."""
         return self._early if length <= self._min_length else self._always
+
+    def alike_until(self, length: int) -> int | None:
+        """The last length at which the same tokens are hidden as at this one; None for all."""
+        return self._min_length if length <= self._min_length else None
 
     def keep(self, log_probs: Float[Tensor, "B V"], length: int) -> Float[Tensor, "B V"]:
         """The log-probabilities of the ``length``-th token, −inf where it may not be chosen."""

@@ -7,7 +7,10 @@ which twelve at a time give a class, and the sums of the classes the class of th
 No record holds its figure.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from jaxtyping import Bool, Float64, Int64
 
 from regard.kernels.compiling import compiled, in_order, inlined
 from regard.kernels.elementary import largest
@@ -101,23 +104,48 @@ def find_stops(sentences, alive, length, counts, scores, largest, limits, stops,
         flags[0] |= stops[a]
 
 
-@compiled
-def take(  # type: ignore[no-untyped-def]
-    step, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, going
-):
+class Written(NamedTuple):
+    """Answers of a greedy search, and the rows that write them."""
+
+    eos_id: int
+    limits: Int64[np.ndarray, " B"]
+    answers: Int64[np.ndarray, " R"]  # the one that each row writes
+    is_open: Bool[np.ndarray, " R"]
+    tokens: Int64[np.ndarray, "B T"]
+    lengths: Int64[np.ndarray, " B"]
+    totals: Float64[np.ndarray, " B"]
+    finished: Bool[np.ndarray, " B"]
+    counts: Int64[np.ndarray, "2"]  # open rows, and steps of the last loop
+
+
+@inlined
+def take_likeliest(position, values, best, written):  # type: ignore[no-untyped-def]
     """Append the likeliest token of each row to its answer."""
-    going[0] = 0
-    for r in range(answers.size):
-        answer, value = answers[r], values[r, 0]
+    tokens, lengths, totals, finished = (
+        written.tokens,
+        written.lengths,
+        written.totals,
+        written.finished,
+    )
+    is_open, going = written.is_open, 0
+    for r in range(written.answers.size):
+        answer, value = written.answers[r], values[r, 0]
         if not is_open[r] or value == -np.inf:
             is_open[r] = False
             continue
-        tokens[answer, step] = best[r, 0]
+        tokens[answer, position] = best[r, 0]
         lengths[answer] += 1
         totals[answer] += value
-        finished[answer] = best[r, 0] == eos_id
-        is_open[r] = not finished[answer] and limits[answer] > step + 1
-        going[0] += is_open[r]
+        finished[answer] = best[r, 0] == written.eos_id
+        is_open[r] = not finished[answer] and written.limits[answer] > position + 1
+        going += is_open[r]
+    written.counts[0] = going
+
+
+@compiled
+def take(position, values, best, written):  # type: ignore[no-untyped-def]
+    """Append the likeliest token of each row, by a loop of its own."""
+    take_likeliest(position, values, best, written)
 
 
 @in_order

@@ -19,7 +19,7 @@ import torch
 
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
-_MOST_ROWS, FEWEST_ROWS = 64, 8
+MOST_ROWS, FEWEST_ROWS = 64, 8
 # Below this many operations a loop is not shared out.
 _FEWEST_OPERATIONS = 2**18
 
@@ -107,7 +107,7 @@ def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) 
 
 def parallel_blocks(rows: int, work: Callable[[int, int], object]) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
-    each = max(FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
+    each = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
     blocks = min(-(-rows // each), rows // FEWEST_ROWS)
     if blocks <= 1:
         work(0, rows)

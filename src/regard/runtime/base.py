@@ -79,7 +79,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         self, token: Int[Tensor, " R"], state: PackedStateT
     ) -> tuple[Float[Tensor, "R V"], PackedStateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
-        logits, after = self._advance(_read(token, state), state, None)
+        logits, after = self._advance(read(token, state), state, None)
         assert logits is not None
         return torch.log_softmax(logits, dim=-1), after
 
@@ -90,7 +90,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         shape = (token.shape[0], count)
         values, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64)
         ranking = RankedTokens(np.array(hidden, np.int64), values, tokens)
-        logits, after = self._advance(_read(token, state), state, ranking)
+        logits, after = self._advance(read(token, state), state, ranking)
         if logits is not None:
             rest = (logits.numpy(), *ranking)
             operations = 4 * logits.shape[1]
@@ -119,7 +119,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         return torch.no_grad()(lambda states: output.logits(states, bias))
 
 
-def _read(token: Int[Tensor, " R"], state: PackedState) -> Int[Tensor, " R"]:
+def read(token: Int[Tensor, " R"], state: PackedState) -> Int[Tensor, " R"]:
     """The token that a step reads, contiguous as loops take it: it may be a table's column."""
     return (token if state.pending is None else state.pending).contiguous()
 

@@ -104,15 +104,25 @@ class PreparedState:
         store = self.store.of_rows(self.ancestors[:, : self.length])
         return replace(self, store=store, ancestors=_own_slots(store))
 
+    @property
+    def room(self) -> int:
+        """Positions that can be written before the state has to grow."""
+        positions: int = self.store.cache.shape[1]
+        return positions - self.length
+
     def after(self) -> "PreparedState":
         """The state once position ``length`` is written."""
         self.ancestors[:, self.length] = self.store.slots[: self.sentences.size]
-        self.store.filled = self.length + 1
+        return self.advanced(1)
+
+    def advanced(self, positions: int) -> "PreparedState":
+        """The state once so many positions are written, with their slots."""
+        self.store.filled = self.length + positions
         return PreparedState(
             store=self.store,
             ancestors=self.ancestors,
             starts=self.starts,
-            length=self.length + 1,
+            length=self.length + positions,
             sentences=self.sentences,
             memory=self.memory,
             lengths=self.lengths,

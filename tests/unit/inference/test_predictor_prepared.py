@@ -23,8 +23,12 @@ def predictor(**decoding):
 @pytest.fixture
 def ran(monkeypatch):
     calls = set()
-    advance, step = DecoderStack._advance, Transformer.step
-    monkeypatch.setattr(DecoderStack, "_advance", lambda *all: calls.add("loop") or advance(*all))
+    step = Transformer.step
+    for name in ("_advance", "write"):
+        loop = getattr(DecoderStack, name)
+        monkeypatch.setattr(
+            DecoderStack, name, lambda *all, loop=loop: calls.add("loop") or loop(*all)
+        )
     monkeypatch.setattr(Transformer, "step", lambda *all: calls.add("model") or step(*all))
     return calls
 

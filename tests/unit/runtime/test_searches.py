@@ -13,7 +13,7 @@ from regard.runtime import in_precision, prepared
 from regard.runtime.base import DecoderSteps
 from regard.runtime.transformer import decoder
 
-from .conftest import VOCAB, recurrent_translator, translator
+from .conftest import VOCAB, language_model, recurrent_translator, translator
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -109,6 +109,38 @@ def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind, most
         torch.set_num_threads(threads)
         outputs.append(search(runtime.steps, state, **settings))
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "alibi", "rotary"])
+@pytest.mark.parametrize("make", [translator, language_model])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_one_loop_writes_what_steps_would(make, positions, precision, monkeypatch):
+    torch.set_num_threads(1)
+    runtime = prepared(in_precision(make(positions=positions, max_length=150), precision))
+    loops = []
+    write = decoder.DecoderStack.write
+
+    def counted(stack, *arguments):
+        loops.append(write(stack, *arguments))
+        return loops[-1]
+
+    for rows in (1, 3, 30, 70):
+        limits = torch.randint(1, 145, (rows,))  # some beyond the room of a new store
+        limits[0] = 145
+        settings = {"batch_size": rows, "bos_id": BOS, "eos_id": EOS, "max_lengths": limits}
+        settings |= {"min_length": 100, "forbidden": [PAD, UNK]}
+        lengths = torch.full((rows,), 5)
+        state = runtime.start(torch.randint(4, VOCAB, (rows, 5)), lengths)
+        monkeypatch.setattr(decoder.DecoderStack, "write", lambda *_: None)
+        expected = greedy(runtime.steps, state, **settings)
+        monkeypatch.setattr(decoder.DecoderStack, "write", counted)
+        assert greedy(runtime.steps, state, **settings) == expected
+        longest = max(len(each.tokens) for each in expected)
+        assert longest >= 100
+        assert len(loops) < 60
+        assert (None in loops) == (rows == 70)  # two blocks, until some of them are written
+        loops.clear()
 
 
 @pytest.fixture

@@ -1,11 +1,14 @@
-"""A decoding step of all layers in one compiled loop, for a block of rows.
+"""Decoding steps of all layers in one compiled loop, for a block of rows.
 
 Threads of a team run it side by side: of each part, one after the other, they take panels of a
 product, rows, or heads of a row, until there are none left. What is computed does not depend on
 who takes it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from jaxtyping import Int32
 
 from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import copy
@@ -18,9 +21,11 @@ from regard.kernels.products.int8 import (
     width_of_rounded,
 )
 from regard.kernels.products.packed import OUTPUTS
+from regard.kernels.search import Written, take_likeliest
 from regard.kernels.team import Team, take, take_another, team_of
 from regard.kernels.transformer.decoder import (
     GROUP,
+    DecoderCache,
     DecoderOptions,
     Weights,
     activate,
@@ -33,6 +38,16 @@ from regard.kernels.transformer.decoder import (
 )
 
 f32, i64 = np.float32, np.int64
+
+
+class Going(NamedTuple):
+    """How a loop goes on by itself: so many steps, the likeliest token of each read by the next."""
+
+    steps: int
+    position: int  # of the first token that is written
+    least: int  # open rows at which it ends, as those that are closed cost more than to drop them
+    slots: Int32[np.ndarray, " R"]  # of the rows in the store; none where it is one step
+    written: Written
 
 
 def step_width(weights: Weights, options: DecoderOptions) -> int:
@@ -161,6 +176,20 @@ def _share_ranking(team, phase, first, logits, outputs, banned, values, tokens):
         chunk = take_another(team, phase, chunks)
 
 
+@inlined
+def _with_rotary(past, rotary):  # type: ignore[no-untyped-def]
+    """The cache for a step of which the rotation is known."""
+    return DecoderCache(
+        past.store,
+        past.ancestors,
+        past.starts,
+        past.memory,
+        past.lengths,
+        past.sentences,
+        rotary,
+    )
+
+
 @compiled
 def decode_step(  # type: ignore[no-untyped-def]
     weights,
@@ -177,11 +206,13 @@ def decode_step(  # type: ignore[no-untyped-def]
     team,
     room,
     logits,
+    going,
 ):
-    """A step of all layers, for a block of rows from ``first``: logits and the likeliest tokens.
+    """Steps of all layers, for a block of rows from ``first``: logits and the likeliest tokens.
 
     Each thread of a team calls it with the same ``room``, which has ``step_width`` numbers for each
-    row; it does what the others leave.
+    row; it does what the others leave. One thread may take several steps: ``positions`` and
+    ``past.rotary`` then have a row for each of them.
     """
     rows, C = logits.shape[0], weights.norms.shape[1]
     x, at = _cut(room, i64(0), rows, C)
@@ -194,47 +225,67 @@ def decode_step(  # type: ignore[no-untyped-def]
     rounded = RoundedRows(room[at + 2 * rows :].view(ROUNDED), begins, sizes)
     normed = normed if options.is_pre else x
     norms, biases, layers = weights.norms, weights.norm_biases, past.store.shape[0]
-    keys = max(now + 1, past.memory.shape[2]) + OUTPUTS
+    keys = max(now + going.steps, past.memory.shape[2]) + OUTPUTS
     scores = np.empty((options.heads, keys), np.float32)
-    _share_embedding(team, first, token, positions, weights, options, x, normed, rounded)
-    phase, met = i64(1), i64(options.is_pre)
-    for layer in range(layers):
-        store = past.store[layer]
-        project_in_team(team, phase, normed, rounded, weights.self_in, layer, projected)
-        _share_past(team, phase + 1, first, projected, store, past, now, options, scores, mixed)
-        width, nothing = mixed.shape[1], i64(-1)
-        _share_activation(team, phase + 2, mixed, width, nothing, weights.self_out, rounded)
-        project_in_team(team, phase + 3, mixed, rounded, weights.self_out, layer, change)
-        phase += 4
-        if weights.cross_in.outputs > 0:
-            norm, bias, memory = norms[met], biases[met], past.memory[layer]
+    several, added, rotary = going.slots.size > 0, positions, past.rotary
+    for step in range(going.steps):
+        if several:
+            added, rotary = positions[step : step + 1], past.rotary[step : step + 1]
+            team.taken[:] = 0
+            team.done[:] = 0
+        seen = _with_rotary(past, rotary)
+        _share_embedding(team, first, token, added, weights, options, x, normed, rounded)
+        phase, met = i64(1), i64(options.is_pre)
+        for layer in range(layers):
+            store = seen.store[layer]
+            project_in_team(team, phase, normed, rounded, weights.self_in, layer, projected)
+            _share_past(team, phase + 1, first, projected, store, seen, now, options, scores, mixed)
+            width, nothing = mixed.shape[1], i64(-1)
+            _share_activation(team, phase + 2, mixed, width, nothing, weights.self_out, rounded)
+            project_in_team(team, phase + 3, mixed, rounded, weights.self_out, layer, change)
+            phase += 4
+            if weights.cross_in.outputs > 0:
+                norm, bias, memory = norms[met], biases[met], seen.memory[layer]
+                _share_norm(
+                    team, phase, x, change, norm, bias, options, normed, weights.cross_in, rounded
+                )
+                met += 1
+                project_in_team(
+                    team, phase + 1, normed, rounded, weights.cross_in, layer, projected
+                )
+                asked = queries[layer]
+                _share_memory(
+                    team, phase + 2, first, projected, memory, seen, options, scores, asked, mixed
+                )
+                _share_activation(
+                    team, phase + 3, mixed, width, nothing, weights.cross_out, rounded
+                )
+                project_in_team(team, phase + 4, mixed, rounded, weights.cross_out, layer, change)
+                phase += 5
+            norm, bias = norms[met], biases[met]
+            _share_norm(team, phase, x, change, norm, bias, options, normed, weights.inner, rounded)
+            met += 1
+            project_in_team(team, phase + 1, normed, rounded, weights.inner, layer, inner)
+            kind = options.activation
+            width = activated_width(weights.inner.outputs, kind)
+            _share_activation(team, phase + 2, inner, width, kind, weights.outer, rounded)
+            project_in_team(team, phase + 3, inner, rounded, weights.outer, layer, change)
+            norm, bias = norms[met], biases[met]
             _share_norm(
-                team, phase, x, change, norm, bias, options, normed, weights.cross_in, rounded
+                team, phase + 4, x, change, norm, bias, options, normed, weights.self_in, rounded
             )
             met += 1
-            project_in_team(team, phase + 1, normed, rounded, weights.cross_in, layer, projected)
-            asked = queries[layer]
-            _share_memory(
-                team, phase + 2, first, projected, memory, past, options, scores, asked, mixed
-            )
-            _share_activation(team, phase + 3, mixed, width, nothing, weights.cross_out, rounded)
-            project_in_team(team, phase + 4, mixed, rounded, weights.cross_out, layer, change)
             phase += 5
-        norm, bias = norms[met], biases[met]
-        _share_norm(team, phase, x, change, norm, bias, options, normed, weights.inner, rounded)
-        met += 1
-        project_in_team(team, phase + 1, normed, rounded, weights.inner, layer, inner)
-        kind = options.activation
-        width = activated_width(weights.inner.outputs, kind)
-        _share_activation(team, phase + 2, inner, width, kind, weights.outer, rounded)
-        project_in_team(team, phase + 3, inner, rounded, weights.outer, layer, change)
-        norm, bias = norms[met], biases[met]
-        _share_norm(
-            team, phase + 4, x, change, norm, bias, options, normed, weights.self_in, rounded
-        )
-        met += 1
-        phase += 5
-    outputs = weights.table.outputs
-    project_in_team(team, phase, normed, rounded, weights.table, i64(0), logits)
-    if values.size:
-        _share_ranking(team, phase + 1, first, logits, outputs, banned, values, tokens)
+        outputs = weights.table.outputs
+        project_in_team(team, phase, normed, rounded, weights.table, i64(0), logits)
+        if values.size:
+            _share_ranking(team, phase + 1, first, logits, outputs, banned, values, tokens)
+        if several:
+            take_likeliest(going.position + step, values, tokens, going.written)
+            going.written.counts[1] = step + 1
+            for r in range(rows):
+                past.ancestors[r, now] = going.slots[r]
+                token[r] = tokens[r, 0]
+            now += 1
+            if going.written.counts[0] <= going.least:
+                break

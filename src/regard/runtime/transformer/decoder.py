@@ -17,14 +17,15 @@ from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.kernels.products.int8 import HAS_BYTES
-from regard.kernels.threads import FEWEST_ROWS, on_each, parallel_blocks
+from regard.kernels.search import Written
+from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, on_each, parallel_blocks
 from regard.kernels.transformer import decoder as kernels
-from regard.kernels.transformer.step import decode_step, step_team, step_width
+from regard.kernels.transformer.step import Going, decode_step, step_team, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens
+from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens, read
 from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
@@ -53,8 +54,29 @@ _BYTES_A_THREAD = 2**24
 # most of the time then, and threads that share out each part wait for one another.
 _FEWEST_ROWS_OF_LARGE = 64
 
+# Tokens that one loop writes by itself at most: meanwhile nobody can interrupt it.
+_MOST_STEPS = 16
+
 _NO_RANKING = RankedTokens(
     np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64)
+)
+_NO_NUMBERS, _NO_FLAGS = np.zeros(0, np.int64), np.zeros(0, bool)
+_ONE_STEP = Going(
+    1,
+    0,
+    0,
+    np.zeros(0, np.int32),
+    Written(
+        0,
+        limits=_NO_NUMBERS,
+        answers=_NO_NUMBERS,
+        is_open=_NO_FLAGS,
+        tokens=np.zeros((0, 0), np.int64),
+        lengths=_NO_NUMBERS,
+        totals=np.zeros(0),
+        finished=_NO_FLAGS,
+        counts=_NO_NUMBERS,
+    ),
 )
 
 
@@ -103,15 +125,14 @@ class DecoderStack(DecoderSteps[PreparedState]):
                 np.empty(count * width, np.float32),
                 np.empty((count, outputs), np.float32),
             )
-            on_each(threads, lambda: self._decode(first, *inputs, team, room, logits))
+            on_each(threads, lambda: self._decode(first, *inputs, team, room, logits, _ONE_STEP))
             return logits
 
         logits = None
-        if ranking is not None and self._fits_a_core and rows >= 2 * FEWEST_ROWS:
+        if ranking is not None and self._takes_blocks(rows):
             parallel_blocks(rows, step)
         else:
-            most = max(1, rows * self._bytes // _BYTES_A_THREAD)
-            numbers = step(0, rows, min(torch.get_num_threads(), most))
+            numbers = step(0, rows, self._threads(rows))
             if ranking is None:
                 logits = torch.from_numpy(numbers[:, : weights.table.outputs])
         if current_observer() is not None:
@@ -119,6 +140,58 @@ class DecoderStack(DecoderSteps[PreparedState]):
                 if block.look is not None:
                     self._announce(index, block.look, torch.from_numpy(query), state)
         return logits, state.after()
+
+    def write(
+        self,
+        token: Int[Tensor, " R"],
+        state: PreparedState,
+        position: int,
+        stop: int,
+        hidden: Sequence[int],
+        least: int,
+        written: Written,
+    ) -> tuple[Int[Tensor, " R"], PreparedState] | None:
+        """Write tokens from ``position`` on by one loop; see ``WritingStep``."""
+        rows, state = token.shape[0], state.with_room()
+        is_alone = self._threads(rows) == 1
+        if self._takes_blocks(rows):
+            is_alone = rows <= MOST_ROWS and torch.get_num_threads() == 1
+        is_plain = not state.is_padded and self._window is None and current_observer() is None
+        room = min(state.room, self._positions.most - state.length)
+        steps = min(stop - position, _MOST_STEPS, room)
+        if steps < 1 or not is_alone or not is_plain:
+            return None
+        options, weights, end = self._options, self._weights, state.length + steps
+        queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
+        positions = self._positions.until(end)[state.length : end]
+        past = self._past(state)._replace(rotary=self._rotary.until(end)[state.length : end])
+        ranking = RankedTokens(
+            np.array(hidden, np.int64),
+            np.empty((rows, 1), np.float32),
+            np.empty((rows, 1), np.int64),
+        )
+        self._decode(
+            0,
+            read(token, state).numpy().copy(),
+            positions,
+            past,
+            state.length,
+            queries,
+            *ranking,
+            step_team(1, weights),
+            np.empty(rows * self._width, np.float32),
+            np.empty((rows, weights.table.bias.shape[1]), np.float32),
+            Going(steps, position, least, state.store.slots[:rows], written),
+        )
+        return torch.from_numpy(ranking.tokens[:, 0]), state.advanced(int(written.counts[1]))
+
+    def _takes_blocks(self, rows: int) -> bool:
+        """Whether blocks of rows go through all weights, each by a thread."""
+        return self._fits_a_core and rows >= 2 * FEWEST_ROWS
+
+    def _threads(self, rows: int) -> int:
+        """Threads that share out a step of so many rows."""
+        return min(torch.get_num_threads(), max(1, rows * self._bytes // _BYTES_A_THREAD))
 
     def _is_worth_dividing(self, rows: int) -> bool:
         is_cheap = self._fits_a_core or self._is_in_bytes

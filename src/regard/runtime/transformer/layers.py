@@ -1,5 +1,6 @@
 """Parameters of Transformer layers, in the form of compiled loops."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -122,6 +123,12 @@ class PositionTable(_Table):
     ) -> None:
         self._positions, self.is_added = positions, positions is not None
         self._rows = np.zeros((0, width), np.float32)
+
+    @property
+    def most(self) -> int:
+        """Positions that there are."""
+        table = self._positions
+        return len(table.table) if isinstance(table, LearnedPositions) else sys.maxsize
 
     def _next(self, first: int) -> Float32[np.ndarray, "P C"]:
         nothing = torch.zeros(1, max(first, 64), self._rows.shape[1])
