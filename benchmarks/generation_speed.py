@@ -138,7 +138,7 @@ def theirs(folder: Path, threads: int) -> Write:
 
 
 def _write_for_peers(folder: Path) -> None:
-    """The same weights as each of them reads them."""
+    """Write the weights as each of them reads them."""
     from regard.export.ctranslate2 import language_model_spec
     from regard.interop.checkpoints.models import save_checkpoint
 
