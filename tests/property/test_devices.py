@@ -45,6 +45,7 @@ SIZES = {
     "max_sentences": 8,
     "dropout": 0.0,
     "head_dropout": 0.0,
+    "attention_dropout": 0.0,
 }
 # What no recipe asks for: of a model, of the head.
 MORE: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

@@ -87,7 +87,8 @@ def attend(
             the distance such as ``alibi()``.
         weighting: How scores become weights.
         dropout: The fraction of weights set to zero; the others grow by 1 / (1 − dropout).
-        generator: Where the dropout's seed is drawn. None is torch's own generator.
+        generator: Where the dropout's seed is drawn. None is torch's own generator, with which
+            torch's kernel draws dropout on a GPU; its gradient cannot be differentiated again.
         backend: "short", "packed", "sdpa", "additive_cpu", "additive_triton",
             "dot_cpu" or "tiled". None takes the fastest that serves.
         return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.

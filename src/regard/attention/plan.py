@@ -186,10 +186,12 @@ def _serve_request(request: Request, pinned: str | None) -> tuple[Tensor, Tensor
         wide = torch.promote_types(request.query.dtype, torch.float32)
         nothing = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
         return empty @ value, nothing if request.return_lse else None
-    if request.dropout and request.seed is None and backend.differentiates_once:
+    is_own_pattern = bool(request.dropout) and backend.has_own_dropout(request)
+    has_second_gradient = backend.differentiates_once and not is_own_pattern
+    if request.dropout and request.seed is None and has_second_gradient:
         request.seed = request.draw_seed()  # one for both gradients
     out, lse = backend.run(request)
-    if backend.differentiates_once and out.requires_grad:
+    if has_second_gradient and out.requires_grad:
         inputs = (request.query, request.key, request.value, request.bias, *request.tensors())
         return differentiable_twice(lambda: request, out, lse, inputs)
     return out, lse

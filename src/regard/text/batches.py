@@ -235,23 +235,31 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
         ([[7, 0], [8, 9]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
     """
     end = [EOS_ID] * source_end
-    source = [[*ids, *end] for ids in sources]
-    target_in = [[BOS_ID, *ids] for ids in targets]
     return Batch(
-        source=padded(source),
-        source_lengths=lengths_of(source),
-        target_in=padded(target_in),
-        labels=padded([[*ids, EOS_ID] for ids in targets]),
-        target_lengths=lengths_of(target_in),
+        source=padded(sources, after=end),
+        source_lengths=lengths_of(sources) + len(end),
+        target_in=padded(targets, before=[BOS_ID]),
+        labels=padded(targets, after=[EOS_ID]),
+        target_lengths=lengths_of(targets) + 1,
     )
 
 
-def padded(rows: Sequence[Ids], filler: int = PAD_ID) -> Int[Tensor, "B N"]:
-    """Rows as one tensor, each padded on the right to the longest: ``[[7, 8], [9, 0]]``."""
+def padded(
+    rows: Sequence[Ids], filler: int = PAD_ID, *, before: Ids = (), after: Ids = ()
+) -> Int[Tensor, "B N"]:
+    """Rows as one tensor, each padded on the right to the longest: ``[[7, 8], [9, 0]]``.
+
+    Each row has the ids ``before`` in front of it and those ``after`` behind it.
+    """
     # Row by row into one array: a tensor of each takes three times as long.
-    table = np.full((len(rows), max(map(len, rows), default=0)), filler, dtype=np.int64)
+    first, more = len(before), len(before) + len(after)
+    width = max(map(len, rows), default=-more) + more
+    table = np.full((len(rows), width), filler, dtype=np.int64)
+    table[:, :first] = before
     for target, row in zip(table, rows, strict=True):
-        target[: len(row)] = row
+        stop = first + len(row)
+        target[first:stop] = row
+        target[stop : stop + len(after)] = after
     return torch.from_numpy(table)
 
 

@@ -147,23 +147,31 @@ class Muon(Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One step down the gradient of every matrix that has one."""
         for group in self.param_groups:
-            rate, momentum = group["lr"], group["momentum"]
-            directions = dict[torch.Size, list[tuple[Tensor, Tensor]]]()
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                state = self.state[weight]
-                if "momentum_buffer" not in state:
-                    state["momentum_buffer"] = torch.zeros_like(weight.grad)
-                mean = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
-                direction = weight.grad.lerp(mean, momentum)
-                directions.setdefault(weight.shape, []).append((weight, direction))
-            for shape, pairs in directions.items():
-                of_one_shape = torch.stack([direction for _, direction in pairs])
-                orthogonal = orthogonalized(of_one_shape, self.dtype, self.steps)
-                for (weight, _), direction in zip(pairs, orthogonal, strict=True):
-                    weight.mul_(1 - rate * group["weight_decay"])
-                    weight.add_(direction, alpha=-rate * 0.2 * max(shape) ** 0.5)
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if weights:
+                self._step(weights, group)
+
+    def _step(self, weights: list[Tensor], group: Mapping[str, float]) -> None:
+        """One step of matrices; all at once, as of each alone a GPU is given too little to do."""
+        rate, momentum = group["lr"], group["momentum"]
+        grads = [cast(Tensor, weight.grad) for weight in weights]
+        for weight, grad in zip(weights, grads, strict=True):
+            if "momentum_buffer" not in self.state[weight]:
+                self.state[weight]["momentum_buffer"] = torch.zeros_like(grad)
+        means = [self.state[weight]["momentum_buffer"] for weight in weights]
+        torch._foreach_lerp_(means, grads, 1 - momentum)
+        directions = dict[torch.Size, list[tuple[Tensor, Tensor]]]()
+        for weight, direction in zip(
+            weights, torch._foreach_lerp(grads, means, momentum), strict=True
+        ):
+            directions.setdefault(weight.shape, []).append((weight, direction))
+        torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
+        for shape, pairs in directions.items():
+            of_one_shape = torch.stack([direction for _, direction in pairs])
+            orthogonal = orthogonalized(of_one_shape, self.dtype, self.steps)
+            moved = [weight for weight, _ in pairs]
+            size = -rate * 0.2 * max(shape) ** 0.5
+            torch._foreach_add_(moved, list(orthogonal.to(moved[0].dtype)), alpha=size)
 
 
 def orthogonalized(

@@ -60,6 +60,13 @@ class Backend(ABC):
         """
         return None
 
+    def has_own_dropout(self, request: Request) -> bool:
+        """Whether its dropout has a pattern that no other backend draws; unless said, it has not.
+
+        Its gradient then is not differentiable again.
+        """
+        return False
+
     def notes(self, request: Request) -> tuple[str, ...]:
         """Describe intermediate steps; none by default."""
         return ()

@@ -39,7 +39,7 @@ class Sdpa(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        reason = refuse_unless_plain(request)
+        reason = refuse_unless_plain(request, may_drop=self.has_own_dropout(request))
         if reason is not None:
             return reason
         mask = request.mask
@@ -68,6 +68,9 @@ class Sdpa(Backend):
             return "a compiled pass leaves out hidden keys, which makes its gradient faster"
         return None
 
+    def has_own_dropout(self, request: Request) -> bool:
+        return request.query.is_cuda and request.generator is None and request.seed is None
+
     def notes(self, request: Request) -> tuple[str, ...]:
         notes = []
         form = request.form()
@@ -78,6 +81,8 @@ class Sdpa(Backend):
             )
         if form.query.dtype != request.query.dtype:
             notes.append(f"in {form.query.dtype}: as a dot product the score needs it")
+        if request.dropout:
+            notes.append("torch's kernel draws the dropout")
         if request.position is not None:
             notes.append("the rule of distances is written out: it is small")
         if _upcasts(request):
@@ -278,6 +283,7 @@ def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> Ke
     return Kernel(
         F.scaled_dot_product_attention,
         attn_mask=penalty,
+        dropout_p=request.dropout,
         is_causal=is_causal,
         scale=scale,
         enable_gqa=query.shape[1] != key.shape[1],

@@ -138,7 +138,7 @@ def make_request(
     )
     if not has_option:
         of_bias = None if added is None else (added.shape, added.dtype, added.requires_grad)
-        request.cache = kind.cache_under(bound, (of_bias, dropout))
+        request.cache = kind.cache_under(bound, (of_bias, dropout, generator is None, seed is None))
     return request
 
 

@@ -6,12 +6,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction, FunctionCtx
+from torch.nn import functional as F
 
 from regard.kernels import numbers, takes
 from regard.kernels.threads import parallel_for
 
 # Rows of logits that exist at once: 512 × 10,000 in bfloat16 stays in a CPU's last cache level.
 CHUNK_ROWS = 512
+# A GPU wants fewer and larger pieces: so many logits, 128 MB in bfloat16.
+_GPU_LOGITS = 2**26
 
 
 def smoothed_cross_entropy(
@@ -36,7 +39,7 @@ def backward_in_chunks(
     smoothing: float = 0.0,
     r_drop: float = 0.0,
     scale: float = 1.0,
-    chunk_rows: int = CHUNK_ROWS,
+    chunk_rows: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the summed loss, detached; its gradient is added below ``states`` and ``project``.
 
@@ -52,6 +55,11 @@ def backward_in_chunks(
     grads = []
     detached = states.detach().view(passes, -1, states.shape[-1])
     labels = labels.view(passes, -1)
+    if chunk_rows is None:
+        chunk_rows = CHUNK_ROWS
+        if states.device.type != "cpu":
+            vocab = project(detached[0, :0]).shape[-1]
+            chunk_rows = max(CHUNK_ROWS, _GPU_LOGITS // vocab)
     step = max(1, chunk_rows // passes)
     for start in range(0, labels.shape[1], step):
         rows = slice(start, start + step)
@@ -109,22 +117,12 @@ def _compiled(
 
 
 def _cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    # softmax keeps the dtype but computes in float32; log-sum-exp follows from one element.
-    wide = _wide(logits)
-    column = labels[:, None]
-    uniform = smoothing / logits.shape[-1]
-    gradient = torch.softmax(logits, dim=-1)
-    right = logits.gather(-1, column).to(wide)
-    probability = gradient.gather(-1, column).to(wide)
-    log_sum_exp = right - probability.clamp_min(torch.finfo(torch.float32).tiny).log()
-    loss = (log_sum_exp - (1 - smoothing) * right).sum()
-    if smoothing:
-        loss = loss - uniform * logits.sum(-1).to(wide).sum()
-        gradient.sub_(uniform)
-    right_gradient = probability - uniform - (1 - smoothing)
-    rows = torch.arange(len(labels), device=labels.device)
-    gradient[rows, labels] = right_gradient[:, 0].to(gradient.dtype)
-    return loss, gradient
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        wide = leaf.to(_wide(leaf))
+        loss = F.cross_entropy(wide, labels, reduction="sum", label_smoothing=smoothing)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return loss.detach(), gradient
 
 
 def _slope_of_divergence(logits: Tensor) -> Tensor:
