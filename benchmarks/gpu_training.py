@@ -137,12 +137,17 @@ def main() -> None:
         print("left out: nanoGPT, as --nanogpt names no folder with its train.py.")
         options.only = [part for part in options.only if part == "transformer"]
     options.work = options.work.resolve()
-    before, rows = before_timing(options.rounds, is_dry=options.dry), {}
+    before, rows = before_timing(options.rounds, is_dry=options.dry), dict[str, Any]()
     for part in options.only:
         rows[part] = PARTS[part](options)
         print(*figures_of(part, rows[part]), sep="\n", flush=True)
-    if options.dry:
-        return
+        if not options.dry:  # after each: a GPU may be lent for less time than all of them take
+            _write(rows, before)
+
+
+def _write(rows: Mapping[str, Mapping[str, Any]], before: Mapping[str, Any]) -> None:
+    import torch
+
     measuring.write_rows(
         "gpu_training",
         rows,

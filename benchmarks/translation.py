@@ -164,8 +164,10 @@ def figures_of(row: str, found: Mapping[str, Any]) -> Iterator[measuring.Figure]
     tokens = mean(each["summary"]["target_tokens"] for each in seeds) / 1e6
     minutes = mean(each["minutes"] for each in seeds)
     beside = f"the nearest training sentence's translation: {found['nearest_bleu']:.2f} BLEU"
+    gpus = {each["measured"]["machine"].get("gpu") for each in seeds}
     note = (
         f"`{recipe}`, seeds: {len(seeds)}, {tokens:.1f} M target tokens in {minutes:.0f} min each"
+        + "".join(f" on an {gpu}" for gpu in gpus if gpu)
     )
     if corpus is TATOEBA:
         yield measuring.Figure(
