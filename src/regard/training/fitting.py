@@ -138,7 +138,8 @@ def _add_gradients(
 ) -> None:
     device = device_of(model)
     keep_few_primitives()  # which is read at the first product of a process
-    with mixed_precision(compute_dtype(config.precision, device), device):
+    dtype = compute_dtype(config, device, training.model_dim)
+    with mixed_precision(dtype, device):
         loss, _ = training.backward(
             model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
         )

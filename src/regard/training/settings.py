@@ -69,8 +69,8 @@ class TrainingConfig:
         ema: Decay per update of an exponential moving average of the weights; None keeps none.
         precision: Of matrix products; all else is float32. ``float32``; ``tf32``, the same with
             products in TF32 on GPUs that have it; ``bfloat16``; ``float16`` with a scaled loss, on
-            GPUs; or ``auto``: bfloat16 where the processor multiplies it natively, on older GPUs
-            float16, else float32.
+            GPUs; or ``auto``: bfloat16 where the processor multiplies it natively and products are
+            not too small for it, on older GPUs float16, else float32.
         compile: Whether torch.compile makes one program of the model, for batches of all sizes: on
             a GPU faster, after a minute or more at the beginning.
         shard: Whether several processes have a part each of weights, gradients and optimizer

@@ -93,7 +93,7 @@ class Trainer(Generic[BatchT]):
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self._synchronizer = Synchronizer(self.world, self.strategy.reduced, seed=config.seed)
         self._spare: BatchT | None = None
-        self.dtype = compute_dtype(config.precision, self.device)
+        self.dtype = compute_dtype(config, self.device, task.model_dim)
         self.loss_scale = LossScale.of(self.dtype)
         self.peak = peak_rate(config, task.model_dim)
         self.optimizer = make_optimizer(learner, config, self.peak, dtype=self.dtype)

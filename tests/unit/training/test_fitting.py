@@ -35,7 +35,7 @@ class Training:
 
     def __init__(self, room, num_tokens=10**9):
         self.room, self.num_tokens, self.tried = room, num_tokens, []
-        self.batch_tokens = 4096
+        self.batch_tokens, self.model_dim = 4096, 512
 
     def largest(self, tokens):
         self.tried.append(tokens)

@@ -6,17 +6,23 @@ import torch
 from regard.errors import SettingError
 from regard.training import precision
 from regard.training.precision import LossScale, compute_dtype, products_of
+from regard.training.settings import TrainingConfig
 
 CPU = torch.device("cpu")
+
+
+def dtype_of(name, device, *, tokens=4096, model_dim=512):
+    config = TrainingConfig(updates=1, precision=name, batch_tokens=tokens)
+    return compute_dtype(config, device, model_dim)
 
 
 def test_a_format_that_is_slow_here_is_taken_with_a_warning(monkeypatch):
     warned = []
     monkeypatch.setattr(precision, "warn_of_slow_bfloat16", warned.append)
-    assert compute_dtype("auto", CPU) in (torch.bfloat16, torch.float32)
-    assert compute_dtype("float32", CPU) == torch.float32
+    assert dtype_of("auto", CPU) in (torch.bfloat16, torch.float32)
+    assert dtype_of("float32", CPU) == torch.float32
     assert not warned
-    assert compute_dtype("bfloat16", CPU) == torch.bfloat16
+    assert dtype_of("bfloat16", CPU) == torch.bfloat16
     assert warned == [CPU]
 
 
@@ -44,15 +50,32 @@ GPU = torch.device("cuda", 0)
 )
 def test_auto_is_what_the_device_is_fast_in(monkeypatch, is_fast, device, expected):
     monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: is_fast)
-    assert compute_dtype("auto", torch.device(device)) == expected
+    assert dtype_of("auto", torch.device(device)) == expected
+
+
+@pytest.mark.parametrize(
+    ("device", "tokens", "model_dim", "expected"),
+    [
+        (CPU, 1024, 96, torch.float32),
+        (CPU, 1024, 256, torch.bfloat16),
+        (CPU, 4096, 64, torch.bfloat16),
+        (CPU, "auto", 64, torch.bfloat16),
+        (GPU, 1024, 96, torch.bfloat16),
+    ],
+)
+def test_auto_leaves_small_products_of_a_cpu_in_float32(
+    monkeypatch, device, tokens, model_dim, expected
+):
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: True)
+    assert dtype_of("auto", device, tokens=tokens, model_dim=model_dim) == expected
 
 
 def test_float16_is_of_gpus():
-    assert compute_dtype("float16", GPU) == torch.float16
-    assert compute_dtype("tf32", GPU) == torch.float32
-    assert compute_dtype("tf32", CPU) == torch.float32
+    assert dtype_of("float16", GPU) == torch.float16
+    assert dtype_of("tf32", GPU) == torch.float32
+    assert dtype_of("tf32", CPU) == torch.float32
     with pytest.raises(SettingError, match=r"training.precision must be another one on a CPU"):
-        compute_dtype("float16", CPU)
+        dtype_of("float16", CPU)
 
 
 def rounding():

@@ -152,15 +152,16 @@ class DecoderStack(DecoderSteps[PreparedState]):
         written: Written,
     ) -> tuple[Int[Tensor, " R"], PreparedState] | None:
         """Write tokens from ``position`` on by one loop; see ``WritingStep``."""
-        rows, state = token.shape[0], state.with_room()
+        rows = token.shape[0]
         is_alone = self._threads(rows) == 1
         if self._takes_blocks(rows):
             is_alone = rows <= MOST_ROWS and torch.get_num_threads() == 1
         is_plain = not state.is_padded and self._window is None and current_observer() is None
-        room = min(state.room, self._positions.most - state.length)
-        steps = min(stop - position, _MOST_STEPS, room)
+        steps = min(stop - position, _MOST_STEPS, self._positions.most - state.length)
         if steps < 1 or not is_alone or not is_plain:
             return None
+        state = state.with_room()
+        steps = min(steps, state.room)
         options, weights, end = self._options, self._weights, state.length + steps
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions = self._positions.until(end)[state.length : end]
