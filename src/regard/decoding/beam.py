@@ -104,10 +104,11 @@ def _search(
     token = torch.full((count,), bound.bos_id, device=device)
     extend, find_stops = _loops()
     flags, is_any = np.empty(3, np.bool_), np.empty(1, np.bool_)
+    ranking = step if isinstance(step, RankingStep) and not rulebook.rules else None
     for length in range(1, int(limits.max()) + 1):
-        if isinstance(step, RankingStep) and not rulebook.rules:
+        if ranking is not None:
             hidden = bound.allowed.hidden(length)
-            values, tokens, state = step.best(token, state, beam_size + 1, hidden)
+            values, tokens, state = ranking.best(token, state, beam_size + 1, hidden)
         else:
             log_probs, state = step(token, state)
             values, tokens = _likeliest(log_probs, rulebook, beams, beam_size)
