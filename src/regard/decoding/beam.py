@@ -188,15 +188,7 @@ class _Answers:
 
     def finish(self, beams: _Beams, ranked: _Ranked, length: int) -> None:
         """Take the answers that ended with this step."""
-        sentences, ends = beams.sentences, ranked.ends
-        scores = ranked.log_probs / self._penalties[length]
-        if beams.gains is not None:
-            scores += np.take_along_axis(beams.gains, ranked.origins, axis=1)
-        scores = np.where(ends, scores, -np.inf)
-        known = np.concatenate([self.scores[sentences], scores], axis=1)
-        self.scores[sentences] = -np.sort(-known, axis=1)[:, : self._n_best]
-        self.counts[sentences] += ends.sum(axis=1)
-        rows, columns = ends.nonzero()
+        rows, columns = ranked.ends.nonzero()
         beginnings, ended = ranked.origins[rows, columns], ranked.log_probs[rows, columns]
         self._keep(beams, rows, beginnings, ended, length, finished=True)
 
@@ -239,6 +231,11 @@ class _Answers:
             strict=True,
         ):
             score = log_prob / self._penalties[length] + gain
+            if finished:
+                self.counts[sentence] += 1
+                best = self.scores[sentence]
+                best[-1] = max(best[-1], score)
+                best[::-1].sort()
             self._hypotheses[sentence].append(
                 Hypothesis(
                     tokens=tuple(tokens), score=score, log_prob=log_prob, is_finished=finished
