@@ -18,11 +18,10 @@ import os, sys, time
 from pathlib import Path
 from regard.runs.lock import Lock
 lock = Lock(Path(sys.argv[1]))
-child = os.fork()
-if child == 0:
+if os.fork() == 0:
+    print(os.getpid(), flush=True)  # it has let go of the lock by now
     time.sleep(60)
     os._exit(0)
-print(child, flush=True)
 time.sleep(60)
 """
 
