@@ -115,7 +115,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         """The output layer, where no loop computes logits."""
         output, bias = self._output, self._output_bias
         if isinstance(output, TokenEmbedding):
-            return Linear(output.weight, bias)
+            return Linear.of(output.weight, bias)
         return torch.no_grad()(lambda states: output.logits(states, bias))
 
 

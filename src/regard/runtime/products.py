@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int8
+from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
 from regard.errors import SettingError
@@ -29,11 +29,17 @@ MOST_BYTES = 2**25
 class Linear:
     """``states @ weightᵀ + bias`` in float32, the same for a state in any batch."""
 
-    def __init__(self, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> None:
+    def __init__(
+        self, panels: Float32[np.ndarray, "o I p"], bias: Float32[np.ndarray, " op"], outputs: int
+    ) -> None:
+        self._panels, self._bias, self._outputs = panels, bias, outputs
+
+    @classmethod
+    def of(cls, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> "Linear":
+        """Pack a map."""
         added = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self._outputs = len(weight)
-        self._panels = packed.pack(weight.detach().numpy())
-        self._bias = packed.pad(added.numpy())
+        panels = packed.pack(weight.detach().numpy())
+        return cls(panels, packed.pad(added.numpy()), len(weight))
 
     def __call__(self, states: Float[Tensor, "R I"]) -> Float[Tensor, "R O"]:
         """The states mapped."""
@@ -58,7 +64,7 @@ class PackedLinear(nn.Linear):
 
     @cached_property
     def _map(self) -> Linear:
-        return Linear(self.weight, self.bias)
+        return Linear.of(self.weight, self.bias)
 
     def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
         flat = self._map(states.reshape(-1, self.in_features))
@@ -74,7 +80,7 @@ class PackedEmbedding(TokenEmbedding):
 
     @cached_property
     def _map(self) -> Linear:
-        return Linear(self.weight, None)
+        return Linear.of(self.weight, None)
 
     def logits(
         self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
@@ -86,7 +92,7 @@ class PackedEmbedding(TokenEmbedding):
 def projection_of(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
     """Projection of a layer: by compiled loops, if it is linear and in float32."""
     if isinstance(layer, nn.Linear):
-        return Linear(layer.weight, layer.bias)
+        return Linear.of(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer
 
 

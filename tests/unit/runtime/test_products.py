@@ -87,7 +87,7 @@ def test_products_are_those_of_float64(rows, outputs, width, has_bias):
 
 @pytest.mark.parametrize(("width", "outputs"), [(64, 100), (29, 37), (1032, 61)])
 def test_a_state_has_the_same_product_in_every_batch_and_with_any_threads(width, outputs, threads):
-    mapped = Linear(torch.randn(outputs, width), torch.randn(outputs))
+    mapped = Linear.of(torch.randn(outputs, width), torch.randn(outputs))
     states = torch.randn(300, width)
     torch.set_num_threads(1)
     alone = torch.cat([mapped(row[None]) for row in states])
@@ -100,13 +100,13 @@ def test_a_state_has_the_same_product_in_every_batch_and_with_any_threads(width,
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_weights_and_states_that_lie_across_are_taken_as_they_are_meant(rows):
     weight, states = torch.randn(24, 7).T, torch.randn(24, rows).T
-    torch.testing.assert_close(Linear(weight, None)(states), states @ weight.T)
+    torch.testing.assert_close(Linear.of(weight, None)(states), states @ weight.T)
 
 
 def test_numbers_that_are_none_stay_in_their_rows():
     states = torch.randn(6, 32)
     states[2, 5], states[4, 31] = torch.nan, torch.inf
-    outputs = Linear(torch.rand(5, 32), None)(states)
+    outputs = Linear.of(torch.rand(5, 32), None)(states)
     assert outputs[2].isnan().all()
     assert outputs[4].eq(torch.inf).all()
     assert outputs[[0, 1, 3, 5]].isfinite().all()

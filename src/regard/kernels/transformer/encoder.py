@@ -53,7 +53,8 @@ class EncoderPositions(NamedTuple):
     """Rotary angles, and the window of a token."""
 
     rotary: Float32[np.ndarray, "P 2 p"]
-    reach: int  # positions on each side
+    before: int  # positions that a token sees before itself
+    after: int
 
 
 class Sources(NamedTuple):
@@ -67,23 +68,22 @@ class Sources(NamedTuple):
 
 
 @shared
-def _weigh(scores, N, slope, reach):  # type: ignore[no-untyped-def]
+def _weigh(scores, N, slope, seen):  # type: ignore[no-untyped-def]
     """Turn scores to weights, row by row; whole registers, with −∞ behind the last key."""
     for n in range(N):
         row = scores[n]
         if slope != f32(0):
             for m in range(N):
                 row[m] -= slope * f32(abs(n - m))
-        if reach < N - 1:
-            _weigh_near(row, n, N, reach)
+        if min(seen.before, seen.after) < N - 1:
+            _weigh_near(row, max(0, n - seen.before), min(N, n + seen.after + 1))
         else:
             to_weights(row)
 
 
 @shared
-def _weigh_near(row, n, N, reach):  # type: ignore[no-untyped-def]
-    """Attention weights of one row under a window."""
-    begin, stop = max(0, n - reach), min(N, n + reach + 1)
+def _weigh_near(row, begin, stop):  # type: ignore[no-untyped-def]
+    """Attention weights of one row on the keys from ``begin`` to ``stop``."""
     first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
     for m in range(first, begin):
         row[m] = f32(-np.inf)
@@ -130,7 +130,7 @@ def _head_buffers(N, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _attend_head(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
+def _attend_head(h, shares_key, projected, seen, options, room, mixed):  # type: ignore[no-untyped-def]
     """Attention of one head; its key and value may be there, of the head before."""
     H, G, D = options.heads, options.key_heads, options.head_dim
     query, key, value, scores, out, hidden, nothing = room
@@ -142,7 +142,7 @@ def _attend_head(h, shares_key, projected, reach, options, room, mixed):  # type
         _in_panels(projected[:, g * D : (g + 1) * D], key)
         _across_panels(projected[:, (g + G) * D : (g + G + 1) * D], value)
     plain_rows(query, key, hidden, scores)
-    _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), reach)
+    _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), seen)
     plain_rows(scores, value, nothing, out)
     for n in range(N):
         copy(out[n], mixed[n, h * D : (h + 1) * D])
@@ -156,13 +156,13 @@ def _rotate_source(projected, rotary, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _attend_source(projected, rotary, reach, options, mixed):  # type: ignore[no-untyped-def]
+def _attend_source(projected, positions, options, mixed):  # type: ignore[no-untyped-def]
     """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
     room = _head_buffers(projected.shape[0], options)
-    _rotate_source(projected, rotary, options)
+    _rotate_source(projected, positions.rotary, options)
     for h in range(options.heads):
         shares_key = h % (options.heads // options.key_heads) > 0
-        _attend_head(h, shares_key, projected, reach, options, room, mixed)
+        _attend_head(h, shares_key, projected, positions, options, room, mixed)
 
 
 @shared
@@ -223,8 +223,7 @@ def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: 
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
-                part, reach = projected[at:to], positions.reach
-                _attend_source(part, positions.rotary, reach, options, mixed[at:to])
+                _attend_source(projected[at:to], positions, options, mixed[at:to])
         project(mixed, mixed.shape[1], layers.self_out, layer, change)
         add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
         project(normed, C, layers.inner, layer, inner)
@@ -295,4 +294,4 @@ def attend_by_heads(first, stop, begins, positions, options, projected, mixed): 
         at, to = begins[b], begins[b + 1]
         if to > at:
             room = _head_buffers(to - at, options)
-            _attend_head(h, False, projected[at:to], positions.reach, options, room, mixed[at:to])
+            _attend_head(h, False, projected[at:to], positions, options, room, mixed[at:to])

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
-from regard.kernels.products.int8 import HAS_BYTES
+from regard.kernels.products.int8 import HAS_BYTES, NO_PROJECTIONS
 from regard.kernels.search import Written
 from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, on_each, parallel_blocks
 from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer.encoder import Embeddings
 from regard.kernels.transformer.step import Going, decode_step, step_team, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
@@ -30,12 +31,15 @@ from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
     Int8Linear,
+    Linear,
     bytes_of,
     embedding_table,
     pack_projections,
     part_of,
+    projection_of,
 )
 from regard.runtime.state import PreparedState, trim_memory
+from regard.runtime.transformer.encoder import LayerwiseEncoder, PromptReader, projections_of
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
@@ -185,6 +189,27 @@ class DecoderStack(DecoderSteps[PreparedState]):
             Going(steps, position, least, state.store.slots[:rows], written),
         )
         return torch.from_numpy(ranking.tokens[:, 0]), state.advanced(int(written.counts[1]))
+
+    def prompt_reader(self) -> PromptReader:
+        """A reader of prompts, by the same weights."""
+        weights = self._weights
+        kinds = [weights.self_in, weights.self_out, weights.inner, weights.outer]
+        maps = [
+            [Linear(*each, kind.outputs) for each in zip(kind.weight, kind.bias, strict=True)]
+            if kind.weight.size
+            else list(map(projection_of, layers))
+            for kind, layers in zip(kinds, projections_of(self._blocks), strict=True)
+        ]
+        embeddings = Embeddings(
+            key=NO_PROJECTIONS,
+            value=NO_PROJECTIONS,
+            embedding=weights.embedding,
+            embedding_norm=weights.embedding_norm,
+            embedding_norm_bias=weights.embedding_norm_bias,
+        )
+        layers = LayerwiseEncoder(maps, self._norms, self._options)
+        tables = (self._positions, self._rotary)
+        return PromptReader(layers, embeddings, *tables, window=self._window)
 
     def _takes_blocks(self, rows: int) -> bool:
         """Whether blocks of rows go through all weights, each by a thread."""

@@ -1,20 +1,21 @@
-"""Encoders: of a Transformer, with what its decoder attends to, and of models with a head.
+"""Encoders: of a Transformer, with what its decoder attends to, of prompts, of models with a head.
 
 Small layers run in one compiled loop, for each block of texts. Where weights are too large for the
 cache of a core, layers run one after the other, each product split among threads. Tokens of all
 texts stand row after row, without padding, and what a text gets does not depend on the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32, Int, Int64
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.products.int8 import NO_PROJECTIONS
+from regard.kernels.products.int8 import NO_PROJECTIONS, EmbeddingTable
 from regard.kernels.threads import parallel_blocks, parallel_rows
 from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
@@ -47,7 +48,9 @@ from regard.runtime.transformer.layers import (
 )
 
 # The longest texts that one loop reads: it has all scores of a text and a head at once.
-_LONGEST = 1024
+LONGEST = 1024
+# Tokens of prompts that go through a layer together, so that its states take little memory.
+_MOST_TOKENS = 2048
 
 
 class LayerwiseEncoder:
@@ -55,17 +58,12 @@ class LayerwiseEncoder:
 
     def __init__(
         self,
-        blocks: Sequence[TransformerBlock],
-        last: nn.Module,
+        maps: Sequence[Sequence[Callable[[Tensor], Tensor]]],
+        norms: Sequence[tuple[np.ndarray, np.ndarray]],
         options: DecoderOptions,
-        others: Sequence[nn.Linear | Int8Linear] = (),
     ) -> None:
-        self._options = options
-        self._maps = [
-            list(map(projection_of, of)) for of in zip(*projections_of(blocks), strict=True)
-        ]
-        self._norms, self._activate = norms_of(blocks, last), activation_of(options)
-        self.others = list(map(projection_of, others))
+        self._maps, self._norms, self._options = list(zip(*maps, strict=True)), norms, options
+        self._activate = activation_of(options)
 
     def embed(
         self, sources: Sources, embeddings: Embeddings, width: int
@@ -86,6 +84,20 @@ class LayerwiseEncoder:
         positions: EncoderPositions,
     ) -> Float32[np.ndarray, "R C"]:
         """Apply the layers to the tokens' vectors, in place; ``begins`` has each source's first."""
+        *_, (answer, _) = self.by_layer(states, begins, positions)
+        return answer
+
+    def by_layer(
+        self,
+        states: Float32[np.ndarray, "R C"],
+        begins: Int64[np.ndarray, " B+1"],
+        positions: EncoderPositions,
+    ) -> Iterator[tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R W"]]]:
+        """Inputs of each layer, and its queries, keys and values, rotated.
+
+        What follows in a layer comes with the next; the inputs become those of the next, in place,
+        and those of the last its answer.
+        """
         options, norms, (rows, width) = self._options, iter(self._norms), states.shape
         normed = np.empty_like(states) if options.is_pre else states
         inputs = torch.from_numpy(normed)
@@ -98,21 +110,34 @@ class LayerwiseEncoder:
         if options.is_pre:
             add(torch.zeros_like(inputs))
         for self_in, self_out, inner, outer in self._maps:
-            add(self_out(self._mixed(self_in(inputs), begins, positions)))
+            projected = self_in(inputs).numpy()
+            self._rotate(projected, begins, positions)
+            yield normed, projected
+            add(self_out(self._mixed(projected, begins, positions)))
             add(outer(self._activate(inner(inputs))))
-        return normed
+
+    def _rotate(
+        self,
+        projected: Float32[np.ndarray, "R W"],
+        begins: Int64[np.ndarray, " B+1"],
+        positions: EncoderPositions,
+    ) -> None:
+        """Rotate queries and keys of all sources."""
+        if positions.rotary.size:
+            rest, sources = (begins, positions, self._options, projected), len(begins) - 1
+            parallel_rows(sources, 2**16, lambda *part: kernels.rotate_sources(*part, *rest))
 
     def _mixed(
-        self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], angles: EncoderPositions
+        self,
+        projected: Float32[np.ndarray, "R W"],
+        begins: Int64[np.ndarray, " B+1"],
+        positions: EncoderPositions,
     ) -> Tensor:
         """Attention of all heads of all sources, from queries, keys and values in one array."""
-        options, numbers = self._options, projected.numpy()
-        context = projected.new_empty(len(projected), options.heads * options.head_dim)
-        sources, mixed = len(begins) - 1, context.numpy()
-        if angles.rotary.size:
-            turned = (begins, angles, options, numbers)
-            parallel_rows(sources, 2**16, lambda *part: kernels.rotate_sources(*part, *turned))
-        rest = (begins, angles, options, numbers, mixed)
+        options, sources = self._options, len(begins) - 1
+        width = options.heads * options.head_dim
+        context = torch.empty(len(projected), width, dtype=torch.float32)
+        rest = (begins, positions, options, projected, context.numpy())
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
         tasks = sources * options.heads
@@ -153,7 +178,8 @@ class TransformerEncoder:
                 for outputs in (slice(width), slice(width, None))
             )
         else:
-            self._layers = LayerwiseEncoder(blocks, model.encoder_norm, self._options, projects)
+            self._layers = layer_by_layer(blocks, model.encoder_norm, self._options)
+            self._projects = list(map(projection_of, projects))
         self._embeddings = kernels.Embeddings(
             key=key,
             value=value,
@@ -181,14 +207,14 @@ class TransformerEncoder:
         begins = np.array([0, *accumulate(map(len, rows))])
         longest = source.shape[1] + len(begin)
         sources = kernels.Sources(
-            tokens=np.array([token for row in rows for token in row], np.int64),
+            tokens=known([token for row in rows for token in row], self._embeddings.embedding),
             begins=begins,
             skipped=len(begin),
             places=self._positions.until(longest),
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
-        positions = kernels.EncoderPositions(self._rotary.until(longest), reach)
+        positions = kernels.EncoderPositions(self._rotary.until(longest), reach, reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
         if isinstance(self._layers, LayerwiseEncoder):
@@ -209,13 +235,73 @@ class TransformerEncoder:
         begins, half = sources.begins, self._shape[1] // 2
         x, embedded = layers.embed(sources, self._embeddings, self._width)
         states = torch.from_numpy(layers(x, begins, positions))
-        for cache, project in zip(memory, layers.others, strict=True):
+        for cache, project in zip(memory, self._projects, strict=True):
             projected_rows = project(states).numpy()
             if self._mixes_embeddings:
                 projected_rows[:, half:] = project(torch.from_numpy(embedded)).numpy()[:, half:]
             for b, (begin, stop) in enumerate(pairwise(begins)):
                 if (real := projected_rows[begin + sources.skipped : stop]).size:
                     cache[b, : len(real)] = real
+
+
+def known(tokens: ArrayLike, table: EmbeddingTable) -> Int64[np.ndarray, " N"]:
+    """The ids of tokens; IndexError, as torch has it, where the table has no such row."""
+    ids, size = np.asarray(tokens, np.int64), table.scales.size or len(table.vectors)
+    if ids.size and not 0 <= ids.min() <= ids.max() < size:
+        raise IndexError(
+            f"token ids must be from 0 to {size - 1}; got {ids.min()} to {ids.max()}. "
+            "Use the tokenizer that the model was trained with."
+        )
+    return ids
+
+
+class PromptReader:
+    """Keys and values of a language model's prompts; its layers see what is before them."""
+
+    def __init__(
+        self,
+        layers: LayerwiseEncoder,
+        embeddings: Embeddings,
+        positions: PositionTable,
+        rotary: RotaryTable,
+        *,
+        window: int | None,
+    ) -> None:
+        self._layers, self._embeddings = layers, embeddings
+        self._positions, self._rotary, self._window = positions, rotary, window
+
+    def __call__(
+        self, prompts: Mapping[int, Int64[np.ndarray, " _"]], past: Float32[np.ndarray, "L T S W"]
+    ) -> None:
+        """Fill the last positions of each prompt's slot; its length is from 1 to ``LONGEST``."""
+        part: dict[int, Int64[np.ndarray, " _"]] = {}
+        for slot, prompt in prompts.items():
+            if sum(map(len, part.values()), len(prompt)) > _MOST_TOKENS:
+                self._read(part, past)
+                part = {}
+            part[slot] = prompt
+        if part:
+            self._read(part, past)
+
+    def _read(
+        self, prompts: Mapping[int, Int64[np.ndarray, " _"]], past: Float32[np.ndarray, "L T S W"]
+    ) -> None:
+        lengths, width = [len(prompt) for prompt in prompts.values()], past.shape[-1]
+        sources = kernels.Sources(
+            tokens=known(np.concatenate(list(prompts.values())), self._embeddings.embedding),
+            begins=np.array([0, *accumulate(lengths)]),
+            skipped=0,
+            places=self._positions.until(max(lengths)),
+            mixes_embeddings=False,
+        )
+        reach = max(lengths) if self._window is None else self._window
+        positions = kernels.EncoderPositions(self._rotary.until(max(lengths)), reach, 0)
+        x, _ = self._layers.embed(sources, self._embeddings, self._positions.width)
+        by_layer = self._layers.by_layer(x, sources.begins, positions)
+        for cache, (_, projected) in zip(past, by_layer, strict=False):  # not the end of the last
+            pairs = projected[:, -width:]  # behind the queries
+            for slot, (begin, stop) in zip(prompts, pairwise(sources.begins), strict=True):
+                cache[begin - stop :, slot] = pairs[begin:stop]
 
 
 def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
@@ -232,6 +318,14 @@ def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
         norms=np.stack([weight for weight, _ in norms]),
         norm_biases=np.stack([bias for _, bias in norms]),
     )
+
+
+def layer_by_layer(
+    blocks: Sequence[TransformerBlock], last: nn.Module, options: DecoderOptions
+) -> LayerwiseEncoder:
+    """An encoder's layers, packed for products of their own."""
+    maps = [list(map(projection_of, several)) for several in projections_of(blocks)]
+    return LayerwiseEncoder(maps, norms_of(blocks, last), options)
 
 
 def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module] = ()) -> bool:
@@ -265,7 +359,7 @@ class PreparedReader(TextReader):
         self._layers = (
             layers_of(blocks, encoder.norm)
             if fit_one_loop(blocks)
-            else LayerwiseEncoder(blocks, encoder.norm, self._options)
+            else layer_by_layer(blocks, encoder.norm, self._options)
         )
         self._positions = PositionTable(encoder.positions, encoder.output_dim)
         segments = encoder.segments
@@ -289,24 +383,24 @@ class PreparedReader(TextReader):
         """See the encoder, whose attention can be watched and edited here as well."""
         reading = {"segments": segments, "parts": parts, "features": features}
         B, N = ids.shape
-        if (N > _LONGEST and B == 1) or not current_observer() is current_editor() is None:
+        if (N > LONGEST and B == 1) or not current_observer() is current_editor() is None:
             states: Tensor = self.encoder(ids, lengths, **reading)
             return states
         lengths = torch.full((B,), N) if lengths is None else lengths
-        if N > _LONGEST:
+        if N > LONGEST:
             return self._one_by_one(ids, lengths, reading)
         packing, inputs = Packing(lengths, N), np.zeros((0, 0), np.float32)
         if any(each is not None for each in reading.values()):
             inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._positions.until(N)[:N]
         texts = kernels.Sources(
-            tokens=packing.pack(ids).numpy(),
+            tokens=known(packing.pack(ids).numpy(), self._embeddings.embedding),
             begins=np.array([0, *accumulate(lengths.tolist())]),
             skipped=0,
             places=places if self._first_segment is None else places + self._first_segment,
             mixes_embeddings=False,
         )
-        positions = kernels.EncoderPositions(self._rotary.until(N), N)
+        positions = kernels.EncoderPositions(self._rotary.until(N), N, N)
         if isinstance(self._layers, LayerwiseEncoder):
             layers, width = self._layers, self.output_dim
             x = inputs.copy() if inputs.size else layers.embed(texts, self._embeddings, width)[0]

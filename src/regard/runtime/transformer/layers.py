@@ -122,6 +122,7 @@ class PositionTable(_Table):
         self, positions: SinusoidalPositions | LearnedPositions | None, width: int
     ) -> None:
         self._positions, self.is_added = positions, positions is not None
+        self.width = width
         self._rows = np.zeros((0, width), np.float32)
 
     @property
@@ -131,7 +132,7 @@ class PositionTable(_Table):
         return len(table.table) if isinstance(table, LearnedPositions) else sys.maxsize
 
     def _next(self, first: int) -> Float32[np.ndarray, "P C"]:
-        nothing = torch.zeros(1, max(first, 64), self._rows.shape[1])
+        nothing = torch.zeros(1, max(first, 64), self.width)
         if self._positions is None:
             return nothing[0].numpy()
         if isinstance(self._positions, LearnedPositions):

@@ -1,6 +1,7 @@
 """Transformers and decoder-only language models, packed for many answers."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -9,13 +10,14 @@ from torch import Tensor
 
 from regard.attention import KeyValueCache
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.threads import parallel_for
-from regard.models.decoder import Decoder
+from regard.models.decoder import Decoder, DecoderState
+from regard.models.interfaces import AlignedPrompt
 from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq
+from regard.runtime.products import embedding_table
 from regard.runtime.state import PreparedState, begin, trim_memory
 from regard.runtime.transformer.decoder import DecoderStack
-from regard.runtime.transformer.encoder import TransformerEncoder
+from regard.runtime.transformer.encoder import LONGEST, PromptReader, TransformerEncoder, known
 from regard.runtime.transformer.layers import why_not_prepared
 
 
@@ -97,35 +99,33 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
         layers, width = self._steps.layers, self._steps.width
         nothing = np.zeros((0, 0, 0, width), np.float32)
-        past_length = max(0, prompt.shape[1] - 1)
-        state = begin(len(prompt), layers, width, memory=nothing, length=past_length)
-        if not prompt.shape[1]:
+        cut = AlignedPrompt.of(prompt, prompt_lengths)
+        rows, past_length = cut.aligned.shape
+        state = begin(rows, layers, width, memory=nothing, length=past_length)
+        if cut.last is None:
             return state
-        starts = (prompt.shape[1] - prompt_lengths).numpy().astype(np.int32)
-        state = replace(
-            state,
-            pending=prompt.gather(1, prompt_lengths[:, None] - 1)[:, 0],
-            starts=starts,
-            is_padded=bool(starts.any()),
-        )
-        is_inference = torch.is_inference_mode_enabled()  # which a thread does not inherit
-
-        def read(row: int) -> None:
-            length = int(prompt_lengths[row])
-            with torch.inference_mode(is_inference), torch.no_grad():
-                past = self.model.start(
-                    prompt[row : row + 1, :length], prompt_lengths[row : row + 1]
-                ).past
-            for layer, cache in zip(state.store.cache, past, strict=True):
-                layer[past_length + 1 - length : past_length, row] = _side_by_side(cache)[0]
-
-        # Each by itself: what one gets does not depend on the others.
-        if len(prompt) == 1 or current_observer() is not None or current_editor() is not None:
-            for row in range(len(prompt)):
-                read(row)
-        else:
-            parallel_for(len(prompt), read)
+        known(cut.last, embedding_table(self.model.embedding))
+        starts = cut.padding.numpy().astype(np.int32)
+        state = replace(state, pending=cut.last, starts=starts, is_padded=not cut.is_even)
+        texts = {
+            row: ids[first:]
+            for row, (ids, first) in enumerate(zip(cut.aligned.numpy(), starts, strict=True))
+            if first < past_length
+        }
+        is_plain = current_observer() is current_editor() is None
+        short = {row: ids for row, ids in texts.items() if is_plain and len(ids) <= LONGEST}
+        past = state.store.cache[:, :past_length]
+        self._reader(short, past)
+        for row in texts.keys() - short.keys():
+            nothing_read = DecoderState(self.model.layers.empty_caches(1))
+            _, after = self.model.read(torch.from_numpy(texts[row])[None], nothing_read)
+            for layer, cache in zip(past, after.past, strict=True):
+                layer[-len(texts[row]) :, row] = _side_by_side(cache)[0]
         return state
+
+    @cached_property
+    def _reader(self) -> PromptReader:
+        return self._steps.prompt_reader()
 
 
 def _side_by_side(cache: KeyValueCache) -> Float32[np.ndarray, "B M W"]:

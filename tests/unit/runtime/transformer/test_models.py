@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from tests.cases import two_by_two
 
 from regard.errors import ShapeError
 from regard.layers import RotaryPositions
-from regard.runtime import base, in_precision
-from regard.runtime.transformer import decoder, encoder
+from regard.runtime import base, in_precision, prepared
+from regard.runtime.transformer import decoder, encoder, models
+from regard.runtime.transformer.encoder import PromptReader
 from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
 from ..conftest import VOCAB, check_steps, language_model, prompts, rounded_copies, translator
@@ -82,6 +84,44 @@ def test_steps_of_a_language_model_are_the_models(options):
 def test_prompts_of_any_length_are_continued(positions, lengths):
     model = language_model(positions=positions, num_layers=1)
     check_steps(model, PreparedDecoder(model), prompts(lengths), count=5)
+
+
+@pytest.mark.parametrize("positions", ["alibi", "rotary"])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_prompt_is_read_as_by_itself(positions, precision, monkeypatch):
+    runtime = PreparedDecoder(
+        in_precision(language_model(positions=positions, window=6), precision)
+    )
+    read = []
+    monkeypatch.setattr(encoder, "_MOST_TOKENS", 20)  # in parts of two or three
+    by_loops = PromptReader._read
+    monkeypatch.setattr(
+        PromptReader, "_read", lambda self, part, past: read.append(by_loops(self, part, past))
+    )
+    ids, lengths = prompts([9, 4, 1, 17, 12])
+    together = runtime.start(ids, lengths)
+    assert len(read) == 3
+    for row, length in enumerate(lengths.tolist()):
+        alone = runtime.start(ids[row : row + 1, :length], lengths[row : row + 1])
+        past = together.store.cache[:, together.length + 1 - length : together.length, row]
+        assert_array_equal(past, alone.store.cache[:, : length - 1, 0])
+
+
+def test_prompts_too_long_for_a_loop_are_read_by_the_model(monkeypatch):
+    monkeypatch.setattr(models, "LONGEST", 6)
+    model = language_model(positions="learned")
+    check_steps(model, PreparedDecoder(model), prompts([9, 4, 1, 8]), count=5)
+
+
+@pytest.mark.parametrize("make", [translator, language_model])
+@pytest.mark.parametrize("token", [-1, VOCAB])
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_token_of_another_vocabulary_is_refused(make, token, place):
+    runtime = prepared(make())
+    ids = torch.tensor([[5, 6, 7]])
+    ids[0, place] = token
+    with pytest.raises(IndexError, match=f"from 0 to {VOCAB - 1}; got"):
+        runtime.start(ids, torch.tensor([3]))
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "alibi"])
