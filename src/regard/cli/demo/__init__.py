@@ -47,13 +47,13 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     Args:
         run: Its run folder. A finished one is used as it is.
     """
+    predictor = _predictor(run)  # says something before torch is imported: the first time is slow
     from regard.inference.alignment import alignment_errors
     from regard.inference.live import live_page
     from regard.inference.looking import document, look_at
     from regard.text.phrasebook import handwritten, phrases
     from regard.viewer import draw_attention, page
 
-    predictor = _predictor(run)
     test = phrases("test")
     known = {phrase.source: phrase for phrase in reversed(test)}
     first = look_at(predictor, SENTENCE, phrase=known.get(SENTENCE))
@@ -98,6 +98,9 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
 
 def _predictor(run: Path) -> "Predictor":
     """The translator of a finished run, or a new one."""
+    training = "training a Chinese-to-English translator on the built-in phrasebook"
+    if is_new := not run.exists():
+        note(training)
     from regard.inference import Predictor
     from regard.runs import Run, is_run
 
@@ -106,7 +109,8 @@ def _predictor(run: Path) -> "Predictor":
         return Predictor.load(run)
     from regard.cli.demo.training import trained
 
-    note("training a Chinese-to-English translator on the built-in phrasebook")
+    if not is_new:
+        note(training)
     return trained(run)
 
 
