@@ -1,6 +1,7 @@
 """Translation by shipped recipes, trained from scratch: Multi30k en→de, Tatoeba zh→en.
 
     python -m benchmarks.translation --work FOLDER [--only "cmn-eng transformer-muon"] [--seeds 1]
+        [--also FOLDER]
 
 The weights are those of the candidates (last, best, averages) whose loss on the validation part is
 lowest; the test parts are read once, after training. Beside the scores stand those of the nearest
@@ -162,13 +163,8 @@ def figures_of(row: str, found: Mapping[str, Any]) -> Iterator[measuring.Figure]
     tokenised, cased, letters = ([test[name]["value"] for test in shown] for name in _FIGURES)
     mean = statistics.fmean
     tokens = mean(each["summary"]["target_tokens"] for each in seeds) / 1e6
-    minutes = mean(each["minutes"] for each in seeds)
     beside = f"the nearest training sentence's translation: {found['nearest_bleu']:.2f} BLEU"
-    gpus = {each["measured"]["machine"].get("gpu") for each in seeds}
-    note = (
-        f"`{recipe}`, seeds: {len(seeds)}, {tokens:.1f} M target tokens in {minutes:.0f} min each"
-        + "".join(f" on an {gpu}" for gpu in gpus if gpu)
-    )
+    note = f"`{recipe}`, {_trainings(seeds, tokens)}"
     if corpus is TATOEBA:
         yield measuring.Figure(
             what=f"Tatoeba zh→en, cased detokenised BLEU / chrF, test: `{recipe}`",
@@ -191,12 +187,27 @@ def figures_of(row: str, found: Mapping[str, Any]) -> Iterator[measuring.Figure]
     )
 
 
+def _trainings(trainings: Sequence[Mapping[str, Any]], tokens: float) -> str:
+    """How many there are of how many millions of tokens, and how long they took where."""
+    minutes: dict[str, list[float]] = {}
+    for each in trainings:
+        gpu = each["measured"]["machine"].get("gpu")
+        minutes.setdefault(f" on an {gpu}" if gpu else "", []).append(each["minutes"])
+    means = {place: f"in {statistics.fmean(taken):.0f} min" for place, taken in minutes.items()}
+    if len(means) == 1:
+        ((place, took),) = means.items()
+        return f"seeds: {len(trainings)}, {tokens:.1f} M target tokens {took} each{place}"
+    parts = ", ".join(f"{len(minutes[place])} {took}{place}" for place, took in means.items())
+    return f"trainings: {len(trainings)}, {tokens:.1f} M target tokens each; {parts}"
+
+
 def main() -> None:
     """Train and measure what is missing, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=[*ROWS], metavar="ROW")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--also", type=Path, nargs="*", default=[], help="work of other machines")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
@@ -205,6 +216,9 @@ def main() -> None:
     rows = {}
     for row in arguments.only:
         seeds = [of_seed(arguments.work, row, seed) for seed in arguments.seeds]
+        for folder in arguments.also:
+            results = sorted(folder.glob(f"{row.replace(' ', '-')}-seed*.json"))
+            seeds += [json.loads(path.read_text("utf-8")) for path in results]
         rows[row] = {"seeds": seeds, "nearest_bleu": nearest(ROWS[row][0])}
         print(*figures_of(row, rows[row]), sep="\n", flush=True)
     if arguments.dry:
