@@ -95,8 +95,8 @@ FEWEST_PAIRS, FEWEST_PAIRS_OF_SHORT = 2**15, 2**16
 # Up to so many scores of a batch row, a rule of distances is written out for the fused kernel.
 MOST_PAIRS_OF_A_RULE = 2**14
 # From so many keys on, compiled loops that leave out what is hidden beat the fused kernel's
-# gradient, where each query sees a range of the keys.
-FEWEST_KEYS_OF_LOOPS = 256
+# gradient, where each query sees a range of the keys; where all see the same ones, up to so many.
+FEWEST_KEYS_OF_LOOPS, MOST_KEYS_OF_LENGTHS = 256, 512
 # Blocks of so many queries along a band are about so many times slower for each pair than the fused
 # kernel with a mask, and worth it from so many pairs on.
 BAND_ROWS, BAND_COST, FEWEST_PAIRS_OF_A_BAND = 64, 2, 2**16

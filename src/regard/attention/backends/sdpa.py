@@ -15,6 +15,7 @@ from regard.attention.backends.base import (
     BAND_ROWS,
     FEWEST_KEYS_OF_LOOPS,
     FEWEST_PAIRS_OF_A_BAND,
+    MOST_KEYS_OF_LENGTHS,
     MOST_PAIRS_OF_A_RULE,
     Backend,
 )
@@ -146,8 +147,8 @@ def _is_long_under_a_mask(request: Request) -> bool:
         return False
     if request.key.shape[2] < FEWEST_KEYS_OF_LOOPS or not request.needs_grad():
         return False
-    _, heads, queries, _ = mask.mask.extent(mask.grid)
-    return mask.is_range or heads == queries == 1
+    _, heads, queries, keys = mask.mask.extent(mask.grid)
+    return mask.is_range or (heads == queries == 1 and keys <= MOST_KEYS_OF_LENGTHS)
 
 
 def _is_flag(request: Request) -> bool:
