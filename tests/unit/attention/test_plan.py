@@ -7,8 +7,8 @@ import regard as rg
 from regard.attention.backends.sdpa import kernels
 
 
-def make(dim=64, value_dim=64, requires_grad=False, length=512):
-    shapes = [(2, 4, length, dim), (2, 4, length, dim), (2, 4, length, value_dim)]
+def make(dim=64, value_dim=64, requires_grad=False, length=512, heads=4):
+    shapes = [(2, heads, length, dim), (2, heads, length, dim), (2, heads, length, value_dim)]
     return [torch.zeros(s).requires_grad_(requires_grad) for s in shapes]
 
 
@@ -32,7 +32,7 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
             "bias needs a gradient",
         ),
         (make(), {"score": rg.Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
-        (make(requires_grad=True, length=96), {}, "short", ""),
+        (make(requires_grad=True, length=96, heads=16), {}, "short", ""),
         (make(requires_grad=True, length=64), {"dropout": 0.1}, "short", ""),
         (make(requires_grad=True, length=128), {"dropout": 0.1}, "short", ""),
         (make(requires_grad=True, length=160), {"dropout": 0.1}, "dot_cpu", "more than 128 keys"),
@@ -43,6 +43,19 @@ def test_the_plan_names_the_path_and_its_reason(inputs, options, backend, reason
     plan = rg.explain(*inputs, **options)
     assert plan.backend == backend
     assert reason in plan.reason
+
+
+@pytest.mark.parametrize(
+    ("has_fast_threads", "threads", "wanted"),
+    [(True, 2, "sdpa"), (True, 1, "short"), (False, 2, "short")],
+)
+def test_the_fused_kernel_is_left_few_pairs_where_threads_make_it_fast(
+    has_fast_threads, threads, wanted, monkeypatch
+):
+    monkeypatch.setattr("regard.attention.backends.short._HAS_FAST_THREADS", has_fast_threads)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
+    assert rg.explain(*make(requires_grad=True, length=16, heads=128)).backend == wanted
 
 
 def test_a_plan_is_a_value():

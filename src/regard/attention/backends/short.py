@@ -13,7 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import FEWEST_PAIRS_OF_SHORT, MOST_KEYS_OF_SHORT, Backend
+from regard.attention.backends.base import (
+    FEWEST_PAIRS_IN_THREADS,
+    FEWEST_PAIRS_OF_SHORT,
+    MOST_KEYS_OF_SHORT,
+    Backend,
+)
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import Gradients
@@ -28,6 +33,8 @@ from regard.attention.engine.request import Request
 from regard.kernels import threads, why_not
 
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
+# Whether torch's fused kernel gains by threads however short its rows are, as with AVX-512.
+_HAS_FAST_THREADS = torch.backends.cpu.get_cpu_capability() == "AVX512"
 # Of queries and keys: a task takes some hundred microseconds.
 _PAIRS_OF_A_TASK = 2**14
 
@@ -65,6 +72,8 @@ class Short(Backend):
             return "there is too little to do"
         if not request.needs_grad() and not _is_slow_in_threads(request):
             return "no gradient is wanted, and the fused forward pass is as fast"
+        if pairs < FEWEST_PAIRS_IN_THREADS and torch.get_num_threads() > 1 and _HAS_FAST_THREADS:
+            return "there is too little to do for several threads"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
@@ -97,7 +106,8 @@ class Short(Backend):
 
 def _is_slow_in_threads(request: Request) -> bool:
     """Whether the fused kernel gains nothing by several threads: its rows are too short."""
-    return torch.get_num_threads() > 1 and request.key.shape[2] <= MOST_KEYS_OF_SHORT // 8
+    has_threads = torch.get_num_threads() > 1 and not _HAS_FAST_THREADS
+    return has_threads and request.key.shape[2] <= MOST_KEYS_OF_SHORT // 8
 
 
 class _Call(NamedTuple):
