@@ -92,7 +92,8 @@ MOST_KEYS_OF_SHORT = 128
 # For fewer scores than this, one call of the fused kernel is cheaper than several of anything else;
 # with its gradient, for fewer than twice as many, and where it gains by threads for eight times.
 FEWEST_PAIRS, FEWEST_PAIRS_OF_SHORT, FEWEST_PAIRS_IN_THREADS = 2**15, 2**16, 2**18
-# Up to so many scores of a batch row, a rule of distances is written out for the fused kernel.
+# Up to so many scores of a batch row, a rule of distances is written out for the fused kernel; up
+# to twice as many where a gradient is wanted.
 MOST_PAIRS_OF_A_RULE = 2**14
 # From so many keys on, compiled loops that leave out what is hidden beat the fused kernel's
 # gradient, where each query sees a range of the keys; where all see the same ones, up to so many.

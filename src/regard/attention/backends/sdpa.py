@@ -172,7 +172,8 @@ def _refuse_rule(request: Request) -> str | None:
     assert position is not None
     if any(tensor.requires_grad for tensor in position.tensors()):
         return "the bias needs a gradient"
-    is_small = request.query.shape[1] * N * M <= MOST_PAIRS_OF_A_RULE
+    most = MOST_PAIRS_OF_A_RULE * (2 if request.needs_grad() else 1)
+    is_small = request.query.shape[1] * N * M <= most
     is_whole = request.query.is_cpu and request.query.dtype not in _HALVES
     if not (is_whole and is_small and position.is_of_distance_alone):
         return "the bias is a rule of distances, which is not to become an N×M matrix"
