@@ -4,9 +4,9 @@
 
 Calls of seven sizes, forward, and forward and backward: without options, under masks, with biases
 and with dropout, on every backend that serves them and by torch's
-``scaled_dot_product_attention`` with a mask or a bias made before. Fails where the choice takes more
-than 1.3 times what the fastest of ours takes; beside torch, ratios are recorded. The thresholds
-that decide stand in ``regard.attention.backends.base``.
+``scaled_dot_product_attention`` with a mask or a bias made before. Fails where the choice takes
+more than 1.3 times what the fastest of ours takes; beside torch, ratios are recorded. The
+thresholds that decide stand in ``regard.attention.backends.base``.
 """
 
 import argparse
