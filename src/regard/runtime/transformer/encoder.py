@@ -54,7 +54,7 @@ _MOST_TOKENS = 2048
 
 
 class LayerwiseEncoder:
-    """The layers of an encoder one by one, the last norm of pre-norm, and maps that follow."""
+    """The layers of an encoder one by one, and the last norm of pre-norm."""
 
     def __init__(
         self,
