@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check kernels test slow shapes test-all docs packages bench clean
+.PHONY: install demo format check kernels test slow shapes test-all docs packages bench records figures clean
 
 install: $(TOOLS)
 
@@ -29,12 +29,19 @@ demo: $(RUNTIME)
 format: $(TOOLS)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	@if $(HAS_NODE); then $(NPM) && npm run --silent format; fi
 
 check: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if $(HAS_NODE); then $(NPM) && npm run --silent check; \
+	else echo "node or npm is not on the path: the page's scripts are not checked"; [ "$$CI" != true ]; fi
+
+# The scripts of the pages are checked where there is node, which CI has.
+HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
+NPM := npm install --silent
 
 # Processes with one thread each: half the time of one process with two. Threads that tests ask for
 # sleep while they wait: others want their processor.
@@ -83,8 +90,21 @@ bench: $(TOOLS)
 	$(BIN)/python -m benchmarks.training_speed --work "$(WORK)"
 	$(BIN)/python -m benchmarks.tables
 
+# Every record made sure of by the code as it is, one after the other, on a machine that does nothing
+# else: speed is measured again, trainings begin again. It goes on where it was stopped.
+records: $(TOOLS)
+	$(BIN)/python -m benchmarks.replay --work "$(WORK)"
+	$(BIN)/python -m benchmarks.tables
+
+# All that pages show of programs: pictures, samples, drawings and tables (needs Chromium).
+figures: $(TOOLS)
+	$(BIN)/python -m tools.demo_pictures
+	$(BIN)/python -m tools.samples
+	$(BIN)/python -m tools.figures
+	$(BIN)/python -m benchmarks.tables
+
 clean:
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

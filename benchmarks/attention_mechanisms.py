@@ -10,6 +10,7 @@ Run again after an interruption, it goes on where it was.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.inference.alignment import alignment_errors
 from regard.metrics import exact_match
-from regard.tasks import read_recipe
+from regard.tasks import Recipe, read_recipe, recipe_from_table
 from regard.text.phrasebook import phrases
 
 _FEW = measuring.sized(None, 4)
@@ -64,6 +65,11 @@ def recipe_table(name: str, minutes: float) -> dict[str, Any]:
     table["training"] = {**table["training"], "minutes": minutes}
     del table["training"]["updates"]
     return table
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {name: recipe_from_table(recipe_table(name, 1)) for name in MECHANISMS}
 
 
 def measure(predictor: Predictor) -> dict[str, Any]:

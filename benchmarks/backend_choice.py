@@ -6,7 +6,7 @@ Calls of seven sizes, forward, and forward and backward: without options, under 
 and with dropout, on every backend that serves them and by torch's
 ``scaled_dot_product_attention`` with a mask or a bias made before. Fails where the choice takes
 more than 1.3 times what the fastest of ours takes; beside torch, ratios are recorded. The
-thresholds that decide stand in ``regard.attention.backends.base``.
+thresholds that decide stand in ``regard.attention.call.choice``.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks.measuring import TINY, before_timing, sized, write_record
 from regard.attention import alibi, attend, causal, explain, lengths, window
 from regard.attention.biases import alibi_slopes
-from regard.attention.plan import BACKENDS
+from regard.attention.call.choice import BACKENDS
 from regard.errors import SettingError
 
 _LARGEST_RATIO = 1.3

@@ -19,13 +19,13 @@ import torch
 
 from benchmarks import linear_text, measuring
 from benchmarks.measuring import sized
+from benchmarks.naive_bayes import NaiveBayes
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.inference.evaluation.comparison import Ensemble
-from regard.tasks import read_recipe
-from regard.tasks.labels.baselines import NaiveBayes
+from regard.tasks import Recipe, read_recipe
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
 from regard.text.reading.records import Field, read_records
@@ -71,7 +71,11 @@ _TRANSFORMER, _CHARACTERS = "classification-transformer", "classification-chines
 CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Transformer, mean"
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
-_NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
+_NARROW = ("model.widths=[1, 3, 5]", "model.channels=64", "head.ngram_scores=false")
+ALONE = System(_CHARACTERS, ("head.ngram_scores=false",))
+FEW_EPOCHS = System(
+    _CHARACTERS, (*ALONE.settings, "training.epochs=3", "training.batch_tokens=6000")
+)
 HEADS = {
     CONVOLUTION: System(_CONVOLUTION, (*_NARROW, "head.pooling=query")),
     RECURRENT: System(_RECURRENT),
@@ -246,9 +250,8 @@ def _with_bayes(bench: Bench, corpus: str, names: Sequence[str]) -> dict[str, fl
 
 
 def _hotel(bench: Bench) -> dict[str, Any]:
-    system = System(_CHARACTERS)
     return {
-        PAIRS: bench.seeds(PAIRS, system, "hotel"),
+        PAIRS: bench.seeds(PAIRS, ALONE, "hotel"),
         "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
         **bench.linear("hotel"),
     }
@@ -256,16 +259,30 @@ def _hotel(bench: Bench) -> dict[str, Any]:
 
 def _shopping(bench: Bench) -> dict[str, Any]:
     aspect = System("classification-aspect")
-    few = System(_CHARACTERS, ("training.epochs=3", "training.batch_tokens=6000"))
     return {
         ASPECT: bench.run("aspect", aspect, "shopping", 1),
-        PAIRS: bench.run(PAIRS, few, "shopping", 1),
+        PAIRS: bench.run(PAIRS, FEW_EPOCHS, "shopping", 1),
         "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
         **bench.linear("shopping"),
     }
 
 
 PARTS = {"sst2": _sst2, "hotel": _hotel, "shopping": _shopping}
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    bench = Bench(work, measuring.corpora().resolve())
+    systems = {
+        **{("sst2", name): system for name, system in HEADS.items()},
+        ("hotel", PAIRS): ALONE,
+        ("shopping", PAIRS): FEW_EPOCHS,
+        ("shopping", ASPECT): System("classification-aspect"),
+    }
+    return {
+        f"{corpus} {name}": bench.recipe(system, corpus, 1)
+        for (corpus, name), system in systems.items()
+    }
 
 
 def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:

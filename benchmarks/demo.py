@@ -1,10 +1,10 @@
-"""``regard demo`` from its start to its end: seconds, and how much its translator has learned.
+"""``regard demo --train`` from its start to its end: seconds, and what its translator has learned.
 
     python -m benchmarks.demo --work FOLDER [--rounds 5] [--written FILE] [--dry]
 
 Each round is the command in a process of its own, into a new folder, with all threads. What was
 learned is that of the last round: right outputs (greedy) of the test part, of new combinations and
-of sentences written by hand, and the alignment error. ``--written`` names other sentences by hand:
+of sentences that the authors wrote, and the alignment error. ``--written`` names other sentences:
 source, then right outputs, parted by tabs.
 """
 
@@ -36,7 +36,7 @@ def seconds(run: Path) -> tuple[float, float]:
 
         train(read_recipe(packaged_recipe("demo")), run)
         return time.perf_counter() - start, 0.0
-    command = [sys.executable, "-m", "regard", "demo", "--run", str(run)]
+    command = [sys.executable, "-m", "regard", "demo", "--train", "--run", str(run)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     whole = time.perf_counter() - start
     told = re.search(r"trained in ([\d,]+) s", done.stdout + done.stderr)

@@ -10,6 +10,7 @@ Run again after an interruption, it goes on where it was.
 """
 
 import random
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from benchmarks.equal_budgets import argument_parser, folder_name, train_for
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.metrics import bleu, exact_match, rouge_l, sentence_rouge_l
-from regard.tasks import read_recipe
+from regard.tasks import Recipe, read_recipe, recipe_from_table
 from regard.tasks.sequences.documents import extracts, read_documents, source_of
 from regard.tasks.sequences.generation import DocumentExample
 
@@ -52,6 +53,11 @@ def recipe_table(name: str, minutes: float) -> dict[str, Any]:
     table["training"] = {**table["training"], "minutes": minutes}
     del table["training"]["epochs"]
     return table
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {name: recipe_from_table(recipe_table(name, 1)) for name in SYSTEMS}
 
 
 def figures_of(answers: list[str], documents: list[DocumentExample]) -> dict[str, float]:

@@ -29,10 +29,10 @@ import torch
 from benchmarks import measuring
 from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
-from benchmarks.peers import nanogpt
+from benchmarks.peers import nanogpt, regard_characters
 from benchmarks.training import train
 from regard.inference.evaluation.evaluate import evaluate_task
-from regard.tasks import read_parts, recipe_from_table
+from regard.tasks import Recipe, read_parts, recipe_from_table
 
 SAME, FAST = "language-model-characters", "language-model-characters-fast"
 OURS = "benchmarks.peers.regard_characters"
@@ -150,6 +150,23 @@ def words(given: argparse.Namespace) -> dict[str, Any]:
             found[name] |= report.baselines
             print(name, kind, found[name])
     return found
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    _, text = nanogpt.texts(work, None)
+    words = {
+        f"words {name} {kind}": recipe_from_table(
+            word_table(measuring.corpora() / folder, model, 1)
+        )
+        for folder, name in CORPORA.items()
+        for kind, model in MODELS.items()
+    }
+    characters = {
+        stage: regard_characters.recipe_of(name, text, updates=UPDATES[name])
+        for stage, name in (("same", SAME), ("fast", FAST))
+    }
+    return {**characters, **words}
 
 
 def word_table(home: Path, model: Mapping[str, Any], minutes: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ from benchmarks.occasion import machine as machine
 
 RECORDS = (TINY or Path(__file__).resolve().parent) / "records"
 DRAWINGS = (TINY or ROOT / "docs") / "figures"
-FORMAT = 2
+FORMAT = 3
 SECOND = "second"  # folder of records of a second machine: another kind of processor
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -161,26 +161,46 @@ def write_record(
 ) -> Path:
     """Write ``NAME.json``, complete or not at all.
 
+    What was measured whole, of one commit, holds at that commit.
     ``threads`` are those of every side, by default torch's; ``rounds`` are given by what is timed.
     """
+    when = occasion(started_on)
+    is_whole = {when["commit"], *_commits(details)} == {when["commit"]} != {None}
+    holds = is_whole and not when["commit"].endswith("+")
     record = {
         "format": FORMAT,
         "name": name,
         "title": title,
         "script": f"python -m benchmarks.{script_of(name)}",
-        **occasion(started_on),
+        **when,
+        "held": {key: when[key] for key in ("date", "commit")} if holds else None,
         "threads": sorted(set(threads)) or _torch_threads(),
         "rounds": rounds,
         "versions": versions(*packages),
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
     }
-    path = folder / f"{name}.json"
+    return store(record, folder)
+
+
+def store(record: Mapping[str, Any], folder: Path = RECORDS) -> Path:
+    """Write a record to its place, complete or not at all."""
+    path = folder / f"{record['name']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     half_written = path.with_suffix(".json.part")
     half_written.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
     half_written.replace(path)
     return path
+
+
+def _commits(details: object) -> Iterator[str | None]:
+    """The commits of parts that were measured at times of their own."""
+    if isinstance(details, Mapping):
+        for name, part in details.items():
+            if name == "measured" and isinstance(part, Mapping) and "commit" in part:
+                yield part["commit"]
+            else:
+                yield from _commits(part)
 
 
 def write_rows(

@@ -111,11 +111,11 @@ def commit() -> str | None:
     return head.strip() + ("+" if changed else "")
 
 
-def git(*arguments: str, root: Path = ROOT) -> str | None:
+def git(*arguments: str) -> str | None:
     """The print of a git command in the repository; None where it fails, or there is none."""
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=root, capture_output=True, text=True, check=True
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return None

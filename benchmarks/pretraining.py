@@ -35,8 +35,9 @@ from benchmarks.classification import CORPORA, Bench
 from benchmarks.measuring import Figure
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
-from regard.tasks import recipe_from_table
+from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
+from regard.training.fine_tuning import fine_tuning
 
 T = TypeVar("T")
 WAYS = ("pretrained", "from scratch")
@@ -93,6 +94,7 @@ SIDES = {
         "pretrained encoder",
     ),
 }
+UPDATES = 5600  # of pretraining
 if measuring.TINY is not None:
     SIDES = {name: replace(side, epochs={20: 1}, seeds=(1,)) for name, side in SIDES.items()}
 # What each language's masked words are counted in.
@@ -109,7 +111,7 @@ def main() -> None:
     )
     parser.add_argument("sides", nargs="*", default=[*SIDES], help=f"of {', '.join(SIDES)}")
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
-    parser.add_argument("--updates", type=int, default=5600, help="updates of pretraining")
+    parser.add_argument("--updates", type=int, default=UPDATES, help="updates of pretraining")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
@@ -128,6 +130,16 @@ def main() -> None:
     }
     if not given.dry:
         write(done, before)
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings on masked words, by the first of the sides that begin with each."""
+    recipes = {}
+    for name in ("sst2", "hotel"):
+        side, masked = SIDES[name], work / SIDES[name].language
+        texts = LANGUAGES[side.language](masked / "text", Bench(work / name, measuring.corpora()))
+        recipes[name] = recipe_from_table(pretraining_table(texts, UPDATES, side))
+    return recipes
 
 
 def measure(name: str, work: Path, updates: int) -> dict[str, Any]:
@@ -236,6 +248,7 @@ def classifying_table(bench: Bench, name: str, size: int, way: str, seed: int) -
     """The shipped recipe with these examples; the ways differ in the weights they begin with."""
     shipped = tomllib.loads(packaged_recipe("classification-pretrained").read_text("utf-8"))
     side, corpus = SIDES[name], CORPORA[name]
+    fitting = fine_tuning("classification", MODEL["model_dim"])  # of both ways, for a fair match
     masked = bench.work.parent / side.language / "run"
     beginning = {"pretrained": str(masked)} if way == "pretrained" else {}
     training = {name: each for name, each in shipped["training"].items() if name != "pretrained"}
@@ -252,11 +265,13 @@ def classifying_table(bench: Bench, name: str, size: int, way: str, seed: int) -
             **{column: corpus.columns[column] for column in ("text", "label")},
         },
         "tokenizer": {} if beginning else tokenizer,
-        "model": {**MODEL, **shipped["model"]},
-        "head": shipped["head"],
+        "model": {**MODEL, **fitting["model"], **shipped["model"]},
+        "head": {**fitting["head"], **shipped["head"]},
         "training": {
+            **fitting["training"],
             **training,
             "epochs": side.epochs[size],
+            "least_updates": 0,
             "batch_tokens": side.batch_tokens,
             "validate_every": 100_000,
             "seed": seed,

@@ -77,6 +77,11 @@ def recipe_of(name: str, pretrained: Path | None) -> Recipe:
     return parse_arguments([shipped]).resolve(parse_settings([*said, *settings]))
 
 
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {name: recipe_of(name, None) for name in RUNS if name != PRETRAINED}
+
+
 def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str, Any]:
     """Train one run and read its held-out files."""
     recipe = recipe_of(name, pretrained)

@@ -34,7 +34,7 @@ from regard.config import read_toml
 from regard.inference import Predictor
 from regard.inference.evaluation.evaluate import evaluate
 from regard.inference.evaluation.report import TextReport
-from regard.tasks import recipe_from_table
+from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.sequences.documents import extracts, read_documents
 from regard.tasks.sequences.generation import DocumentData, DocumentExample
 from regard.tasks.sequences.translations import Translations
@@ -114,6 +114,16 @@ def recipe_table(corpus: str, model: str) -> dict[str, Any]:
         for split, file in zip(("train", "valid", "test"), files, strict=True)
     }
     return table
+
+
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {
+        f"{corpus}, {model}": recipe_from_table(recipe_table(corpus, model))
+        for corpus in CORPORA
+        for model, system in MODELS.items()
+        if not system.reads_first
+    }
 
 
 def masked_first(corpus: str, work: Path) -> Path:

@@ -1,196 +1,199 @@
-"""The figures of README.md, README.zh.md, docs/measured.md and `regard recipes`, of the records.
+"""The figures of docs/measured.md, READMEs, pages of findings and `regard recipes`, from records.
 
-python -m benchmarks.tables           write them
-python -m benchmarks.tables --check   fail, and show why, if they are not what is there
+python -m benchmarks.tables [--check]    write them; or fail if they are not what is there
+
+A sentence writes ``{name.cell[number]}`` for a number of a figure, counted from zero in the cell
+(``what``, ``ours``, ``beside`` or ``note``) of the figure that ``quoted.toml`` names, and
+``{details[record][name]}`` for one of a record's details: none is typed by hand.
 """
 
 import argparse
-import difflib
+import json
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from benchmarks import ages, measuring, occasion, quoting, shipped
-from benchmarks.pages import Group, measured
-from benchmarks.short_table import short_table
+from benchmarks import findings, measuring
+from benchmarks.findings import line
+from benchmarks.occasion import ROOT
 
-BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
-MEASURED = "docs/measured.md"
-
-
-# The figures that sentences take numbers from: a record, and words that one of its figures has,
-# with one thread where they were measured with several.
-QUOTED = {
-    "additive": "additive_attention: forward + backward & threads: 1",
-    "additive_memory": "additive_attention: peak memory & threads: 1",
-    "window": "attention: Window of 256 & threads: 1",
-    "documents": "attention: 64 documents & threads: 1",
-    "documents_by_two": "attention: 64 documents & threads: 2",
-    "gaussian": "attention: Gaussian kernel & threads: 1",
-    "own_softmax": "attention: own softmax & threads: 1",
-    "sparsemax": "attention: Sparsemax & threads: 1",
-    "entmax": "attention: Entmax-1.5 & threads: 1",
-    "layer_in_bfloat16": "attention: automatic precision & threads: 1",
-    "masked_call": "attention: N 8, under & threads: 1",
-    "summary": "inspection: N = 8,192, H 8 & threads: 1",
-    "causal_summary": "inspection: N = 8,192, causal & threads: 1",
-    "watched": "inspection: N = 16,384 & threads: 1",
-    "fixed": "attention_mechanisms: RNN, fixed context",
-    "attending": "attention_mechanisms: RNN, additive",
-    "general": "attention_mechanisms: Luong general",
-    "location": "attention_mechanisms: Luong location",
-    "local_m": "attention_mechanisms: local-m",
-    "local_p": "attention_mechanisms: local-p",
-    "best": "attention_mechanisms: Transformer |",
-    "batch_norm": "attention_mechanisms: batch norm",
-    "coverage": "attention_mechanisms: RNN, coverage",
-    "restricted": "attention_mechanisms: Transformer, restricted",
-    "multi30k": "translation: tokenised lower-cased",
-    "tatoeba": "translation: Tatoeba & `transformer-muon`",
-    "tatoeba_tiny": "translation: Tatoeba & `transformer-tiny`",
-    "tatoeba_rnn": "translation: Tatoeba & `rnn-attention`",
-    "tatoeba_conv": "translation: Tatoeba & `conv-seq2seq`",
-    "torch_modules": "training_speed: tiny, identical batches, sorted by length | `nn & 1 thread",
-    "torch_modules_bf16": "training_speed: tiny, & sorted by length, bfloat16 & 1 thread",
-    "trained_rnn": "training_speed: GRU & sorted by length | `nn & 1 thread",
-    "trained_classifier": "training_speed: labels & sorted by length | `nn & 1 thread",
-    "trained_tagger": "training_speed: tags & sorted by length | `nn & 1 thread",
-    "beam": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 1",
-    "beam_by_two": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 2",
-    "single": "decoding_speed: 6 + 6 layers & one sentence at a time & threads: 1",
-    "trained_single": "decoding_speed: trained & one sentence at a time & threads: 1",
-    "trained": "decoding_speed: trained & 32 sentences at once, a beam & threads: 1",
-    "trained_by_two": "decoding_speed: trained & 32 sentences at once, a beam & threads: 2",
-    "prompts": "generation_speed: 16 prompts, greedy & threads: 1",
-    "prompt": "generation_speed: one prompt, greedy & threads: 1",
-    "nanogpt": "language_modelling: nanoGPT's CPU recipe",
-    "shakespeare": "language_modelling: our own recipe",
-    "books": "language_modelling: gutenberg",
-    "brown": "language_modelling: brown",
-    "sst2": "classification: sst2",
-    "hotels": "classification: chnsenticorp",
-    "shops": "classification: characters and pairs",
-    "shops_aspect": "classification: convolution",
-    "phrases_hotels": "phrases: chnsenticorp",
-    "phrases_goods": "phrases: online-shopping",
-    "few_sst2": "pretraining: sst2",
-    "few_hotels": "pretraining: chnsenticorp",
-    "few_shops": "pretraining: online-shopping",
-    "speech": "tagging: Parts of speech",
-    "wnut": "tagging: Entities, WNUT",
-    "msra": "tagging: Entities, MSRA",
-    "crf": "tagging: Training step",
-    "spans": "question_answering: Answers in English",
-    "pretrained_spans": "question_answering: begins with a masked",
-    "chinese_spans": "question_answering: Answers in Chinese",
-    "choices": "question_answering: Multiple choice",
-    "esim": "question_answering: ESIM",
-    "side_by_side": "question_answering: read side by side",
-    "hop": "question_answering: one hop",
-    "written": "documents: RNN, copying",
-    "not_copied": "documents: no copying",
-    "written_transformer": "documents: Transformer",
-    "titles": "summarisation: ACL Anthology & Transformer, copying",
-    "chinese_titles": "summarisation: CSL & Transformer, copying",
-    "chinese_masked": "summarisation: CSL & masked words",
-    "demo": "demo: training / all around",
-    "demo_right": "demo: right outputs",
-    "help": "start_up: --help",
-    "predict": "start_up: regard predict",
-    "gpu_additive": "gpu_attention: Additive",
-    "gpu_dot": "gpu_attention: Dot product",
-    "gpu_window": "gpu_attention: Window",
-    "gpu_documents": "gpu_attention: 64 documents",
-    "dialogues": "summarisation: DialogSum & Transformer, copying",
-    "abstracts": "summarisation: SciTLDR & Transformer, copying",
-    "pointer": "summarisation: SciTLDR & pointer-generator",
-    "taken_out": "summarisation: SciTLDR & sentences taken out",
-}
-
-# What each group of figures shows.
-_GROUPS = tomllib.loads((Path(__file__).parent / "measured.toml").read_text("utf-8"))
-GROUPS = tuple(
-    Group(
-        title=title,
-        figures=tuple(each["figures"]),
-        says=each["says"],
-        holds=tuple(each.get("holds", ())),
-    )
-    for title, each in _GROUPS.items()
+Table = Mapping[str, Any]  # a record, or texts of a file of this folder
+NO_BETTER, OLD = "▼", "†"
+MEASURED, FIGURES = "docs/measured.md", "src/regard/recipes/figures.json"
+READMES, CELLS = ("README.md", "README.zh.md"), ("what", "ours", "beside", "note")
+# As people write it; not the 1 of F1, and not a version such as 2.3.0.
+NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?(?!\.?\d)")
+DECLARED, TEXTS, ROWS, RECIPES = (
+    tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
+    for name in ("quoted", "measured", "short_table", "recipes")
 )
+QUOTED, TRIVIAL = DECLARED["quoted"], DECLARED["trivial"]
 
 
-_READMES = {"README.md": 0, "README.zh.md": 1}
+def find(records: Sequence[Table], place: str) -> list[Mapping[str, str]]:
+    """The figures of ``record``, or of ``record: words & words`` those that have all words."""
+    name, _, words = place.partition(": ")
+    figures = [each for record in records if record["name"] == name for each in record["figures"]]
+    for word in words.split(" & "):
+        figures = [f for f in figures if word in f"{f['what']} | {f['beside']} | {f['note']}"]
+    return figures
+
+
+def quotable(records: Sequence[Table]) -> dict[str, Any]:
+    """Everything that a sentence may quote, by name."""
+    quoted: dict[str, Any] = {"details": {each["name"]: each["details"] for each in records}}
+    for name, place in QUOTED.items():
+        if place.partition(":")[0] in quoted["details"]:
+            figures = find(records, place)
+            if len(figures) != 1:
+                raise ValueError(f"{place!r} must mean one figure; it means {len(figures)}.")
+            quoted[name] = SimpleNamespace(**{c: NUMBER.findall(figures[0][c]) for c in CELLS})
+    return quoted
+
+
+def say(sentence: str, quoted: Mapping[str, Any], *, holds: Sequence[str] = ()) -> str:
+    """A sentence with its numbers, if its claims hold; a KeyError where a record is missing."""
+    for claim in holds:
+        one, relation, other = claim.format_map(quoted).replace(",", "").split()
+        if (float(one) > float(other)) != (relation == ">"):
+            raise ValueError(f"{claim} no longer holds ({one}, {other}). Rewrite: {sentence}")
+    try:
+        return " ".join(sentence.format_map(quoted).split())
+    except IndexError as missing:
+        raise ValueError(f"a number is not in the records ({missing}): {sentence}") from None
+
+
+def is_old(records: Sequence[Table], sentence: str) -> bool:
+    """Whether a record that a sentence quotes has not been found to hold."""
+    names = {QUOTED[name].partition(":")[0] for name in re.findall(r"{(\w+)\.", sentence)}
+    return any(not each.get("held") for each in records if each["name"] in names)
+
+
+def no_better(records: Sequence[Table], trivial: Table) -> list[Mapping[str, str]]:
+    """The figures of a place that are no better than what stands beside them without a model."""
+
+    def number(figure: Mapping[str, str], cell: str) -> float:
+        sign = -1 if trivial.get("less_is_better") else 1
+        return sign * float(NUMBER.findall(figure[cell])[trivial.get(cell, 0)])
+
+    found = find(records, trivial["place"])
+    return [each for each in found if number(each, "ours") <= number(each, "beside")]
+
+
+def sections(records: Sequence[Table], texts: Table, in_words: Callable[[str], str] = str) -> str:
+    """The groups of figures: a heading, what they show, and a table; texts as in measured.toml."""
+    quoted, parts = quotable(records), [texts["intro"]]
+    held = {record["name"]: record.get("held") for record in records}
+    behind = [each for trivial in TRIVIAL for each in no_better(records, trivial)]
+    left = [figure for record in records for figure in record["figures"]]
+    for title, group in TEXTS["groups"].items():
+        said, rows = texts["groups"][title], list[str]()
+        for place in group["figures"]:
+            name = place.partition(":")[0]
+            script = texts["script"].format(name=name, script=measuring.script_of(name))
+            for figure in find(records, place):
+                left.remove(figure)
+                cells = [in_words(figure[cell]) for cell in CELLS]
+                cells[1] += f" {NO_BETTER}" * (figure in behind)
+                rows.append(line([*cells, script + f" {OLD}" * (not held[name])]))
+        try:
+            says = say(said["says"], quoted, holds=group.get("holds", ()))
+        except KeyError:
+            says = texts["not_measured"]
+        names = {"title": said.get("title", title), "anchor": title.lower().replace(" ", "-")}
+        table = "\n".join([texts["head"], *rows] if rows else [])
+        blocks = texts["heading"].format(**names), says, table
+        parts.append("\n\n".join(filter(None, blocks)) + "\n")
+    if left:
+        raise ValueError(f"no group has {left[0]['what']!r}.")
+    return "\n".join(parts)
+
+
+def occasions(records: Sequence[Table]) -> str:
+    """When, where and of which commit each record was made, and when it last held."""
+    rows = [TEXTS["records"]]
+    for record in records:
+        machine, held = record["machine"], record.get("held")
+        place = f"[`{record['name']}`](../benchmarks/records/{record['name']}.json)"
+        parts = machine.get("gpu"), machine["cpu"], *machine["flags"][-1:]
+        why = f"{OLD} {record.get('unsure') or 'not found to'}"
+        last = f"{held['date']}, {held['commit']}" if held else why
+        made = f"{record['date']}, {record['commit'] or '–'}"
+        rows.append(line([place, made, last, ", ".join(filter(None, parts))]))
+    return "\n".join(rows) + "\n"
+
+
+def short_table(records: Sequence[Table], language: int) -> str:
+    """The table of a README, in English (0) or Chinese (1), without what is not measured."""
+    quoted, lines = quotable(records), [ROWS["head"][language]]
+    for row in ROWS["rows"]:
+        texts = row["what"][language], row["ours"], row["beside"][language], row["how"][language]
+        try:
+            cells = [say(text, quoted) for text in texts]
+            cells[3] += ROWS[remark(row, quoted)][language]
+        except KeyError:
+            continue
+        cells[1] += f" {OLD}" * is_old(records, "".join(texts))
+        lines.append(line(cells))
+    marks = ["", ROWS["marks"][language]] if any(OLD in each for each in lines) else []
+    return "\n".join(lines + marks)
+
+
+def remark(row: Table, quoted: Mapping[str, Any]) -> str:
+    """``better``, ``level`` or ``behind``: of several pairs of numbers by the least of ours."""
+    pairs = [[float(say(each, quoted).replace(",", "")) for each in pair] for pair in row["pairs"]]
+    ratio = min(b / a if row.get("less_is_better") else a / b for a, b in pairs)
+    by = (ratio - 1) / row.get("level", 0.05)
+    return "better" if by > 1 else "level" if by >= -1 else "behind"
+
+
+def recipe_figures(records: Sequence[Table]) -> str:
+    """The figures of `regard recipes`, as JSON."""
+    quoted, found = quotable(records), dict[str, Any]()
+    for name, texts in RECIPES.items():
+        said = {key: say(text, quoted) for key, text in texts.items()}
+        found[name] = {
+            "figure": said["figure"],
+            "beside": said.get("beside", ""),
+            "loses": "theirs" in said and float(said["ours"]) <= float(said["theirs"]),
+            "minutes": float(said["minutes"]) if "minutes" in said else None,
+            "old": is_old(records, texts["figure"]),
+        }
+    return json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def pages(records: Sequence[Table], folder: Path) -> dict[Path, str]:
+    """Each page of a folder as the records want it."""
+    wanted = {MEASURED: f"{sections(records, TEXTS)}\n{occasions(records)}"}
+    wanted[FIGURES] = recipe_figures(records)
+    tables = {"figures": [short_table(records, 0), short_table(records, 1)]}
+    blocks = findings.blocks(records) | tables
+    for name in filter(lambda name: (folder / name).exists(), (*READMES, *findings.PAGES)):
+        text = (folder / name).read_text("utf-8")
+        wanted[name] = findings.filled(text, blocks, name.endswith(".zh.md"))
+    return {folder / name: page for name, page in wanted.items()}
 
 
 def main() -> None:
     """Write the pages, or check those that are there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, fail if out of date")
-    parser.add_argument("--pages", type=Path, default=occasion.ROOT, help="where the READMEs lie")
+    parser.add_argument("--pages", type=Path, default=ROOT, help="where the READMEs lie")
     parser.add_argument("--records", type=Path, default=measuring.RECORDS)
-    arguments = parser.parse_args()
-    try:
-        wanted = pages(measuring.read_records(arguments.records), arguments.pages)
-    except quoting.QuoteError as problem:
-        sys.exit(f"benchmarks/tables.py and the records differ: {problem}")
-    stale = {path: page for path, page in wanted.items() if _there(path) != page}
-    for path, page in stale.items():
-        if arguments.check:
-            print(_difference(path, page))
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(page, "utf-8")
-    if arguments.check and stale:
+    options = parser.parse_args()
+    wanted = pages(measuring.read_records(options.records), options.pages)
+    here = {path: path.read_text("utf-8") for path in wanted if path.exists()}
+    stale = {path: page for path, page in wanted.items() if here.get(path) != page}
+    if options.check and stale:
         names = ", ".join(path.name for path in stale)
         sys.exit(f"{names} and the records differ. Run: python -m benchmarks.tables")
-
-
-def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]:
-    """Each page as the records want it, and the list of those that are old."""
-    quoted, old = quoting.numbers(records, QUOTED), ages.old_records(records)
-    wanted = {
-        folder / ages.NAMES: "".join(f"{name}\n" for name in old),
-        folder / MEASURED: measured(records, quoted, GROUPS, old),
-        folder / shipped.FIGURES: shipped.recipe_figures(quoted),
-    }
-
-    def is_old(sentence: str) -> bool:
-        return not set(old).isdisjoint(_names(sentence))
-
-    for name, language in _READMES.items():
-        text = _there(folder / name)
-        wanted[folder / name] = insert(text, short_table(quoted, language, is_old), name=name)
-    return wanted
-
-
-def _names(sentence: str) -> set[str]:
-    """The records that a sentence quotes."""
-    return {QUOTED[name].partition(":")[0] for name in re.findall(r"{(\w+)\.", sentence)}
-
-
-def insert(text: str, table: str, *, name: str) -> str:
-    """The text with the table between its two markers, in the place of what was there."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        sys.exit(f"{name} must have one {BEGIN} and, after it, one {END}")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}"
-
-
-def _there(path: Path) -> str:
-    return path.read_text("utf-8") if path.exists() else ""
-
-
-def _difference(path: Path, page: str) -> str:
-    old, new = _there(path).splitlines(), page.splitlines()
-    return "\n".join(difflib.unified_diff(old, new, path.name, "benchmarks/records", lineterm=""))
-
-
-class _Raw(argparse.RawDescriptionHelpFormatter):
-    """Keeps the module docstring's lines as they are."""
+    for path, page in stale.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

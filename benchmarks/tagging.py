@@ -60,6 +60,11 @@ def recipe_of(name: str, *more: str) -> Recipe:
     )
 
 
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {name: recipe_of(name) for name in RUNS}
+
+
 def trained_figures(name: str, work: Path) -> dict[str, Any]:
     """Train one run and read both held-out files."""
     recipe = recipe_of(name)

@@ -102,6 +102,11 @@ def recipe_of(row: str, seed: int) -> Recipe:
     )
 
 
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    return {row: recipe_of(row, 1) for row in ROWS}
+
+
 def of_seed(work: Path, row: str, seed: int) -> dict[str, Any]:
     """Figures of one training; those in its file, where it was measured before."""
     run = work / f"{row.replace(' ', '-')}-seed{seed}"

@@ -42,4 +42,7 @@ def slow_but(quick, choices):
 
 
 def _name(choice):
-    return str(choice) if isinstance(choice, tuple) else None
+    """Of a tuple, the names in it: an address is another in each process."""
+    if isinstance(choice, tuple):
+        return "-".join(getattr(each, "__name__", str(each)) for each in choice)
+    return None

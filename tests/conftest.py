@@ -1,5 +1,7 @@
+import errno
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +14,15 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 # Compiled once, not by every worker and every process that a test starts.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Servers that tests start are on this machine: no proxy leads to them.
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,::1"
+# A run in the background, or below nohup, ignores signals, and so would all that tests start.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 CORPORA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -22,6 +33,23 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, to
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def small_files(monkeypatch):
+    """No file may grow beyond 1,000 bytes, as on a disk with that much room.
+
+    A limit of the system (RLIMIT_FSIZE) would hold for the log of the tests too.
+    """
+    write = os.write
+
+    def limited(descriptor, content):
+        room = 1000 - os.lseek(descriptor, 0, os.SEEK_END)
+        if room <= 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return write(descriptor, bytes(content)[:room])
+
+    monkeypatch.setattr(os, "write", limited)
 
 
 @pytest.fixture
@@ -86,9 +114,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Under CI=true, a test of data or of the browser that is skipped has failed."""
+    """Under CI=true, a test of data, of the browser or of node that is skipped has failed."""
     report = yield
-    is_needed = any(item.get_closest_marker(name) for name in ("data", "browser"))
+    is_needed = any(item.get_closest_marker(name) for name in ("data", "browser", "node"))
     if os.environ.get("CI") == "true" and is_needed and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"must not be skipped where CI=true: {report.longrepr}"

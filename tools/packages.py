@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 # What somebody does first; each line is a program in a process of its own.
 _USES = (
     "import regard; assert regard.__file__.startswith({folder!r}), regard.__file__",
+    "from regard.cli import run_command as run; assert run(['demo']) == 0",
     "from regard.cli import run_command as run; assert run(['train', 'demo', '--run', 'run',"
     " '--set', 'training.updates=2', '--set', 'training.validate_every=2']) == 0",
     "from regard.cli import run_command as run; assert run(['look', 'run', '我爱中国']) == 0",

@@ -20,18 +20,23 @@ from benchmarks.peers.windows import whole_loss
 from regard.cli.recipes import packaged_recipe
 from regard.config import parse_settings
 from regard.devices import CPU
-from regard.tasks import read_recipe
+from regard.tasks import Recipe, read_recipe
 from regard.text import EOS_ID
 from regard.training.session import fit as train
+
+
+def recipe_of(recipe: str, text: Path, *, updates: int, settings: Sequence[str] = ()) -> Recipe:
+    """A shipped recipe on ``train.txt`` and ``valid.txt`` of a folder, for so many updates."""
+    files = [f"data.train={text / 'train.txt'}", f"data.valid={text / 'valid.txt'}"]
+    lengths = [f"training.updates={updates}", f"training.validate_every={updates}"]
+    return read_recipe(packaged_recipe(recipe), parse_settings([*files, *lengths, *settings]))
 
 
 def measure(
     recipe: str, text: Path, run: Path, *, updates: int, settings: Sequence[str]
 ) -> dict[str, Any]:
     """Train a recipe on ``train.txt`` of a folder, and ask for the loss of its ``valid.txt``."""
-    files = [f"data.train={text / 'train.txt'}", f"data.valid={text / 'valid.txt'}"]
-    lengths = [f"training.updates={updates}", f"training.validate_every={updates}"]
-    made = read_recipe(packaged_recipe(recipe), parse_settings([*files, *lengths, *settings]))
+    made = recipe_of(recipe, text, updates=updates, settings=settings)
     stopwatch = Stopwatch()
     trained = train(made, run, reporter=stopwatch)
     model, tokenizer = trained.predictor.model.eval().to(CPU), trained.predictor.task.tokenizer

@@ -118,9 +118,15 @@ class GivenBatches:
         step = partial(SequenceTask.backward, self) if is_sequence else self.task.backward
         return step(*inputs, **options)  # type: ignore[no-any-return]
 
-    def validate(self, model: nn.Module) -> dict[str, float]:
+    def validate(self, model: nn.Module, *, by_sample: bool = False) -> dict[str, float]:
         """No validation: it is not what is timed."""
         return {"loss": 0.0}
+
+    def calibrate(self, model: nn.Module) -> None:
+        """No temperature: no probabilities are asked for."""
+
+    def beside_baselines(self, figures: object) -> None:
+        """No baseline."""
 
     def samples(self, model: nn.Module) -> list[str]:
         """None."""
@@ -156,6 +162,7 @@ def fit(
         schedule="inverse_sqrt",
         label_smoothing=batches.MODELS[name],
         validate_every=len(given),
+        metric="loss",
         precision=precision,
         seed=42,
     )

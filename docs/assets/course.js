@@ -1,6 +1,7 @@
 // What can be moved in the course's pages: <div class="try" data-try="NAME"></div>.
 // A plain script, since modules are not loaded from a disk.
 (() => {
+  // biome-ignore lint/suspicious/noRedundantUseStrict: no module
   "use strict";
   const isChinese = document.documentElement.lang.startsWith("zh");
   const say = (english, chinese) => (isChinese ? chinese : english);
@@ -86,7 +87,13 @@
   // ---- chapter 1: what stands out, and what one wants ----
   const cues = (root) => {
     const names = say("newspaper paper coffee notebook book", "报纸 论文 咖啡 笔记本 书").split(" ");
-    const keys = [[0.1, 0.6], [0.1, 0.5], [1.0, 0.0], [0.1, 0.4], [0.1, 1.0]];
+    const keys = [
+      [0.1, 0.6],
+      [0.1, 0.5],
+      [1.0, 0.0],
+      [0.1, 0.4],
+      [0.1, 1.0],
+    ];
     const draw = () => {
       const scores = keys.map(([red, read]) => red * salience() + read * will());
       bars(svg, names, softmax(scores), [600, 200]);
@@ -99,14 +106,56 @@
 
   // ---- chapter 2: kernel regression ----
   const POINTS = [
-    [0.11,0.92], [0.16,0.63], [0.17,0.45], [0.18,0.42], [0.44,1.65], [0.66,1.75], [0.69,2.13],
-    [0.75,1.94], [0.81,3.04], [0.84,4.07], [0.88,1.68], [0.93,1.92], [1.04,3.67], [1.21,2.76],
-    [1.22,2.39], [1.35,3.32], [1.39,3.83], [1.41,3.94], [1.47,2.61], [1.53,4.68], [1.54,3.17],
-    [1.74,3.70], [1.87,4.32], [1.99,4.60], [2.01,3.32], [2.10,3.29], [2.28,2.92], [2.41,3.91],
-    [2.45,3.25], [2.48,3.70], [2.59,3.35], [2.63,2.76], [2.76,2.57], [2.92,2.79], [3.16,1.16],
-    [3.17,1.61], [3.41,2.03], [3.49,2.18], [3.62,1.92], [3.71,2.33], [3.84,1.79], [3.97,1.76],
-    [4.00,1.75], [4.08,1.04], [4.37,1.76], [4.48,0.91], [4.58,1.50], [4.65,1.26], [4.66,1.21],
-    [4.76,1.61],
+    [0.11, 0.92],
+    [0.16, 0.63],
+    [0.17, 0.45],
+    [0.18, 0.42],
+    [0.44, 1.65],
+    [0.66, 1.75],
+    [0.69, 2.13],
+    [0.75, 1.94],
+    [0.81, 3.04],
+    [0.84, 4.07],
+    [0.88, 1.68],
+    [0.93, 1.92],
+    [1.04, 3.67],
+    [1.21, 2.76],
+    [1.22, 2.39],
+    [1.35, 3.32],
+    [1.39, 3.83],
+    [1.41, 3.94],
+    [1.47, 2.61],
+    [1.53, 4.68],
+    [1.54, 3.17],
+    [1.74, 3.7],
+    [1.87, 4.32],
+    [1.99, 4.6],
+    [2.01, 3.32],
+    [2.1, 3.29],
+    [2.28, 2.92],
+    [2.41, 3.91],
+    [2.45, 3.25],
+    [2.48, 3.7],
+    [2.59, 3.35],
+    [2.63, 2.76],
+    [2.76, 2.57],
+    [2.92, 2.79],
+    [3.16, 1.16],
+    [3.17, 1.61],
+    [3.41, 2.03],
+    [3.49, 2.18],
+    [3.62, 1.92],
+    [3.71, 2.33],
+    [3.84, 1.79],
+    [3.97, 1.76],
+    [4.0, 1.75],
+    [4.08, 1.04],
+    [4.37, 1.76],
+    [4.48, 0.91],
+    [4.58, 1.5],
+    [4.65, 1.26],
+    [4.66, 1.21],
+    [4.76, 1.61],
   ];
   const truth = (x) => 2 * Math.sin(x) + x ** 0.8;
   const kernel = (root) => {
@@ -124,10 +173,28 @@
         node("path", { class: "fit", d: line(seen.map((x) => [X(x), Y(at(x))])) }),
         node("line", { class: "query", x1: X(query()), x2: X(query()), y1: 5, y2: 290 }),
         node("line", { class: "axis", x1: X(0), x2: X(5), y1: 290, y2: 290 }),
-        ...POINTS.map(([x, y], i) => node("circle", { class: "point", cx: X(x), cy: Y(y), r: 2 + 14 * Math.sqrt(weights[i]) , opacity: 0.35 + 0.65 * Math.min(1, 10 * weights[i]) })),
-        ...keys.map((x, i) => node("rect", { class: "bar", x: X(x) - 1.5, width: 3, y: 290 - 250 * weights[i], height: 250 * weights[i] })),
-        node("text", { x: 300, y: 308, "text-anchor": "middle" }, say("the weights of this query, key by key", "这个查询给每个键的权重")),
-        node("text", { x: Math.min(X(query()) + 6, 480), y: 16 }, `f(${query().toFixed(2)}) = ${at(query()).toFixed(2)}`),
+        ...POINTS.map(([x, y], i) =>
+          node("circle", {
+            class: "point",
+            cx: X(x),
+            cy: Y(y),
+            r: 2 + 14 * Math.sqrt(weights[i]),
+            opacity: 0.35 + 0.65 * Math.min(1, 10 * weights[i]),
+          }),
+        ),
+        ...keys.map((x, i) =>
+          node("rect", { class: "bar", x: X(x) - 1.5, width: 3, y: 290 - 250 * weights[i], height: 250 * weights[i] }),
+        ),
+        node(
+          "text",
+          { x: 300, y: 308, "text-anchor": "middle" },
+          say("the weights of this query, key by key", "这个查询给每个键的权重"),
+        ),
+        node(
+          "text",
+          { x: Math.min(X(query()) + 6, 480), y: 16 },
+          `f(${query().toFixed(2)}) = ${at(query()).toFixed(2)}`,
+        ),
       );
     };
     const names = Object.fromEntries(Object.entries(KERNELS).map(([key, each]) => [key, each.name]));
@@ -138,12 +205,68 @@
     draw();
   };
 
+  // ---- chapter 2: gradient descent on one parameter ----
+  // The sum of squared errors when each point is answered by the others.
+  const leftOut = (w) =>
+    POINTS.reduce((sum, [x, y], i) => {
+      const scores = POINTS.map(([other]) => -(((x - other) * w) ** 2) / 2);
+      const weights = softmax(
+        scores,
+        POINTS.map((_, j) => j !== i),
+      );
+      const answer = mix(
+        weights,
+        POINTS.map(([, value]) => value),
+      );
+      return sum + (answer - y) ** 2;
+    }, 0);
+  const descent = (root) => {
+    const [least, most, steps] = [0.2, 40, 20];
+    const X = (w) => 40 + (540 * Math.log(Math.min(most, Math.max(least, w)) / least)) / Math.log(most / least);
+    const Y = (loss) => 250 - (Math.min(loss, 70) - 15) * 4;
+    const inputs = Array.from({ length: 121 }, (_, i) => least * (most / least) ** (i / 120));
+    const curve = line(inputs.map((w) => [X(w), Y(leftOut(w))]));
+    const slope = (w) => (leftOut(w + 1e-4) - leftOut(w - 1e-4)) / 2e-4;
+    const draw = () => {
+      const path = [start()];
+      while (path.length <= steps) path.push(path.at(-1) - 10 ** rate() * slope(path.at(-1)));
+      const points = path.map((w) => [X(w), Y(leftOut(w))]);
+      svg.replaceChildren(
+        node("path", { class: "truth", d: curve }),
+        node("path", { class: "fit", d: line(points), "stroke-dasharray": "4 3" }),
+        ...points.map(([cx, cy], i) => node("circle", { class: "point", cx, cy, r: i ? 3.5 : 6 })),
+        node("line", { class: "axis", x1: X(least), x2: X(most), y1: 262, y2: 262 }),
+        ...[0.25, 1, 4, 16].map((w) => node("text", { x: X(w), y: 278, "text-anchor": "middle" }, `w = ${w}`)),
+      );
+      const name = say("rate", "学习率");
+      const [one, last] = [path[1], path[steps]].map((w) => w.toFixed(2));
+      told.textContent = say(
+        `${name} ${(10 ** rate()).toPrecision(2)}: slope ${slope(path[0]).toFixed(1)}, so the first step ends at w = ${one}; after ${steps} steps w = ${last}, loss ${leftOut(path[steps]).toFixed(1)}.`,
+        `${name} ${(10 ** rate()).toPrecision(2)}：斜率 ${slope(path[0]).toFixed(1)}，第一步走到 w = ${one}；${steps} 步以后 w = ${last}，损失 ${leftOut(path[steps]).toFixed(1)}。`,
+      );
+    };
+    const rate = slider(root, say("rate, 10 to the power of", "学习率，10 的几次方"), [-3, 0, 0.1, -1.3], draw);
+    const start = slider(root, say("begin at w", "出发点 w"), [0.5, 10, 0.5, 1], draw);
+    const svg = picture(
+      root,
+      600,
+      290,
+      say("loss over w, and the path of gradient descent", "损失随 w 的变化，和梯度下降走的路"),
+    );
+    const told = document.createElement("p");
+    root.append(told);
+    draw();
+  };
+
   // ---- chapter 3: a softmax with temperature and length ----
   const masked = (root) => {
     const names = ["k₁", "k₂", "k₃", "k₄", "k₅", "k₆"];
     const draw = () => {
       const visible = names.map((_, i) => i < length());
-      const weights = softmax(scores.map((score) => score() / temperature()), visible);
+      const weights = softmax(
+        scores.map((score) => score() / temperature()),
+        visible,
+      );
       bars(svg, names, weights, [600, 200]);
     };
     const scores = [2, 1, 0, -1, 3, 0.5].map((value, i) =>
@@ -157,13 +280,9 @@
 
   // ---- chapter 4: the weights of one output word over 我爱中国, from one context to a choice ----
   const alignment = (root) => {
-    const inputs = ["我", "爱", "中", "国"];
-    const learned = {
-      I: [0.94, 0.03, 0.02, 0.02],
-      love: [0.03, 0.92, 0.03, 0.02],
-      China: [0.01, 0.02, 0.64, 0.34],
-      ".": [0.12, 0.44, 0.14, 0.3],
-    };
+    const demo = JSON.parse(root.dataset.example); // as `regard predict --attention` writes it
+    const inputs = demo.source_tokens;
+    const learned = Object.fromEntries(demo.output_tokens.map((word, i) => [word, demo.attention[i]]));
     const draw = () => {
       const scores = learned[word()].map((weight) => Math.log(weight) * sharpness());
       bars(svg, inputs, softmax(scores), [600, 200]);
@@ -181,10 +300,20 @@
       const count = 2 ** power();
       const width = 512 / count;
       const cells = Array.from({ length: count }, (_, i) =>
-        node("rect", { class: "bar", x: 10 + (i * 580) / count, y: 40, width: 580 / count - 2, height: 50, opacity: 0.55 + 0.45 * ((i + 1) % 2) }),
+        node("rect", {
+          class: "bar",
+          x: 10 + (i * 580) / count,
+          y: 40,
+          width: 580 / count - 2,
+          height: 50,
+          opacity: 0.55 + 0.45 * ((i + 1) % 2),
+        }),
       );
       const facts = [
-        say(`${count} heads of width ${width}: ${4 * 512 * 512} weights, whatever their number`, `${count} 个头，每头宽 ${width}：参数总是 ${4 * 512 * 512} 个`),
+        say(
+          `${count} heads of width ${width}: ${4 * 512 * 512} parameters, whatever their number`,
+          `${count} 个头，每头宽 ${width}：参数总是 ${4 * 512 * 512} 个`,
+        ),
         say(`${count} maps of N × M`, `N × M 的权重图：${count} 张`),
       ];
       svg.replaceChildren(
@@ -206,19 +335,29 @@
       const each = {
         [say("convolution, k = 3", "卷积，k = 3")]: 3 * n * d * d,
         [say("recurrence", "循环")]: n * d * d,
-        [say("self-attention", "自注意力")]: n * n * d,
-        [say("restricted, r = 64", "限制，r = 64")]: 64 * n * d,
+        [say("self-attention", "自注意力")]: 2 * n * n * d,
+        [say("restricted, r = 64", "限制，r = 64")]: 2 * Math.min(n, 2 * 64 + 1) * n * d,
       };
       const top = Math.max(...Object.values(each));
       const rows = Object.entries(each).flatMap(([name, operations], i) => [
         node("text", { x: 150, y: 28 + 30 * i, "text-anchor": "end" }, name),
-        node("rect", { class: "bar", x: 160, y: 14 + 30 * i, width: Math.max(1, (330 * operations) / top), height: 20 }),
-        node("text", { x: 168 + (330 * operations) / top, y: 29 + 30 * i }, `${(operations / 1e6).toLocaleString("en", { maximumFractionDigits: 0 })} M`),
+        node("rect", {
+          class: "bar",
+          x: 160,
+          y: 14 + 30 * i,
+          width: Math.max(1, (330 * operations) / top),
+          height: 20,
+        }),
+        node(
+          "text",
+          { x: 168 + (330 * operations) / top, y: 29 + 30 * i },
+          `${(operations / 1e6).toLocaleString("en", { maximumFractionDigits: 0 })} M`,
+        ),
       ]);
       svg.replaceChildren(...rows, node("text", { x: 300, y: 150, "text-anchor": "middle" }, `n = ${n}, d = ${d}`));
     };
     const length = slider(root, say("length: 2 to the", "长度：2 的几次方"), [4, 15, 1, 7], draw);
-    const svg = picture(root, 600, 160, say("operations of a layer", "一层的运算量"));
+    const svg = picture(root, 600, 160, say("multiplications of a layer", "一层的乘法次数"));
     draw();
   };
 
@@ -235,8 +374,11 @@
         node("path", { class: "fit", d: line(places.map((i) => [X(i), Y(Math.sin(i * w))])) }),
         node("path", { class: "truth", d: line(places.map((i) => [X(i), Y(Math.cos(i * w))])) }),
         node("line", { class: "query", x1: X(here), x2: X(here), y1: 5, y2: 115 }),
-        node("text", { x: 300, y: 140, "text-anchor": "middle" },
-          `ω = ${w.toPrecision(3)}   sin(${here}ω) = ${Math.sin(here * w).toFixed(2)}   cos(${here}ω) = ${Math.cos(here * w).toFixed(2)}`),
+        node(
+          "text",
+          { x: 300, y: 140, "text-anchor": "middle" },
+          `ω = ${w.toPrecision(3)}   sin(${here}ω) = ${Math.sin(here * w).toFixed(2)}   cos(${here}ω) = ${Math.cos(here * w).toFixed(2)}`,
+        ),
       );
     };
     const column = slider(root, say("pair of columns j, of 16", "第 j 对列（共 16 对）"), [0, 15, 1, 2], draw);
@@ -256,8 +398,19 @@
       const X = (i) => 60 + i * 150;
       const shapes = names.flatMap((name, i) => [
         node("rect", { class: "bar", x: X(i) - 32, y: 100 - 90 * weights[i], width: 30, height: 90 * weights[i] }),
-        node("rect", { class: "point", opacity: 0.5, x: X(i) + 2, y: 100 - 90 * Math.max(0, change[i]), width: 30, height: 90 * Math.abs(change[i]) }),
-        node("text", { x: X(i), y: 195, "text-anchor": "middle" }, `${name} ${weights[i].toFixed(2)} / ${change[i].toFixed(2)}`),
+        node("rect", {
+          class: "point",
+          opacity: 0.5,
+          x: X(i) + 2,
+          y: 100 - 90 * Math.max(0, change[i]),
+          width: 30,
+          height: 90 * Math.abs(change[i]),
+        }),
+        node(
+          "text",
+          { x: X(i), y: 195, "text-anchor": "middle" },
+          `${name} ${weights[i].toFixed(2)} / ${change[i].toFixed(2)}`,
+        ),
       ]);
       svg.replaceChildren(node("line", { class: "axis", x1: 10, x2: 590, y1: 100, y2: 100 }), ...shapes);
     };
@@ -280,7 +433,81 @@
     });
   });
 
-  const TRIES = { alignment, cost, cues, effects, heads, kernel, masked, waves };
+  // ---- chapter 6: a layer with all its numbers ----
+  const layer = (root) => {
+    const names = ["我", "爱", "中国"];
+    const colors = ["#00796b", "#e65100", "#3949ab"];
+    const X = [
+      [1, 0, 1, 0],
+      [0, 1, 0, 1],
+      [1, 1, 0, 0],
+    ];
+    const W = {
+      query: ["2020", "0011", "0002", "0122"],
+      key: ["2000", "1002", "0120", "0210"],
+      value: ["1010", "0001", "0100", "0110"],
+    };
+    const times = (rows, columns) =>
+      rows.map((row) =>
+        columns[0].map((_, j) =>
+          mix(
+            row,
+            columns.map((c) => Number(c[j])),
+          ),
+        ),
+      );
+    const titles = {
+      query: say("query", "查询"),
+      key: say("key", "键"),
+      value: say("value", "值"),
+      scores: say("scores", "分数"),
+      weights: say("weights", "权重"),
+      output: say("output", "输出"),
+    };
+    const draw = () => {
+      X[Number(word())] = inputs.map((read) => read());
+      const [query, key, value] = ["query", "key", "value"].map((name) =>
+        times(
+          X,
+          W[name].map((row) => [...row]),
+        ),
+      );
+      const scores = query.map((q) => key.map((k) => mix(q, k) / 2));
+      const weights = scores.map((row) => softmax(row));
+      const tables = { query, key, value, scores, weights, output: times(weights, value) };
+      const cells = (rows, at) => rows[at].map((number) => number.toFixed(2)).join("  ");
+      told.replaceChildren(
+        ...Object.entries(tables).flatMap(([name, rows]) =>
+          names.map((text, at) => {
+            const row = document.createElement("tr");
+            const texts = [at ? "" : titles[name], text, cells(rows, at)];
+            row.append(
+              ...texts.map((content) => Object.assign(document.createElement("td"), { textContent: content })),
+            );
+            /** @type {HTMLElement} */ (row.children[1]).style.borderInlineStart = `4px solid ${colors[at]}`;
+            return row;
+          }),
+        ),
+      );
+    };
+    const restore = () => {
+      const fields = root.querySelectorAll("input");
+      X[Number(word())].forEach((number, i) => {
+        fields[i].value = number;
+        fields[i].nextElementSibling.textContent = number;
+      });
+      draw();
+    };
+    const word = choice(root, say("embedding of", "词向量"), { 0: names[0], 1: names[1], 2: names[2] }, restore);
+    const inputs = X[0].map((number, i) =>
+      slider(root, say(`number ${i + 1}`, `第 ${i + 1} 个数`), [-2, 2, 0.5, number], draw),
+    );
+    const told = document.createElement("table");
+    root.append(told);
+    draw();
+  };
+
+  const TRIES = { alignment, cost, cues, descent, effects, heads, kernel, layer, masked, waves };
   document.querySelectorAll(".try[data-try]").forEach((root) => TRIES[root.dataset.try](root));
-  globalThis.course = { softmax, kernelWeights, mix }; // for tests and the curious
+  globalThis.course = { softmax, kernelWeights, mix, leftOut }; // for tests and the curious
 })();

@@ -50,6 +50,7 @@ def main(widths, out):
     """Print and draw."""
     every = {width: scores(width) for width in widths}
     figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    print(f"{'score':11} {'width =':8}", *(f"{width:8,}" for width in widths))
     for name in every[widths[0]]:
         of_width = [every[width][name] for width in widths]
         entropies, gradients = list(map(entropy, of_width)), list(map(gradient, of_width))

@@ -36,11 +36,21 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
 
 _BEFORE = "before"
 # Far beyond what we write: bytes of a recipe, tables inside of tables, digits of a whole number.
+_MOST_HEADER = 2**23  # bytes, of many thousands of tensors
 _MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 100
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:
     """Read a plain file of at most ``most`` bytes; not devices and pipes, which need not end."""
+    check_plain_file(path, most=most)
+    try:
+        return path.read_bytes()
+    except MemoryError as error:
+        raise OSError(errno.ENOMEM, "larger than the memory", str(path)) from error
+
+
+def check_plain_file(path: Path, *, most: int | None = None) -> None:
+    """Raise OSError unless there is a plain file of at most ``most`` bytes."""
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -48,10 +58,13 @@ def read_file(path: Path, *, most: int | None = None) -> bytes:
         raise OSError(errno.EINVAL, "not a plain file", str(path))
     if most is not None and status.st_size > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
-    try:
-        return path.read_bytes()
-    except MemoryError as error:
-        raise OSError(errno.ENOMEM, "larger than the memory", str(path)) from error
+
+
+def check_header(content: bytes) -> None:
+    """Raise ValueError where what lists the tensors of a safetensors file is longer than ours."""
+    length = int.from_bytes(content[:8], "little")
+    if length > _MOST_HEADER:
+        raise ValueError(f"its header has {length:,} bytes, more than {_MOST_HEADER:,}")
 
 
 def parse_json(content: bytes, *, is_finite: bool = True) -> JsonValue:

@@ -12,8 +12,9 @@ _LONGEST = 200
 # encode: halves of characters, but for those that stand for bytes of a file's name.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udc7f\udd00-\udfff"
 _CONTROL = re.compile(f"[{_CONTROLS}]")
-# Besides, marks that turn the order of what stands around them.
-_CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Besides, marks that turn the order of what stands around them, or end its line.
+_MARKS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}{_MARKS}]")
 
 
 def printable(text: str, *, is_data: bool = False) -> str:
@@ -40,6 +41,10 @@ class RegardError(Exception):
 
 class ShapeError(RegardError, ValueError):
     """Tensors whose shapes or dtypes do not fit together."""
+
+
+class TokenError(RegardError, IndexError):
+    """Token ids that a model does not have."""
 
 
 class SettingError(RegardError, ValueError):

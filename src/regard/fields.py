@@ -5,6 +5,7 @@ checked by being annotated, and nobody has to think of it.
 """
 
 import dataclasses
+import inspect
 import re
 import types
 import typing
@@ -14,6 +15,7 @@ from numbers import Integral, Real
 from typing import Annotated
 
 from regard.checks import (
+    TOO_LARGE,
     check_at_least,
     check_at_most,
     check_finite,
@@ -36,6 +38,22 @@ def at_most(most: int | float) -> Callable[[str, int | float], None]:
     return partial(check_at_most, most=most)
 
 
+def nearest_within(value: float, hint: object) -> float:
+    """The number that is nearest to a value in the range of an annotation.
+
+    Example:
+        >>> nearest_within(0, Count), nearest_within(2.5, Annotated[float, at_most(2)])
+        (1, 2)
+        >>> nearest_within(3, int | None)
+        3
+    """
+    for rule in typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ():
+        limits = rule.keywords if isinstance(rule, partial) else {}
+        value = max(value, limits.get("least", value))
+        value = min(value, limits.get("most", value))
+    return value
+
+
 def several(least: int) -> Callable[[str, Sequence[object]], None]:
     """That a list holds so many, to stand beside its type."""
 
@@ -50,11 +68,9 @@ def several(least: int) -> Callable[[str, Sequence[object]], None]:
 Count = Annotated[int, at_least(1)]
 Natural = Annotated[int, at_least(0)]
 Share = Annotated[float, check_fraction]
-Positive = Annotated[float, check_positive, check_finite]
+Positive = Annotated[float, check_positive]
 Weight = Annotated[float, at_least(0), check_finite]
 
-# Beyond what torch, NumPy and TOML's other readers take.
-_TOO_LARGE = 2**63
 # The end of a text to the system, and bytes of a file's name that are not UTF-8.
 _ODD = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
@@ -71,6 +87,20 @@ def hints_of(config: type[object]) -> dict[str, object]:
     assert dataclasses.is_dataclass(config)
     hints = typing.get_type_hints(config, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(config)}
+
+
+# A field in the "Attributes:" of a docstring: its name, and its meaning up to the next one.
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def meanings_of(config: type[object]) -> dict[str, str]:
+    """Meanings of a dataclass's fields, as its docstring has them."""
+    meanings: dict[str, str] = {}
+    for kind in reversed(config.__mro__):  # what classes share is explained once
+        _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+        attributes, _, _ = rest.partition("\n\n")
+        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(attributes)}
+    return meanings
 
 
 def checked(name: str, value: object, hint: object) -> object:
@@ -156,7 +186,7 @@ def _is_no_choice(kind: object) -> bool:
 def _of_type(name: str, value: object, kind: type[object]) -> object:
     """The value, of the type itself where it is a number of another make."""
     is_flag = isinstance(value, bool)
-    if isinstance(value, Integral) and abs(int(value)) >= _TOO_LARGE:
+    if isinstance(value, Integral) and abs(int(value)) >= TOO_LARGE:
         raise SettingError(f"{name} must be a number below 2 ** 63; got {excerpt(value)}.")
     if kind is int and isinstance(value, Integral) and not is_flag:
         return int(value)

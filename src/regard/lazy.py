@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 
 def names(package: str, file: str) -> Callable[[str], object]:
@@ -16,7 +17,9 @@ def names(package: str, file: str) -> Callable[[str], object]:
 
     @cache
     def homes() -> dict[str, str]:
-        return _exports(ast.parse(Path(file).read_text("utf-8")))
+        # By its loader, as the package may lie in a zip.
+        loader: Any = vars(sys.modules[package])["__loader__"]
+        return _exports(ast.parse(loader.get_data(file)))
 
     def find(name: str) -> object:
         if name == "__all__":
@@ -70,7 +73,9 @@ def _nearest(package: str, name: str) -> str:
     folded, public = name.casefold(), _public_names(root)
     rooms = [each for each in public if each != package and each.count(".") < 2]
     for homes, cutoff in (([*rooms, package], 0.9), ([package], 0.65), (rooms, 0.7)):
-        full = {each.casefold(): f"{home}.{each}" for home in homes for each in public[home]}
+        full = {
+            each.casefold(): f"{home}.{each}" for home in homes for each in public.get(home, ())
+        }
         if close := get_close_matches(folded, list(full), n=1, cutoff=cutoff):
             return f". Did you mean {full[close[0]]}?"
     return ""

@@ -48,10 +48,13 @@ def track(name: str, items: Iterable[T], total: int) -> Iterator[T]:
         yield from items
         return
     with progress(name, total) as advance:
-        for number, item in enumerate(items):
-            if number and number % _EVERY == 0:
-                advance(_EVERY)
+        number = 0
+        for number, item in enumerate(items, start=1):
             yield item
+            if number % _EVERY == 0:
+                advance(_EVERY)
+        if rest := number % _EVERY:
+            advance(rest)
 
 
 class Lossy:

@@ -153,7 +153,7 @@ def served_tab(chromium, address, folder):
     context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
     opened = open_tab(context, folder)
     opened.page.goto(address)
-    opened.page.wait_for_selector("#told:not(:empty)")
+    opened.page.wait_for_selector("#status:not(:empty)")
     yield opened
     context.close()
     assert not opened.complaints, opened.complaints

@@ -1,6 +1,8 @@
 """Processes of Python as a reader's is: nothing of regard is loaded, only libraries it needs."""
 
 import io
+import itertools
+import linecache
 import multiprocessing
 import sys
 import traceback
@@ -42,11 +44,14 @@ def process():
 def _run_pieces(connection):
     assert not any(name.split(".")[0] == "regard" for name in sys.modules)
     names: dict[str, object] = {"__name__": "__main__"}
-    while True:
+    for number in itertools.count():
         try:
             source, name = connection.recv()
         except EOFError:
             return
+        name = f"<{name} {number}>"
+        lines = source.splitlines(keepends=True)
+        linecache.cache[name] = (len(source), None, lines, name)  # as a notebook does
         out, error = io.StringIO(), ""
         try:
             with redirect_stdout(out):

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,16 @@ def commands(page):
     lines = [line for block in blocks(page, "bash") for line in block.split("\n")]
     named = [line.partition("  #")[0].strip() for line in lines]
     return [line for line in named if "regard " in line and not line.startswith("python")]
+
+
+def save_photos(folder):
+    """A folder of small pictures for each of two labels."""
+    images = pytest.importorskip("PIL.Image")
+    for label, shade in (("cat", 60), ("dog", 180)):
+        (folder / label).mkdir(parents=True)
+        for number in range(1, 21):
+            pixels = np.random.default_rng(number).integers(shade, shade + 60, (8, 8, 3), np.uint8)
+            images.fromarray(pixels).save(folder / label / f"{number}.png")
 
 
 def save_gpt2(folder, words):

@@ -192,8 +192,9 @@ def resumed(home):
 
 def sharded(home):
     """Losses by one process, and by two that have parts; stopped and resumed."""
-    plain = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10)
-    table = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
+    settings = {"updates": 20, "batch_tokens": 60, "accumulate": 1, "validate_every": 10}
+    plain = recipe(home, encoder_rate=0.001, **settings)
+    table = recipe(home, encoder_rate=0.001, **settings, shard=True)
     paths = {name: home / name for name in ("one", "two", "begun")}
     ends = [
         run(home, 1, paths["one"], plain),

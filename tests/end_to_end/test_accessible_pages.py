@@ -193,14 +193,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_a_served_page_keeps_the_rules(tab: Tab, server: Server) -> None:
     tab.page.goto(f"http://127.0.0.1:{server.port}/")
-    tab.page.wait_for_selector("#told:not(:empty)")
+    tab.page.wait_for_selector("#status:not(:empty)")
     keeps_the_rules(tab)
     for name in ("gpt2", "reviews"):
         tab.page.select_option("#run", name)
         tab.page.fill("#text", "the cat sat")
         tab.page.press("#text", "Enter")
         tab.page.wait_for_selector("#regard main")
-        tab.wait("() => !document.querySelector('#told').innerText")
+        tab.wait("() => !document.querySelector('#status').innerText")
         keeps_the_rules(tab.settled())
     tab.page.click(".muting summary")
     tab.page.click('[data-head="encoder 0 0"]')

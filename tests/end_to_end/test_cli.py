@@ -3,13 +3,16 @@
 import json
 import re
 
+import numpy as np
 import pytest
+from tests.end_to_end.pages import ROOT
 
 from regard import __version__
 from regard.cli.app import app
-from regard.cli.demo import PAGE, SENTENCE, TYPING_PAGE
+from regard.cli.demo import PAGE, SENTENCE, SENTENCES, TRANSLATOR, TYPING_PAGE
 from regard.runs import Run
 from regard.text.phrasebook import Phrase
+from regard.viewer import Document
 
 
 def test_training_says_what_it_did_and_where(regard, corpus, run):
@@ -147,7 +150,7 @@ def test_pairs_the_other_way_round_are_warned_of(regard, run, tmp_path):
 
 
 def test_looking_draws_writes_and_opens_a_page(regard, run, tmp_path, monkeypatch):
-    page, opened = tmp_path / "folder" / "page.html", []
+    page, opened = tmp_path / "page.html", []
     monkeypatch.setattr("webbrowser.open", opened.append)
     done = regard("look", run, "我爱中国", "--output", page, "--open")
     assert opened == [page.as_uri()]
@@ -218,14 +221,14 @@ def little_phrasebook(monkeypatch, corpus):
 
 
 @pytest.mark.usefixtures("little_phrasebook")
-def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path):
-    done = regard("demo", "--run", tmp_path / "demo")
+def test_the_demo_trains_measures_and_writes_its_page(regard, tmp_path):
+    done = regard("demo", "--train", "--run", tmp_path / "demo")
     assert done.code == 0, done
     assert done.out.startswith(f"{SENTENCE} → ")
     assert done.out.splitlines()[2].split() == ["我", "爱", "中", "国"]
     assert re.search(r"exact match on 31 test sentences: [\d.]+ %", done.out)
     assert re.search(r"exact match on 30 sentences with new combinations: [\d.]+ %", done.out)
-    assert re.search(r"exact match on 40 sentences written by hand: [\d.]+ %", done.out)
+    assert re.search(r"exact match on 40 sentences that the authors wrote: [\d.]+ %", done.out)
     assert "within the phrasebook's grammar" in done.out
     assert done.out.partition("outside its grammar:\n")[2].count("\n    right: ") == 3
     assert re.search(r"takes about \d+ s on this machine: \d+ s of training", done.err)
@@ -233,11 +236,43 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path):
     page = tmp_path / "demo" / PAGE
     assert f"13 sentences: {page}" in done.out
     assert '"sure":[[0,0],' in page.read_text("utf-8") or '"gold":null' in page.read_text("utf-8")
+    data = re.search(r'id="regard-data"[^>]*>(.*?)</script>', page.read_text("utf-8"))[1]
+    for example in Document.from_json(data).examples:  # views of `regard look`
+        assert example.search is not None
+        assert {each.method for each in example.importances} >= {"attention", "gradient × input"}
+        assert len(example.surprise) == len(example.output_tokens)
     assert f"for sentences of yours: {tmp_path / 'demo' / TYPING_PAGE}" in done.out
     assert 'id="regard-model"' in (tmp_path / "demo" / TYPING_PAGE).read_text("utf-8")
-    again = regard("demo", "--run", tmp_path / "demo")
+    again = regard("demo", "--train", "--run", tmp_path / "demo")
     assert f"using the translator in {tmp_path / 'demo'}" in again.err
     assert again.out == done.out
+
+
+def test_the_demo_translates_at_once_and_writes_its_pages(regard, tmp_path):
+    done = regard("demo", "--run", tmp_path / "demo")
+    assert done.code == 0, done
+    assert done.out.startswith(f"{SENTENCE} → I love China.\n")
+    assert all(f"  {sentence} → " in done.out for sentence in SENTENCES)
+    page = (tmp_path / "demo" / PAGE).read_text("utf-8")
+    data = re.search(r'id="regard-data"[^>]*>(.*?)</script>', page)[1]
+    assert len(Document.from_json(data).examples) == 1 + len(SENTENCES)
+    assert 'id="regard-model"' in (tmp_path / "demo" / TYPING_PAGE).read_text("utf-8")
+    assert "regard demo --train" in done.out
+
+
+def test_the_name_of_the_translator_that_comes_along_is_a_run(regard, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert regard("predict", TRANSLATOR, stdin="我爱中国\n".encode()).out == "I love China.\n"
+    assert "translation" in regard("info", TRANSLATOR).out
+
+
+def test_course_and_readme_show_what_the_translator_looks_at(regard, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    as_data = ("--attention", "--output-format", "jsonl")
+    printed = json.loads(regard("predict", TRANSLATOR, *as_data, stdin=SENTENCE.encode()).out)
+    shown = json.loads((ROOT / "docs/figures/course/demo.jsonl").read_text("utf-8"))
+    assert printed["links"] == shown["links"]
+    assert np.array(printed["attention"]) == pytest.approx(np.array(shown["attention"]), abs=2e-3)
 
 
 def test_a_run_in_one_file_does_what_its_folder_does(regard, run, tmp_path):

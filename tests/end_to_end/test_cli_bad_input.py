@@ -36,7 +36,7 @@ MISTAKES = [
         "train question-answering-pretrained x.tsv",
         "training.pretrained must name what training beg",
     ),
-    ("train question-answering-pretrained x.tsv", "--set training.pretrained=FOLDER"),
+    ("train question-answering-pretrained x.tsv", "--pretrained FOLDER"),
     # Runs.
     ("train --resume --run .", "--resume must go with the folder of a run; run.json is missing in"),
     ("train --resume --run no", "a run; there is no folder no. Leave out --resume to begin it."),
@@ -48,7 +48,10 @@ MISTAKES = [
     ("predict RUN --score --attention", "--attention must be left out with --score; nothing is"),
     ("predict RUN --beem-size 2", "beem-size"),
     ("look RUN 我 爱 --target I", "target must be of one text; got 2 texts"),
-    ("look RUN 我 --output RUN/run.json/page.html", "page.html must be a file that can be written"),
+    (
+        "look RUN 我 --output RUN/run.json/page.html",
+        "page.html must be writable; got 'Not a directory'.",
+    ),
     ("export RUN RUN", "error: OUTPUT must be a new path; there is something at "),
     ("export RUN new --to ctranslate2", "error: --to must be one that can hold the run; got 'ctr"),
     # Commands.

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.fresh_python import process
-from tests.end_to_end.pages import ROOT, blocks
+from tests.end_to_end.pages import ROOT, blocks, save_photos
 from tests.unit.export.random_runs import classifier, translator
 from tests.unit.interop.tiny_folders import save_bert
+
+import regard
 
 pytestmark = pytest.mark.slow
 
@@ -44,6 +46,16 @@ def different_blocks():
 
 
 BLOCKS = different_blocks()
+# What pages say that their programs print: the block right below one.
+OUTPUTS = {
+    ast.dump(ast.parse(code)): output
+    for page in PAGES
+    for code, output in re.findall(
+        r"^```python\n((?:(?!```)[^\n]*\n)+)```\n\n```text\n((?:(?!```)[^\n]*\n)+)```",
+        page.read_text("utf-8"),
+        re.MULTILINE,
+    )
+}
 # A script with arguments: tests/unit/export/test_programs.py runs them as such.
 SCRIPTS = [name for name, code in BLOCKS.items() if "sys.argv" in code]
 
@@ -66,19 +78,28 @@ def shards(folder):
     parquet.write_table(arrow.table({"source": ["我爱中国", "他爱你"]}), folder / "a.parquet")
 
 
+def photos_run(folder):
+    photos = folder.parents[1] / "photos"
+    save_photos(photos)
+    regard.train(photos, folder, settings={"training.updates": 2})
+
+
 # What a block names, and how it is made.
 MADE: dict[str, Callable[[Path], object]] = {
     "bert": lambda folder: save_bert(folder, "BertForMaskedLM"),
     "my-run-hf": exported("huggingface", translator),
     "sst2": exported("torch", classifier),
     "shards": shards,
+    "runs/photos": photos_run,
+    "runs/seed-1": translator,
+    "runs/seed-2": translator,
 }
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name not in SCRIPTS])
 def test_a_block_runs_by_itself(name, corpus, run, tmp_path, monkeypatch):
     code = BLOCKS[name]
-    for folder in ("regard-demo", "runs/ende"):
+    for folder in ("tatoeba-zh-en", "runs/ende"):
         shutil.copytree(run, tmp_path / folder)
     pairs = (corpus / "train.tsv").read_text("utf-8").splitlines(keepends=True)
     (tmp_path / "pairs.tsv").write_text("".join(random.Random(0).sample(pairs, 60)), "utf-8")
@@ -88,12 +109,15 @@ def test_a_block_runs_by_itself(name, corpus, run, tmp_path, monkeypatch):
         if re.search(rf'"{named}[/"]', code):
             make(tmp_path / named)
     monkeypatch.chdir(tmp_path)
+    output = OUTPUTS.get(ast.dump(ast.parse(code)))
     for slow, quick in QUICKER.items():
         code = code.replace(slow, quick)
     with process() as python:
-        python.run(code, name)
+        printed = python.run(code, name)
+    assert output is None or printed == output
 
 
 def test_blocks_are_found():
     assert len(SCRIPTS) == 2
+    assert len(OUTPUTS) == 4
     assert {name.split()[0] for name in BLOCKS} >= {"README.md", "docs/watching.md"}

@@ -1,5 +1,6 @@
 """Why, predictions by layer and surprise on the page, in a real browser."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -93,15 +94,15 @@ def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab):
     assert texts(tab, ".lens tbody tr:nth-child(1) th") == ["the", "cat"]
     assert texts(tab, ".lens tbody tr:nth-child(5) th") == ["a", "?"]
     assert texts(tab, ".lens tbody tr:nth-child(2) .hit .token") == ["sat"]
-    assert texts(tab, ".readout h3") == ["Place 5, layer 2"]
+    assert texts(tab, ".readout h3") == ["Position 5, layer 2"]
     assert texts(tab, ".readout li .token") == ["sat", "rug", "mat"]
     assert texts(tab, ".readout data")[0] == "0.9"
     tab.page.locator(".lens button[aria-current]").focus()
     tab.press("ArrowLeft", "ArrowUp")
-    assert texts(tab, ".readout h3") == ["Place 4, layer 1"]
+    assert texts(tab, ".readout h3") == ["Position 4, layer 1"]
     assert texts(tab, ".readout li .token") == ["mat", "sat", "rug"]
     tab.click(".lens button >> nth=0")
-    assert texts(tab, ".readout h3") == ["Place 1, layer 1"]
+    assert texts(tab, ".readout h3") == ["Position 1, layer 1"]
     assert len(tab.saved("CSV").splitlines()) == 1 + 5 * 2 * 3
 
 
@@ -112,3 +113,20 @@ def test_surprise_colours_the_text_and_says_the_loss(tab):
     )
     assert tab.ask(shares) == ["", "1.0000", "0.5000", "0.2500", "0.2500"]
     assert "Together 4 nats for 4 tokens: 1 nats (1.44 bits) a token" in tab.text("main .caption")
+
+
+@pytest.mark.parametrize(
+    ("view", "expected", "colours"),
+    [
+        ("trust", ["attention", "gradient × input", "cat", "−1.2", "Blue speaks for"], 6),
+        ("lens", ["the cat", "sat", "0.9", "1", "2"], 2),
+        ("text&shade=surprise", [*WORDS, "The deeper a token"], 3),
+    ],
+)
+def test_views_of_texts_save_as_pictures(tab, view, expected, colours):
+    tab.open(document(), f"#view={view}")
+    svg = tab.saved("SVG").decode()
+    drawn = " ".join(re.sub(r"\s+", " ", part) for part in re.findall(r"<text[^>]*>([^<]*)", svg))
+    assert all(part in drawn for part in expected), drawn
+    assert len(set(re.findall(r'<rect [^>]*fill="(rgb[^"]*)"', svg))) >= colours
+    assert tab.saved("PNG")[:4] == b"\x89PNG"

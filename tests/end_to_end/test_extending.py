@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.test_views import document, opened, texts
 
+from regard.attention.call.choice import BACKENDS
 from regard.attention.masks.parse import RULES
-from regard.attention.plan import BACKENDS
 from regard.attention.scores.content import SCORES
 from regard.models import MODELS
 from regard.tasks import TASKS

@@ -21,12 +21,13 @@ import torch
 from regard.cli import run_command
 from regard.errors import RunError
 from regard.inference import Predictor
+from regard.runs import Run
 from regard.runs.files import checksum, checksums, seal
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
-EVIL = "\x1b[31mred\x07\x9b2J"
+EVIL = "\x1b[31mred\x07\x9b2J\u202egnp.\u2066\u2028next  rm\nnext  rm"
 DEEP = "[" * 5000 + "]" * 5000
-CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 Change = Callable[[Path], object]
 
@@ -43,7 +44,14 @@ def fit(run):
     """Make all checksums fit what the folder holds."""
     tokenizer, listing = run / "tokenizer", run / "tokenizer" / "checksums.json"
     files = {n: s for n, s in checksums(tokenizer).items() if n != listing.name}
-    sealed(listing, lambda table: table["files"].update(files))
+    hidden = run / "unlisted"
+    names = hidden.read_text("utf-8").split() if hidden.exists() else ()
+
+    def write_files(table):
+        listed = table["files"] | files
+        table["files"] = {name: each for name, each in listed.items() if name not in names}
+
+    sealed(listing, write_files)
     sums = {"recipe": "recipe.toml", "model": "model.safetensors"}
 
     def write_checksums(card):
@@ -84,6 +92,11 @@ def listing(name):
     return lambda run: sealed(run / path, lambda table: table["files"].update({name: "0" * 64}))
 
 
+def unlisted(*names):
+    """Leave files out of the listing of the tokenizer, whose checksum fits."""
+    return lambda run: (run / "unlisted").write_text("\n".join(names), "utf-8")
+
+
 def weights(change):
     def changed(run):
         path = run / "model.safetensors"
@@ -105,6 +118,8 @@ CHANGES = {
     "nothing": (lambda run: None, None),
     # run.json
     "escapes in the name": (card(name=EVIL, regard=EVIL), None),
+    "a format below the first": (card(format=-1), "must have a format from 1 to 1; got -1"),
+    "a format that is true": (card(format=True), "must have a format from 1 to 1; got True"),
     "escapes in the summary": (card(summary={"validation": {EVIL: EVIL}, "weights": EVIL}), None),
     "escapes in the task": (card(task=EVIL), "must be of the task that recipe.toml names"),
     "a summary of another kind": (card(summary=[1, [2]]), None),
@@ -130,6 +145,11 @@ CHANGES = {
     "a file of no end": (listing("../../../../../../../../dev/zero"), "must name files of the tok"),
     "a file from the root": (listing("/etc/hostname"), "must name files of the tokenizer"),
     "a file that is missing": (listing("a.json"), "No such file"),
+    "a file that is not listed": (unlisted("labels.json"), "has none of labels.json"),
+    "an empty listing": (unlisted("labels.json", "text/tokenizer.json"), "checksum of each file"),
+    "a format of the labels": (plain("labels.json", format=-1), "format 1; got -1. It is damaged"),
+    "a label twice": (plain("labels.json", labels=["a", "b", "a"]), "each once; got 'a' twice"),
+    "a word twice": (plain("text/tokenizer.json", pieces=["a", "a"]), "each once; got 'a' twice"),
     "labels that are none": (plain("labels.json", labels=[]), "at least 2"),
     "labels of numbers": (plain("labels.json", labels=[1, 2]), r"labels.* must be text; got 1"),
     "labels with escapes": (plain("labels.json", labels=[EVIL, "b"]), None),
@@ -144,6 +164,10 @@ CHANGES = {
     "other shapes": (weights(lambda t: {n: w[:1] for n, w in t.items()}), "must hold weights of"),
     "one tensor": (weights(lambda t: {EVIL: torch.ones(2)}), "must hold weights of the model"),
     "no tensors": (written("model.safetensors", b"no"), "must be a safetensors file"),
+    "a header of 99 MB": (
+        written("model.safetensors", header('{"__metadata__": {"a": "' + "b" * 99_000_000 + '"}}')),
+        "its header has 99,000,0.. bytes, more than",
+    ),
     "a deep header": (written("model.safetensors", header(DEEP)), "must be a safetensors file"),
     "names for nothing": (
         written("model.safetensors", header('{"__metadata__": {"aliases": "{\\"a\\": \\"b\\"}"}}')),
@@ -229,3 +253,42 @@ def test_a_weight_that_is_not_finite_is_named_whichever_it_is(run):
         fit(run)
         with pytest.raises(RunError, match=f"got NaN or infinity in {re.escape(name)}\\."):
             Predictor.load(run)
+
+
+LOCKS = {
+    "deep": DEEP.encode(),
+    "infinite": b'{"process": 1e400, "host": "a"}',
+    "of many digits": b'{"process": ' + b"9" * 5000 + b', "host": "a"}',
+    "of all processes": b'{"process": -1, "host": "a"}',
+    "of another kind": b'{"process": [1], "host": {}}',
+    "no text": b"\xff\xfe",
+    "long": b" " * 10_000_000 + b'{"process": 1, "host": "a"}',
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [*LOCKS, "a link", "a pipe", "a folder"])
+def test_a_lock_of_someone_else_hides_no_run(run, capsys, name):
+    lock = run / "lock"
+    lock.unlink(missing_ok=True)
+    if name in LOCKS:
+        lock.write_bytes(LOCKS[name])
+    else:
+        make = {"a link": lambda p: p.symlink_to("/dev/zero"), "a pipe": os.mkfifo}
+        make.get(name, Path.mkdir)(lock)
+    assert "transformer" in output_of(capsys, "info", run)
+    assert "done" in output_of(capsys, "runs", ".")
+    if name not in LOCKS:
+        resumed = output_of(capsys, "train", "--resume", "--run", run)
+        assert "lock must be a plain file to be written; got " in resumed
+
+
+@pytest.mark.parametrize("name", ["lock", "metrics.jsonl", "model.safetensors"])
+def test_a_link_in_a_run_leads_to_no_file_that_is_written(run, name):
+    precious = Path("precious").absolute()
+    precious.write_text("mine\n")
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(precious)
+    with pytest.raises(RunError, match=f"{name} must be a plain file to be written; got a link"):
+        Run.open_for_training(run)
+    assert precious.read_text() == "mine\n"

@@ -63,7 +63,7 @@ def test_a_stored_head_is_not_blank_where_nothing_was_stored(tab, file, document
     assert colours(tab) > 3
     text = svg_text(tab)
     assert "hatched squares of 64 × 64 tokens are pooled, not zero" in text
-    assert f"only the largest {f'{count} were' if count > 1 else 'was'} kept" in text
+    assert f"only the largest {f'{count} were' if count > 1 else 'was'} stored" in text
 
 
 @pytest.mark.parametrize("view", ["arcs", "text"])
@@ -81,7 +81,7 @@ def test_views_of_links_open_at_a_head_that_has_some(tab, file, document, view):
         num_kept = sum(
             len(layer_summary.top_heads) for layer_summary in document.examples[0].summaries
         )
-        assert f"They were of {num_kept} of 12 heads" in tab.text("section .hint")
+        assert f"They are of {num_kept} of 12 heads" in tab.text("section .hint")
         assert not tab.page.locator(".legend").is_visible()
 
 
@@ -91,7 +91,7 @@ def test_heads_say_how_much_was_stored_of_them(tab, file, document):
     titles = tab.ask("[...document.querySelectorAll('[data-group=head] label')].map(l => l.title)")
     for head in range(6):
         count = dict(zip(layer.top_heads, layer.top_counts, strict=True)).get(head, 0)
-        title = f"{count} largest weight{'' if count == 1 else 's'} of each token kept"
+        title = f"{count} largest weight{'' if count == 1 else 's'} of each token stored"
         assert titles[head + 1] == (title if count else "")
     head, count = layer.top_heads[0], layer.top_counts[0]
     opened(tab, file, f"view=arcs&layer=1&head={head + 1}")

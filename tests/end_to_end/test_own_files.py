@@ -37,7 +37,7 @@ def about(example, task):
 
 @pytest.fixture
 def known(monkeypatch):
-    """Texts of each learned vocabulary, and then those of each baseline of an evaluation."""
+    """Texts of each learned vocabulary, and then those of each baseline."""
     calls: list[list[Any]] = []
 
     def record(where, name, texts_of, make=lambda function: function):
@@ -75,9 +75,11 @@ def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path, task, known):
     evaluated = regard("evaluate", tmp_path / "run", "--json")
     assert evaluated.code == 0, evaluated
     assert json.loads(evaluated.out)["count"] == len(parts.test)
-    learned, by_baselines = known
+    learned, *by_baselines = known  # of the validation part, and of the test part
     writes = TASKS[task].is_written
-    assert by_baselines == [pair.target if writes else pair for pair in learned]
+    expected = [pair.target if writes else pair for pair in learned]
+    assert by_baselines
+    assert all(each == expected for each in by_baselines)
     resumed = regard("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
     assert resumed.code == 0, resumed
     assert "going on from update 2" in resumed.err
@@ -111,6 +113,8 @@ def test_too_few_are_all_trained_on(regard, tmp_path):
     settings = ("--set", "training.updates=1", "--set", "training.epochs=none")
     trained = regard("train", "classification-bag", texts, "--run", tmp_path / "run", *settings)
     assert "no texts held out to test on: there are too few. data.test names some" in trained.err
+    *_, next_line = trained.err.splitlines()
+    assert f"regard evaluate {tmp_path / 'run'} --split valid" in next_line
 
 
 def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path):

@@ -275,8 +275,8 @@ def test_everything_is_reached_by_keyboard(tab, medium):
     assert tab.ask(CHOSEN) == ["decoder", "1", "2", "log"]
     tab.page.locator("canvas.map").focus()
     tab.press("Home", "ArrowDown", "ArrowDown", "ArrowRight")
-    tab.wait("() => document.querySelector('.said').innerText.startsWith('Row 3,')")
-    assert "looks most at" in tab.text(".said")
+    tab.wait("() => document.querySelector('.status').innerText.startsWith('Row 3,')")
+    assert "looks most at" in tab.text(".status")
     tab.wait("() => location.hash.includes('column=2')")
     before = address(tab)
     tab.press("+", "+")
@@ -395,7 +395,7 @@ def test_stored_top_keys_are_listed_at_any_length(tab, long):
         "[...document.querySelectorAll('.readout li data')].map(one => Number(one.value))"
     )
     assert listed == pytest.approx(expected)
-    assert "the others were not kept" in tab.text(".readout")
+    assert "the others were not stored" in tab.text(".readout")
     tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
     for _ in range(4):
         tab.page.mouse.wheel(0, -700)
@@ -443,7 +443,7 @@ def test_exact_rows_come_from_the_server_of_rows(tab):
         float(f"{draw[100, 7]:.3g}"),
     )
     assert set(requests) == {(0, "decoder", 0, 1)}
-    assert "not kept" not in tab.text(".readout")
+    assert "not stored" not in tab.text(".readout")
     tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
     for _ in range(4):
         tab.page.mouse.wheel(0, -700)

@@ -114,7 +114,7 @@ def test_tokens_are_chosen_by_keyboard(tab):
     tab.press("ArrowDown", "Shift+Enter")
     assert texts(tab, "th.marked") == ["我", "爱", "你", "the"]
     addressed(tab, "picked=rows_2_3_4_6")
-    assert tab.text(".said") == "4 tokens chosen"
+    assert tab.text(".status") == "4 tokens chosen"
     tab.press("Shift+Enter", "Enter")
     assert texts(tab, "tbody th.marked") == ["the"]
 
@@ -138,7 +138,9 @@ def test_arcs_and_text_take_several_tokens_together(tab, view):
 
 def test_of_a_long_text_the_weights_that_were_kept_are_taken_together(tab):
     tab.open(long_document(2000, layers=1, heads=2), "#view=arcs&layer=1&head=1&picked=rows_3_9")
-    tab.page.locator(".readout .hint", has_text="what was not kept counts as zero").first.wait_for()
+    tab.page.locator(
+        ".readout .hint", has_text="what was not stored counts as zero"
+    ).first.wait_for()
 
 
 # Pairs of texts.

@@ -105,11 +105,11 @@ def test_keys_in_a_view_are_answered_in_chinese(chinese: Tab) -> None:
     chinese.press("]")
     assert chinese.ask(focused) == "love 关注 爱：0.1"
     chinese.press("Shift+ArrowDown")
-    assert chinese.text(".said") == "选中了 2 个词元"
+    assert chinese.text(".status") == "选中了 2 个词元"
     assert "关注：它们权重的平均" in chinese.text(".readout h3")
     chinese.press("Escape", "k")
     assert chinese.ask(CHOSEN)[0] == "encoder"
     chinese.press("g", "ArrowDown", "ArrowRight")
-    assert chinese.text(".said").startswith("交叉、第 1 层、第 2 个头：熵 ")
+    assert chinese.text(".status").startswith("交叉、第 1 层、第 2 个头：熵 ")
     chinese.press("?")
     assert "取消选中" in chinese.text("dialog")

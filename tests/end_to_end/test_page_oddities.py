@@ -230,7 +230,7 @@ def test_a_part_that_is_pointed_at_shows_what_it_looks_at(tab: Tab):
     assert figures(tab, 1) == ["0.7", "0.1"]
     caption = tab.page.inner_text(".caption")
     assert caption.startswith("The class token, whose state becomes the label,")
-    assert "0.2 goes to the class token" in caption
+    assert "0.2 goes to tokens that are not parts of the picture" in caption
     tab.click("svg.picture .part >> nth=1")
     tab.page.wait_for_function(
         "document.querySelector('.caption').textContent.startsWith('Part 1,2')"

@@ -107,3 +107,24 @@ def test_an_error_is_reported_once(started):
     assert message.strip().splitlines() == [
         "error: model.hidden_dimm is not a setting of rnn_seq2seq. Did you mean model.hidden_dim?"
     ]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 1.0, 4.0])
+def test_processes_end_with_their_launcher_while_they_start(started, delay):
+    launcher = started("--processes", "2")
+    wait_until(lambda: len(children(launcher.pid)) == 2, launcher)
+    workers = children(launcher.pid)
+    time.sleep(delay)
+    launcher.kill()
+    launcher.wait()
+    end = time.monotonic() + 20
+    while alive := [each for each in workers if is_alive(each)]:
+        assert time.monotonic() < end, alive
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -190,7 +190,19 @@ def test_commands_that_cannot_serve_say_why(regard, run, tmp_path, monkeypatch):
     assert "must" in regard.refused("serve", tmp_path / "nothing")
     assert "--max-batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)
     assert "--port must be from 0 to 65535" in regard.refused("serve", run, "--port", 99999)
-    assert "token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
+    assert "--token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
+    monkeypatch.setenv("REGARD_TOKEN", " ")
+    message = regard.refused("serve", run)
+    assert "REGARD_TOKEN must be printable ASCII; got nothing" in message
+    both = regard.refused("serve", run, "--token", "a", "--token-file", tmp_path / "token")
+    assert "--token must be left out beside --token-file" in both
+    missing = regard.refused("serve", run, "--token-file", tmp_path / "token")
+    assert re.search("--token-file must be a file that can be read; got .*token: No such", missing)
+    monkeypatch.delenv("REGARD_TOKEN")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = regard.refused("serve", tmp_path / "nothing", "--port", port)
+    assert "--port must be an address to listen at" in refused  # before the run is looked for
     monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
     message = regard.refused("serve", run)
     assert message.endswith("Install them: pip install 'regard[serve]'.")

@@ -38,7 +38,7 @@ def look(tab, name, text):
     tab.page.press("#text", "Enter")
     tab.wait(
         "text => document.querySelector('#regard h1')?.innerText.startsWith(text)"
-        " && !document.querySelector('#told').innerText",
+        " && !document.querySelector('#status').innerText",
         text,
     )
     tab.settled()
@@ -51,7 +51,7 @@ def choose(tab, head, columns=2):
 
 def columned(tab, columns):
     tab.wait("count => document.querySelectorAll('#replies > div').length === count", columns)
-    tab.wait("() => !document.querySelector('#told').innerText")
+    tab.wait("() => !document.querySelector('#status').innerText")
     tab.settled()
 
 
@@ -232,9 +232,56 @@ def test_a_server_with_a_token_requires_it(chromium, run, tmp_path):
         opened = open_tab(context, tmp_path)
         opened.page.goto(server.address)
         opened.page.wait_for_selector("#failure:not([hidden])")
-        assert "token must be the server's; got none." in opened.text("#failure")
+        assert "This server asks for a token. Whoever started it has one" in opened.text("#failure")
         opened.page.fill("#text", "我爱中国")
         opened.page.fill("#token", "s3cret")
         opened.page.press("#token", "Enter")
         opened.page.wait_for_selector("#regard h1")
         context.close()
+
+
+# Serves a run that writes summaries, with random weights.
+SUMMARISER = """
+import sys
+from regard.inference import Predictor
+from regard.server import serve
+from regard.tasks import TASKS, recipe_from_table
+from regard.text import train_pair_tokenizer
+
+sizes = {"model_dim": 8, "num_heads": 2, "ffn_dim": 11}
+recipe = recipe_from_table({
+    "task": "generation",
+    "tokenizer": {"type": "words"},
+    "model": {"type": "transformer", "num_encoder_layers": 1, "num_decoder_layers": 1, **sizes},
+})
+text = "It rained . We stayed in ."
+task = TASKS["generation"].task(recipe, train_pair_tokenizer([text], [text], recipe.tokenizer))
+predictor = Predictor(task.build_model(), task)
+predictor.warm_up()
+
+
+def ready(address):
+    print(f"serving summaries at {address} (Ctrl-C to stop)", file=sys.stderr, flush=True)
+
+
+serve({"summaries": predictor}, port=0, ready=ready)
+"""
+
+
+def test_a_run_that_summarises_has_an_output_to_explain_and_a_beam(chromium, tmp_path):
+    script = tmp_path / "summariser.py"
+    script.write_text(SUMMARISER, "utf-8")
+    with (
+        serving(script=script) as server,
+        served_tab(chromium, server.address, tmp_path) as tab,
+    ):
+        tab.page.wait_for_selector("#beam[placeholder='5']")
+        assert "Output to explain" in tab.text("label[for=target]")
+        tab.page.fill("#text", "It rained.")
+        tab.page.fill("#target", "We stayed in.")
+        tab.page.fill("#beam", "2")
+        tab.page.press("#target", "Enter")
+        tab.page.wait_for_selector("#regard h1")
+        tab.settled()
+        assert "We stayed in." in tab.text("#regard h1")
+        assert "target=We+stayed+in.&beam_size=2" in tab.page.url

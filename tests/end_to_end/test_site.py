@@ -5,12 +5,15 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
+from playwright.sync_api import Error
 from tests.end_to_end.browsing import open_tab
+from tools.figures import pooling
 from tools.website import measured, pages
 from tools.website.built import problems
 
@@ -19,7 +22,7 @@ from regard.attention import Box, Gaussian, Laplace, lengths, masked_softmax, we
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
-TRIES = ("masked", "alignment", "heads", "cost", "waves", "effects")
+TRIES = ("masked", "alignment", "heads", "cost", "waves", "effects", "descent", "layer")
 PAGES = {
     "index.md": "# Home\n\n[About a beam](beam.md#width)\n",
     "index.zh.md": "# 首页\n\n[束搜索](beam.md)\n",
@@ -86,6 +89,20 @@ def _described(package):
     return [f"# {package}", *(f"## {name}\n\n{inspect.getdoc(v)}" for name, v in values.items())]
 
 
+def search(page, words, found):
+    """Types words into the search, until a locator is found.
+
+    The search reads its field as a key goes up, and Chinese characters are typed without a key.
+    """
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    for _ in range(60):
+        page.keyboard.press("Shift")
+        with suppress(Error):
+            return found.wait_for(timeout=1_000)
+    raise AssertionError(f"nothing found for {words}: {page.locator('.md-search').inner_text()}")
+
+
 @pytest.mark.parametrize(
     ("page", "targets"),
     [
@@ -120,13 +137,35 @@ def test_a_search_finds_the_chapter_or_the_how_to_first(
     first = tab.page.locator(".md-search-result__item .md-search-result__link").first
     for words, target in targets.items():
         tab.page.goto((chapters / page).as_uri())
-        tab.page.keyboard.press("/")
-        tab.page.keyboard.type(words)
-        tab.page.keyboard.press("Shift")
-        first.wait_for(timeout=30_000)
+        search(tab.page, words, first)
         leads_to = (first.get_attribute("href") or "").partition("?")[0]
         assert leads_to == (chapters / page).parent.joinpath(target).as_uri(), words
     assert tab.outside() == []
+
+
+# Tables, code and formulas of which a part is cut off, by their widths.
+CUT = """() => [...document.querySelectorAll(
+  ".md-typeset__scrollwrap, .md-typeset pre > code, .md-typeset div.formula")]
+  .filter(e => e.scrollWidth > e.clientWidth + 2)
+  .map(e => [e.scrollWidth, e.clientWidth, e.textContent.slice(0, 60)])"""
+
+
+def test_tables_and_code_fit_a_small_laptop(chromium, chapters, tmp_path):
+    context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 800})
+    tab = open_tab(context, tmp_path)
+    names = ("index.html", "measured.html", "formats.html")
+    for page in [*map(chapters.joinpath, names), *sorted(chapters.glob("course/*.html"))]:
+        for file in (page, chapters / "zh" / page.relative_to(chapters)):
+            tab.page.goto(file.as_uri())
+            assert tab.page.evaluate(CUT) == [], file
+
+
+def test_a_search_looks_for_whole_chinese_words(chromium, chapters, tmp_path):
+    tab = open_tab(chromium.new_context(offline=True), tmp_path)
+    tab.page.goto((chapters / "zh" / "index.html").as_uri())
+    marks = tab.page.locator(".md-search-result mark")
+    search(tab.page, "对齐", marks.first)
+    assert set(marks.all_text_contents()) == {"对齐"}
 
 
 def test_it_is_whole(site):
@@ -144,7 +183,7 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
     assert (
         tab.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
     )
-    assert tab.page.locator(".try svg").count() == 8
+    assert tab.page.locator(".try svg").count() == 9
     tab.page.locator(".searchable input").fill("product dot")
     assert tab.page.locator(".searchable tbody tr:visible").all_inner_texts() == ["Dot product"]
     before = tab.page.locator("[data-try=kernel] .fit").get_attribute("d")
@@ -164,5 +203,13 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
     scores = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])
     expected = masked_softmax(scores, lengths([3])).flatten().tolist()
     assert tab.page.evaluate(script) == pytest.approx(expected, abs=1e-6)
+    for w in (0.5, 1.0, 4.0):
+        expected, _ = pooling.left_out(w)
+        assert tab.page.evaluate(f"course.leftOut({w})") == pytest.approx(expected, rel=0.02)
+    told = tab.page.locator("[data-try=descent] p")
+    before = told.inner_text()
+    tab.page.locator("[data-try=descent] input").first.fill("-0.3")
+    assert told.inner_text() != before
+    assert "w = 17." in told.inner_text()
     assert errors == []
     assert tab.outside() == []

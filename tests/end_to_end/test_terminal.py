@@ -164,7 +164,7 @@ def test_answers_through_a_pipe(terminal, runs, brackets):
 def test_demo(terminal, runs, monkeypatch):
     few = {split: phrasebook.phrases(split)[:16] for split in ("test", "new")}
     monkeypatch.setattr(phrasebook, "phrases", few.__getitem__)
-    assert terminal.run("demo", "--run", runs / f"{TRANSLATOR}-run") == 0
+    assert terminal.run("demo", "--train", "--run", runs / f"{TRANSLATOR}-run") == 0
     assert "translating" in terminal.screen
     assert bars_at_once(terminal.screen) == 1
     assert "The page with the attention of 13 sentences" in terminal.screen

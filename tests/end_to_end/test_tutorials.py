@@ -28,8 +28,8 @@ def blocks(name):
 
 @pytest.fixture
 def home(run, tmp_path, monkeypatch):
-    """A folder with the run that ``regard demo`` would have left."""
-    shutil.copytree(run, tmp_path / "regard-demo")
+    """A folder with a run by the name of the translator that comes with the package."""
+    shutil.copytree(run, tmp_path / "tatoeba-zh-en")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -109,7 +109,7 @@ def test_each_is_there_in_both_languages_with_the_same_code():
     assert [name.replace(".md", ".zh.md") for name in english] == [
         name for name in NAMES if name not in english
     ]
-    assert len(english) == 13
+    assert len(english) == 14
     for name in english:
         kinds, others = ([kind for kind, _ in blocks(each)] for each in (name, _chinese(name)))
         assert kinds == others

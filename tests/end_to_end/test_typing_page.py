@@ -7,19 +7,27 @@ import pytest
 import torch
 from tests.end_to_end.browsing import CHOSEN
 from tests.end_to_end.conftest import RECIPE
+from tests.live_models import (
+    CLASSIFIERS,
+    LANGUAGE_MODELS,
+    MODELS,
+    ODD,
+    RECURRENT,
+    TRANSFORMER,
+    classifier,
+    language_model,
+    untrained,
+)
+from tests.looking import look_at
 
 import regard
 from regard.config import write_toml
 from regard.inference import Predictor
 from regard.inference.live import MOST_TOKENS, live_page, rounded
 from regard.inference.look import attention_to_source
-from regard.inference.looking import look_at
 from regard.kernels import why_not
 from regard.kernels.products.int8 import HAS_BYTES
 from regard.tasks import recipe_from_table
-from regard.tasks.labels.classification import Classification, LabelledText
-from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.tasks.running_text.running_text import Passage
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair, TokenizerConfig, train_tokenizer
 from regard.text.phrasebook import handwritten, phrases
@@ -27,79 +35,7 @@ from regard.text.phrasebook import handwritten, phrases
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SENTENCES = 500
-ODD = ["他 said hello, 3.14 it's! 龘", "Hello world", "我  爱\u3000中国▁", "<0x41>", "é\u0301 ①²"]
 ASK = "([texts, options]) => texts.map((text) => regardLive.translate(text, options))"
-TRANSFORMER = {"type": "transformer", "model_dim": 16, "num_heads": 4, "ffn_dim": 24}
-TRANSFORMER |= {"num_encoder_layers": 2, "num_decoder_layers": 2}
-RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 10, "attention_dim": 8}
-WORDS = {"type": "words", "shared": False}
-SUBWORDS = {"vocab_size": 1200, "may_shrink": True}
-# Every option that the page knows, in as few models as hold them all.
-MODELS = {
-    "transformer": (TRANSFORMER, WORDS, True),
-    "rotary": (
-        {**TRANSFORMER, "norm": "pre", "norm_kind": "rms", "activation": "swiglu"}
-        | {"positions": "rotary", "num_key_heads": 2},
-        WORDS,
-        True,
-    ),
-    "alibi": (
-        {**TRANSFORMER, "positions": "alibi", "activation": "gelu", "window": 3},
-        WORDS,
-        True,
-    ),
-    "t5": (
-        {**TRANSFORMER, "positions": "t5", "activation": "gelu_tanh", "score": "additive"},
-        {"type": "unigram", **SUBWORDS},
-        True,
-    ),
-    "shaw": (
-        {**TRANSFORMER, "positions": "relative", "activation": "silu", "score": "dot"},
-        {"type": "bpe", **SUBWORDS},
-        False,
-    ),
-    "bart": (
-        {**TRANSFORMER, "positions": "learned", "own_positions": True, "embedding_norm": True}
-        | {"source_begin": True, "output_bias": True, "tie_embeddings": "none"}
-        | {"scale_embeddings": False},
-        {"type": "unigram", **SUBWORDS, "shared": False},
-        False,
-    ),
-    "batch": (
-        {**TRANSFORMER, "norm": "pre", "norm_kind": "batch", "positions": "none"}
-        | {"values": "embeddings"},
-        {"type": "characters"},
-        True,
-    ),
-    "bahdanau": (RECURRENT, WORDS, True),
-    "luong": (
-        {**RECURRENT, "cell": "lstm", "decoder": "luong", "attention": "general", "num_layers": 2},
-        WORDS,
-        True,
-    ),
-    "predictive": (
-        {**RECURRENT, "cell": "rnn", "attention": "dot", "local": "predictive", "reach": 2},
-        WORDS,
-        False,
-    ),
-    "location": (
-        {**RECURRENT, "cell": "lstm", "attention": "location", "beginning": "both"},
-        WORDS,
-        True,
-    ),
-    "hard": (
-        {**RECURRENT, "hard": True, "tie_embeddings": False, "output_bias": False},
-        WORDS,
-        True,
-    ),
-    "coverage": ({**RECURRENT, "coverage": True, "attention": "general"}, WORDS, True),
-    "monotonic": (
-        {**RECURRENT, "local": "monotonic", "reach": 1, "values": "embeddings"},
-        WORDS,
-        True,
-    ),
-    "fixed": ({**RECURRENT, "attention": "none"}, WORDS, True),
-}
 TEACHER = TRANSFORMER | {"model_dim": 32, "ffn_dim": 64, "norm": "pre", "dropout": 0.0}
 TEACHER |= {"tie_embeddings": "target", "values": "embeddings"}
 
@@ -129,27 +65,6 @@ def opened(tab, predictor, texts=[]):  # noqa: B006
     tab.page.goto(file.as_uri())
     tab.wait("() => window.regardLive")
     return tab
-
-
-def untrained(name):
-    """A model whose weights are so large that one says something else of every sentence."""
-    model, tokenizer, source_end = MODELS[name]
-    pairs = [Pair(p.source, p.target, (p.target,), "test") for p in phrases("valid")[:300]]
-    table = {"model": {"dropout": 0.0, **model}, "tokenizer": tokenizer}
-    table |= {"data": {"source_end": source_end}, "decoding": {"beam_size": 3, "max_ratio": 1.0}}
-    task = TranslationTask.learn(recipe_from_table(table), pairs)
-    torch.manual_seed(1)
-    built = task.build_model().eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * torch.randn_like(parameter))
-            else:
-                parameter.mul_(1.5)
-        for buffer_name, buffer in built.named_buffers():
-            if buffer_name.endswith("variance"):
-                buffer.mul_(1.3)
-    return Predictor(built, task)
 
 
 @pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, SENTENCES)])
@@ -245,37 +160,14 @@ def test_a_muted_head_mixes_zeros(tab, name, head):
     assert [one.best.text for one in plain] != [one.best.text for one in expected]
 
 
-def shaken(task, spread):
-    """A model whose weights have noise added, so that it says something else of every text."""
-    torch.manual_seed(1)
-    built = task.build_model().eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(spread * torch.randn_like(parameter))
-    return built
-
-
-DECODER = {"type": "decoder", "model_dim": 16, "num_heads": 4, "num_layers": 2, "ffn_dim": 24}
-
-
-@pytest.mark.parametrize(
-    ("model", "tokenizer"),
-    [
-        ({"positions": "learned"}, {"type": "characters"}),
-        ({"positions": "rotary", "norm_kind": "rms", "num_key_heads": 1}, {"type": "bpe"}),
-        ({"positions": "alibi", "window": 4, "tie_embeddings": False}, {"type": "words"}),
-    ],
-)
-def test_a_language_model_continues_what_is_typed(tab, model, tokenizer):
-    lines = [phrase.target for phrase in phrases("valid")[:200]]
-    table = {"task": "language_modelling", "data": {"context": 64}, "model": {**DECODER, **model}}
-    table["tokenizer"] = {**tokenizer, "vocab_size": 600, "may_shrink": True}
-    task = LanguageModelling.learn(recipe_from_table(table), [Passage(tuple(lines), "test")])
-    built = shaken(task, 0.2)
-    reference = Predictor(rounded(built), task)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_language_model_continues_what_is_typed(tab, name):
+    ours, lines = language_model(name)
+    task = ours.task
+    reference = Predictor(rounded(ours.model), task)
     texts = [*lines[:10], "Where", "I 龘"]
     expected = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
-    answers = opened(tab, Predictor(built, task)).ask(ASK, [texts, {}])
+    answers = opened(tab, ours).ask(ASK, [texts, {}])
     for text, one, other in zip(texts, answers, expected, strict=True):
         assert tuple(one["tokens"]) == other.best.tokens, text
         assert one["output"] == other.best.text
@@ -293,38 +185,12 @@ def test_a_language_model_continues_what_is_typed(tab, model, tokenizer):
     tab.settled()
 
 
-READERS = {
-    "transformer": {"type": "transformer", "model_dim": 16, "num_heads": 4, "num_layers": 2}
-    | {"ffn_dim": 24},
-    "recurrent": {"type": "recurrent", "embed_dim": 12, "hidden_dim": 10},
-    "bag": {"type": "bag", "embed_dim": 12},
-}
-
-
-@pytest.mark.parametrize(
-    ("reader", "options", "head"),
-    [
-        ("transformer", {}, {"pooling": "mean"}),
-        ("transformer", {"norm": "pre", "positions": "rotary"}, {"pooling": "structured"}),
-        ("transformer", {"positions": "sinusoidal"}, {"pooling": "first", "pooler": True}),
-        ("recurrent", {"cell": "gru"}, {"pooling": "query"}),
-        ("recurrent", {"cell": "lstm", "num_layers": 2}, {"pooling": "tanh_query"}),
-        ("bag", {}, {"pooling": "state"}),
-        ("bag", {}, {"pooling": "maximum"}),
-    ],
-)
-def test_a_classifier_says_the_label_of_what_is_typed(tab, reader, options, head):
-    known = [
-        LabelledText(phrase.target, f"length {len(phrase.target) // 20}", None, "test")
-        for phrase in phrases("valid")[:200]
-    ]
-    table = {"task": "classification", "model": {**READERS[reader], **options}, "head": head}
-    table["tokenizer"] = {"type": "words", "begin": head["pooling"] == "first"}
-    task = Classification.learn(recipe_from_table(table), known)
-    built = shaken(task, 0.5)
-    reference = Predictor(rounded(built), task)
-    texts = [*(each.text for each in known[:10]), "Where", "I 龘"]
-    answers = opened(tab, Predictor(built, task), texts[:2]).ask(ASK, [texts, {}])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_says_the_label_of_what_is_typed(tab, name):
+    ours, known = classifier(name)
+    reference = Predictor(rounded(ours.model), ours.task)
+    texts = [*known[:10], "Where", "I 龘"]
+    answers = opened(tab, ours, texts[:2]).ask(ASK, [texts, {}])
     for text, one, expected in zip(texts, answers, reference.predict(texts), strict=True):
         assert one["output"] == expected.label
         assert dict(one["labels"]) == pytest.approx(expected.probabilities, abs=1e-4)

@@ -279,7 +279,7 @@ def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab):
     for _ in range(3):
         tab.page.keyboard.press("ArrowRight")
     sentence = "After “I love” it looked most at 中 (0.54), 国 (0.44), 爱 (0.02) and wrote “China”"
-    assert texts(tab, ".told") == [f"{sentence}, which it gave a probability of 0.6."]
+    assert texts(tab, ".reading") == [f"{sentence}, which it gave a probability of 0.6."]
     assert texts(tab, ".beam tbody td:nth-child(2)") == ["I love", "We love"]
     assert texts(tab, ".beam .path .chip.taken") == ["China\n0.6"]
     assert texts(tab, ".beam .path .chip.dropped") == [f"{END}\n0.01"]
@@ -314,7 +314,7 @@ def test_flow_plays_by_itself_and_stops(tab):
 def test_flow_without_a_search_still_shows_where_the_model_looked(tab):
     plain = replace(example(), search=None, score=None)
     opened(tab, "view=flow&row=2&kind=cross&layer=1&head=1", document(plain))
-    assert texts(tab, ".told") == [
+    assert texts(tab, ".reading") == [
         "After “I” it looked most at 爱 (0.7), 我 (0.2), 中 (0.1) and wrote “love”."
     ]
     assert not tab.page.locator(".beam, .answers").first.is_visible()
@@ -328,12 +328,12 @@ def test_heads_are_compared_and_their_difference_is_described(tab):
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         tab.page.keyboard.press(key)
-    tab.page.locator(".told", has_text="A love").wait_for()
-    assert texts(tab, ".told") == ["A love → 爱: 0.7; B love → 爱: 0.1, a difference of −0.6."]
+    tab.page.locator(".reading", has_text="A love").wait_for()
+    assert texts(tab, ".reading") == ["A love → 爱: 0.7; B love → 爱: 0.1, a difference of −0.6."]
     box = tab.page.locator("canvas[data-side=change]").bounding_box()
     tab.page.mouse.move(box["x"] + box["width"] / 8, box["y"] + box["height"] / 10)
-    tab.page.locator(".told", has_text="A I").wait_for()
-    assert texts(tab, ".told") == ["A I → 我: 0.9; B I → 我: 0, a difference of −0.9."]
+    tab.page.locator(".reading", has_text="A I").wait_for()
+    assert texts(tab, ".reading") == ["A I → 我: 0.9; B I → 我: 0, a difference of −0.9."]
     colour = tab.ask(
         "(() => { const c = document.querySelector('canvas[data-side=change]');"
         "return [...c.getContext('2d').getImageData(c.width / 8, c.height / 10, 1, 1).data]; })()"
@@ -380,7 +380,7 @@ def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab):
     pair = (replace(whole, label="whole"), replace(whole, label="muted", search=muted))
     opened(tab, "view=compare&kind=cross", document(*pair))
     changes = dict(
-        zip(texts(tab, ".chances-beside bdi"), texts(tab, ".chances-beside small"), strict=True)
+        zip(texts(tab, ".chances-compared bdi"), texts(tab, ".chances-compared small"), strict=True)
     )
     assert changes["▁love"] == "0.9 → 0.1"
     assert changes[END] == "0.97 → –"
@@ -391,7 +391,7 @@ def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab):
 
 def test_long_texts_are_compared_by_buckets(tab, long_page):
     opened_file(tab, long_page, "view=compare&kind=decoder&layer=1&head=1&row=4096&column=1")
-    sentence = texts(tab, "section[aria-label=Compare] .told")[0]
+    sentence = texts(tab, "section[aria-label=Compare] .reading")[0]
     assert sentence.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
 
@@ -410,7 +410,7 @@ def test_rounding_is_drawn_as_no_difference(tab, bits):
         replace(read, examples=(replace(read.examples[0], summaries=(layer,)),)),
         "#view=compare&kind=decoder&layer=1&head=1&row=1&column=1",
     )
-    assert "no difference beyond rounding" in tab.text(".told")
+    assert "no difference beyond rounding" in tab.text(".reading")
     shares = pooled / pooled.sum(-1, keepdim=True)
     expected = (shares[1] - shares[0]).flatten()
     rows = tab.saved("CSV").decode("utf-8").splitlines()[1:]
@@ -431,11 +431,11 @@ def test_words_have_the_weights_that_python_gives_them(tab):
     weights = torch.rand(len(rows), len(columns)).softmax(-1)
     result = tab.ask(
         f"""([weights, rows, target, columns, source]) => {{
-          {bundle("parts/looking.js")}
+          {bundle("parts/attention.js")}
           const merged = {{ rows: $maps.wordsOf(rows, target, 'en'), columns: $maps.wordsOf(columns, source, 'zh') }};
           const reader = {{ axes: () => ({{ rows }}), map: async () => ({{ weights }}) }};
-          const looking = $looking.createLooking(reader, {{}}, merged);
-          return looking.rows(merged.rows.words.map((_, at) => at), 99).then(lists => ({{
+          const attention = $attention.createAttention(reader, {{}}, merged);
+          return attention.topKeys(merged.rows.words.map((_, at) => at), 99).then(lists => ({{
             lists, rows: $maps.spansOf(target, 'en'), columns: $maps.spansOf(source, 'zh'),
             words: merged.rows.words.map(word => word.text), seen: merged.columns.words.map(word => word.text),
           }}));

@@ -16,7 +16,7 @@ from tests.formulas.weightings import WEIGHTINGS, weigh
 from torch import Tensor
 
 from regard.attention import Mask, attend, explain
-from regard.attention.plan import BACKENDS
+from regard.attention.call.choice import BACKENDS
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError
 

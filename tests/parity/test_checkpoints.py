@@ -60,12 +60,36 @@ FAMILIES = {
         hf.LlamaConfig(**BERT, num_key_value_heads=1, attention_bias=True, mlp_bias=True)
     ),
 }
+LLAMA = {**BERT, "num_key_value_heads": 1}
+BASE = {"rope_type": "default", "rope_theta": 5e5}
+# Those that are read only, and variants.
+READ = {
+    "albert": lambda: hf.AlbertForMaskedLM(hf.AlbertConfig(**BERT, embedding_size=7)),
+    "albert with gelu": lambda: hf.AlbertForMaskedLM(
+        hf.AlbertConfig(**BERT, embedding_size=7, hidden_act="gelu")
+    ),
+    "distilbert": lambda: hf.DistilBertForMaskedLM(
+        hf.DistilBertConfig(
+            vocab_size=V, dim=24, n_layers=2, n_heads=3, hidden_dim=28, max_position_embeddings=16
+        )
+    ),
+    "electra": lambda: hf.ElectraForMaskedLM(hf.ElectraConfig(**BERT, embedding_size=7)),
+    "electra as wide": lambda: hf.ElectraForMaskedLM(hf.ElectraConfig(**BERT, embedding_size=24)),
+    "llama without biases": lambda: hf.LlamaForCausalLM(
+        hf.LlamaConfig(**LLAMA, rope_parameters=BASE, tie_word_embeddings=True)
+    ),
+    "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=None)),
+    "mistral with a window": lambda: hf.MistralForCausalLM(
+        hf.MistralConfig(**LLAMA, sliding_window=4)
+    ),
+    "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**LLAMA, rope_parameters=BASE)),
+}
 SEQ2SEQ = ("bart", "blenderbot", "marian", "pegasus")
 
 
 def theirs(family):
     torch.manual_seed(0)
-    model = FAMILIES[family]()
+    model = (FAMILIES | READ)[family]()
     # Norms and biases begin as ones and zeros, with which half of the mistakes cannot be seen.
     for name, parameter in model.named_parameters():
         if "embed_positions" not in name or family not in ("marian", "pegasus"):
@@ -136,6 +160,48 @@ def test_a_checkpoint_has_the_same_logits_here_and_when_it_is_written_back(famil
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     assert_same(logits_of_theirs(reloaded.eval(), family), expected)
+
+
+@pytest.mark.parametrize("family", sorted(READ))
+def test_a_relative_has_the_same_logits_here(family, tmp_path):
+    model = theirs(family)
+    model.save_pretrained(tmp_path)
+    checkpoint = load_checkpoint(tmp_path)
+    assert (checkpoint.layout, checkpoint.unused) == (family.split()[0], ())
+    assert {*checkpoint.absent} <= {"pooler.weight", "pooler.bias"}  # no head of theirs has one
+    assert_same(logits_of_ours(checkpoint.model, family), logits_of_theirs(model, family))
+    with pytest.raises(SettingError, match="layout must be one of bart, bert, blenderbot, gpt2, "):
+        save_checkpoint(checkpoint.model, tmp_path, layout="qwen3")
+
+
+def test_the_layers_of_an_albert_have_their_own_weights(tmp_path):
+    theirs("albert").save_pretrained(tmp_path)
+    first, second = load_checkpoint(tmp_path).model.encoder.layers
+    torch.testing.assert_close(first.feed.inner.weight, second.feed.inner.weight)
+    assert first.feed.inner.weight.data_ptr() != second.feed.inner.weight.data_ptr()
+    change(tmp_path, num_hidden_groups=2)
+    with pytest.raises(SettingError, match="num_hidden_groups must be 1 for a model of ours"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "message"),
+    [
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window must be False for a model of"),
+        ("llama", {"head_dim": 16}, "head_dim must be 8 for a model of ours; got 16"),
+        ("llama", {"rope_parameters": {"rope_type": "llama3"}}, "rope_type must be 'default' for"),
+        (
+            "albert",
+            {"hidden_act": "tanh"},
+            "hidden_act must be 'gelu' for a model of ours; got 'ta",
+        ),
+    ],
+)
+def test_what_a_relative_cannot_be_here_is_named(family, settings, message, tmp_path):
+    theirs(family).save_pretrained(tmp_path)
+    change(tmp_path, **settings)
+    with pytest.raises(SettingError, match=message):
+        load_checkpoint(tmp_path)
 
 
 def test_a_decoder_trained_here_generates_the_same_there(tmp_path):
@@ -226,7 +292,7 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"model_type": "mistral"}, SettingError, "model_type must be one of bart, bert, blenderb"),
+        ({"model_type": "mamba"}, SettingError, "model_type must be one of albert, bart, bert, b"),
         ({"hidden_act": "relu"}, SettingError, "hidden_act must be 'gelu' for a model of ours"),
         ({"is_decoder": True}, SettingError, "is_decoder must be False for a model of ours"),
         ({"intermediate_size": 29}, DataError, r"intermediate\.dense\.weight must make \(29, 24\)"),

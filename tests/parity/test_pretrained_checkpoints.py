@@ -34,22 +34,46 @@ def lines(count, seed):
     return [" ".join(dice.choices(WORDS, k=7)) + "." for _ in range(count)]
 
 
-def bert(folder):
+def word_pieces(folder):
+    """A BERT's tokenizer, learned into a folder."""
     learner = BertWordPieceTokenizer()
     texts = lines(50, 1)
     learner.train_from_iterator(
         texts, 90, 1, special_tokens=["a", *BERT_SPECIAL], show_progress=False
     )
     learner.save_model(str(folder))
-    tokenizer = hf.BertTokenizerFast(str(folder / "vocab.txt"))
-    config = hf.BertConfig(
-        **SIZES,
+    return hf.BertTokenizerFast(str(folder / "vocab.txt"))
+
+
+def reader(folder, config, model, **sizes):
+    """A model with BERT's tokenizer; its table has more rows than that has pieces."""
+    tokenizer = word_pieces(folder)
+    made = config(
         vocab_size=len(tokenizer) + 3,
-        intermediate_size=28,
         max_position_embeddings=64,
         pad_token_id=tokenizer.pad_token_id,
+        **sizes,
     )
-    return tokenizer, hf.BertForMaskedLM(config)
+    return tokenizer, model(made)
+
+
+def bert(folder):
+    return reader(folder, hf.BertConfig, hf.BertForMaskedLM, **SIZES, intermediate_size=28)
+
+
+def albert(folder):
+    sizes = {**SIZES, "intermediate_size": 28, "embedding_size": 7}
+    return reader(folder, hf.AlbertConfig, hf.AlbertForMaskedLM, **sizes)
+
+
+def electra(folder):
+    sizes = {**SIZES, "intermediate_size": 28, "embedding_size": 7}
+    return reader(folder, hf.ElectraConfig, hf.ElectraForPreTraining, **sizes)
+
+
+def distilbert(folder):
+    sizes = {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 28}
+    return reader(folder, hf.DistilBertConfig, hf.DistilBertForMaskedLM, **sizes)
 
 
 def bytes_of(folder, kind, special):
@@ -88,7 +112,26 @@ def gpt2(folder):
     return tokenizer, hf.GPT2LMHeadModel(config)
 
 
-MAKERS = {"bert": bert, "gpt2": gpt2, "roberta": roberta}
+def llama(folder):
+    """Untied, with a base of its own, and without biases."""
+    tokenizer = bytes_of(folder, hf.GPT2TokenizerFast, ["a", "<|endoftext|>"])
+    config = hf.LlamaConfig(
+        **SIZES,
+        vocab_size=len(tokenizer),
+        intermediate_size=28,
+        num_key_value_heads=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 5e5},
+        bos_token_id=tokenizer.eos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return tokenizer, hf.LlamaForCausalLM(config)
+
+
+RELATIVES = ("albert", "distilbert", "electra")
+MAKERS = {
+    **{"albert": albert, "bert": bert, "distilbert": distilbert, "electra": electra},
+    **{"gpt2": gpt2, "llama": llama, "roberta": roberta},
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +167,7 @@ def home(tmp_path_factory):
 DATA = {
     "classification": {"train": "labels.tsv", "max_length": 40},
     "language_modelling": {"train": "text.txt", "context": 16},
+    "masked_language_modelling": {"train": "text.txt", "context": 16},
     "pair_matching": {"train": "pairs.tsv", "max_length": 30},
     "generation": {"train": "documents.tsv", "max_length": 40},
     "tagging": {"train": "tagged.conll", "max_length": 40},
@@ -157,7 +201,7 @@ def states_of_theirs(folder, *texts):
 @torch.no_grad()
 def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_path):
     text = "the cat ran on 中国 very, xyz."
-    for name in ("bert", "roberta"):
+    for name in ("bert", "roberta", *RELATIVES):
         with torch.enable_grad():
             trained = train(recipe_of("classification", name), tmp_path / name)
         labeller = trained.predictor
@@ -166,6 +210,8 @@ def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, 
         torch.testing.assert_close(
             ours, states_of_theirs(home / name, text), atol=1e-5, rtol=1e-5, msg=name
         )
+        prepared = labeller.preparation.of(labeller.model).reader
+        torch.testing.assert_close(prepared(batch["ids"], batch["lengths"])[0], ours)
 
 
 @torch.no_grad()
@@ -237,29 +283,54 @@ def test_a_pooler_begins_with_that_of_its_checkpoint(home, recipe_of, tmp_path):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("name", ["albert", "bert", "distilbert", "electra"])
 @pytest.mark.parametrize("task", ["question_answering", "pair_matching"])
-def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, task):
+def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, task, name):
     first, second = "the cat?", "the dog sat on 中国."
-    recipe = recipe_of(task, "bert", model={"type": "transformer"})
+    recipe = recipe_of(task, name, model={"type": "transformer"})
     with torch.enable_grad():
         labeller = train(recipe, tmp_path / "run").predictor
     task = labeller.task
     batch = task.collate(task.encode([task.request(f"{first}\t{second}", "here")]))
     ours = labeller.model.reader(batch["ids"], batch["lengths"], **batch["reading"])[0]
-    theirs = states_of_theirs(home / "bert", first, second)
+    theirs = states_of_theirs(home / name, first, second)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
-def test_a_language_model_begins_with_the_states_of_gpt2(home, recipe_of, tmp_path):
+@pytest.mark.parametrize("name", ["albert", "bert", "distilbert", "roberta"])
+def test_masked_words_begin_with_the_logits_of_a_checkpoint(home, recipe_of, tmp_path, name):
+    tokenizer = hf.AutoTokenizer.from_pretrained(home / name)
     with torch.enable_grad():
-        labeller = train(recipe_of("language_modelling", "gpt2"), tmp_path / "run").predictor
+        run = train(recipe_of("masked_language_modelling", name), tmp_path / "run").predictor
+    task, text = run.task, "the cat ran on very."
+    ids = torch.tensor([[BOS_ID, *task.tokenizer.encode(text), EOS_ID]])
+    ids[0, 3] = task.mask_id
+    ours = run.model.project(run.model(ids))[0]
+    read = tokenizer(text, return_tensors="pt")
+    read["input_ids"][0, 3] = tokenizer.mask_token_id
+    theirs = hf.AutoModelForMaskedLM.from_pretrained(home / name).eval()(**read).logits[0]
+    rows = [*task.tokenizer.theirs, tokenizer.mask_token_id]
+    torch.testing.assert_close(ours, theirs[:, rows], atol=1e-5, rtol=1e-5)
+    # Other jobs begin with that run.
+    with torch.enable_grad():
+        recipe = recipe_of("classification", str(tmp_path / "run"))
+        labels = train(recipe, tmp_path / "labels").predictor
+    assert labels.predict([text])[0].label in ("True", "False")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_language_model_begins_with_the_states_of_a_decoder(home, recipe_of, tmp_path, name):
+    with torch.enable_grad():
+        labeller = train(recipe_of("language_modelling", name), tmp_path / "run").predictor
     ids = labeller.task.tokenizer.encode("the cat 我爱 very")
     ours = labeller.model(torch.tensor([ids]))[0]
-    theirs = states_of_theirs(home / "gpt2", "the cat 我爱 very")
+    theirs = states_of_theirs(home / name, "the cat 我爱 very")
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
     logits = labeller.model.project(ours)
-    their_table = load_file(home / "gpt2" / "model.safetensors")["transformer.wte.weight"]
+    table = {"gpt2": "transformer.wte.weight", "llama": "lm_head.weight"}[name]
+    their_table = load_file(home / name / "model.safetensors")[table]
     rows = list(labeller.task.tokenizer.theirs)
     torch.testing.assert_close(logits, theirs @ their_table[rows].T, atol=1e-4, rtol=1e-4)
 
@@ -283,7 +354,7 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
     assert Predictor.load(tmp_path / "after").predict("the cat")
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("name", ["bert", "gpt2", "roberta"])
 def test_a_borrowed_tokenizer_is_theirs_on_our_reserved_ids(home, name, tmp_path):
     ours, theirs = borrow_pieces(home / name), hf.AutoTokenizer.from_pretrained(home / name)
     text = "the cat ran on 中国 very fast."
@@ -376,5 +447,7 @@ def test_a_folder_that_lacks_something_is_named(home, recipe_of, tmp_path):
         r"tokenizer.json must hold a tokenizer that tokenizers can read; got",
     )
     refused(grow, r"spoiled must hold a tokenizer of the model's \d+ ids; got one with the id \d+")
-    refused(bart, r"must name a checkpoint of bert, roberta, gpt2; got one of bart", SettingError)
-    refused(empty, r"must name the folder of a run; got '.*spoiled', which holds none", RunError)
+    refused(bart, r"must name a checkpoint of albert, bert, dist.*; got one of bart", SettingError)
+    refused(
+        empty, r"must name a run, .*; got '.*spoiled', a folder without run.json, and", RunError
+    )

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 import torch
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
+from tests.looking import look_into
 from tests.pretended_device import pretended
 
 from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.devices import moved
 from regard.fields import hints_of
 from regard.inference import Predictor
-from regard.inference.filtering import score_pairs
-from regard.inference.looking import look_into
 from regard.layers import MultiHeadAttention
 from regard.tasks import TASKS, OnePassTask, recipe_from_table
 
@@ -193,8 +192,8 @@ def test_a_model_answers_and_is_looked_into_there(name, device):
     assert len(answers) == len(examples[:3])
     assert all(isinstance(each.text(), str) for each in answers)
     if isinstance(task, OnePassTask):
-        _, loss = on_device.answers_and_loss(examples[:3])
-        _, expected = Predictor(on_cpu, task).answers_and_loss(examples[:3])
+        _, loss = on_device.use.answers_and_loss(examples[:3])
+        _, expected = Predictor(on_cpu, task).use.answers_and_loss(examples[:3])
         assert loss == pytest.approx(expected, rel=1e-3, abs=1e-4)
     if text := text_of(task, examples[0]):
         document = look_into(on_device, text)
@@ -249,10 +248,9 @@ def test_every_search_finds_what_it_finds_on_the_cpu(model, search, device):
 
 def test_pairs_are_scored_on_the_device(device):
     task, examples, on_cpu = learned("transformer-tiny")
-    pairs = [(each.source, each.target) for each in examples[:3]]
     on_device = Predictor(deepcopy(on_cpu).to(device), task)
     scores, expected = (
-        score_pairs(each, pairs, length_penalty=0.6)
+        each.use.score([each.use.scored(pair) for pair in examples[:3]])
         for each in (on_device, Predictor(on_cpu, task))
     )
     for score, reference in zip(scores, expected, strict=True):

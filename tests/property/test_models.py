@@ -234,5 +234,5 @@ def test_an_observer_sees_every_layer_in_training_and_decoding(kind):
 @pytest.mark.parametrize("lengths", [[0, 3], [2, 6]])
 @every_writer
 def test_a_prompt_that_is_empty_or_longer_than_it_is_wide_is_refused(kind, lengths):
-    with pytest.raises(ShapeError, match=r"prompt_lengths must be from 1 to S = 5; got \d to \d"):
+    with pytest.raises(ShapeError, match="prompt_lengths must be from 1 to 5, the columns of"):
         model(kind).start(torch.ones(2, 5, dtype=torch.long), torch.tensor(lengths))

@@ -1,6 +1,5 @@
 """Every figure the pages show stands in a record, and every record came from a script."""
 
-import dataclasses
 import json
 import re
 import shutil
@@ -14,15 +13,7 @@ ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "benchmarks" / "records"
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import (  # noqa: E402  (a package of the repository)
-    ages,
-    measuring,
-    occasion,
-    quoting,
-    shipped,
-    short_table,
-    tables,
-)
+from benchmarks import measuring, occasion, tables  # noqa: E402  (packages of the repository)
 
 
 def run_tables(*arguments):
@@ -39,17 +30,17 @@ def run_tables(*arguments):
 def copies(tmp_path):
     """A folder with the records, and both READMEs."""
     shutil.copytree(RECORDS, tmp_path / "records")
-    for name in ("README.md", "README.zh.md"):
+    for name in tables.READMES:
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
-def change(record, what, field, text):
-    """Put `text` into a field of the record's first figure whose name begins with `what`."""
+def change(record, what, **fields):
+    """Put other texts into a record's first figure whose name begins with `what`."""
     stored = json.loads(record.read_text("utf-8"))
     figure = next(figure for figure in stored["figures"] if figure["what"].startswith(what))
-    assert figure[field] != text
-    figure[field] = text
+    assert figure | fields != figure
+    figure |= fields
     record.write_text(json.dumps(stored, ensure_ascii=False), "utf-8")
 
 
@@ -63,20 +54,19 @@ def test_a_changed_figure_fails_the_check_and_writing_cures_it(copies):
     assert run_tables(*where).returncode == 0
     assert run_tables("--check", *where).returncode == 0
 
-    record = copies / "records" / "additive_attention.json"
-    change(record, "Additive attention, forward", "ours", "9.99 s")
+    change(copies / "records" / "additive_attention.json", "Additive attention, f", ours="9.99 s")
     stale = run_tables("--check", *where)
     assert stale.returncode == 1
-    assert "+| Additive attention, 512 × 512, forward and backward | 9.99 s, " in stale.stdout
     assert "measured.md, README.md, README.zh.md and the records differ" in stale.stderr
 
     assert run_tables(*where).returncode == 0
     assert run_tables("--check", *where).returncode == 0
+    assert "forward and backward | 9.99 / " in (copies / "README.md").read_text("utf-8")
 
 
 def test_a_sentence_that_the_records_no_longer_bear_out_is_named(copies):
-    record = copies / "records" / "attention.json"
-    change(record, "Window", "note", "0.5 × as fast, ±6%; asked for: 7.0 × as fast; threads: 1")
+    note = "0.5 × as fast, ±6%; asked for: 7.0 × as fast; threads: 1"
+    change(copies / "records" / "attention.json", "Window", note=note)
     done = run_tables("--check", "--pages", copies, "--records", copies / "records")
     assert done.returncode == 1
     assert "{window.note[0]} > 1 no longer holds (0.5, 1)" in done.stderr
@@ -92,14 +82,22 @@ def test_a_summary_that_is_no_better_than_a_sentence_is_marked():
         }
         for ours in ("18.9", "19.1")
     ]
-    marked = shipped.no_better([{"name": "summarisation", "figures": figures}])
-    assert [figure["what"] for figure in marked] == ["Titles: 18.9"]
+    records = [{"name": "summarisation", "figures": figures}]
+    assert tables.no_better(records, {"place": "summarisation"}) == figures[:1]
+    fewer = {"place": "summarisation", "less_is_better": True}
+    assert tables.no_better(records, fewer) == figures[1:]
+
+
+def test_every_comparison_with_a_method_without_a_model_means_a_figure():
+    for trivial in tables.TRIVIAL:
+        assert tables.find(measuring.read_records(), trivial["place"]), trivial
 
 
 def test_a_figure_of_no_group_is_named(copies):
     (copies / "records" / "made_up.json").write_text(
         '{"name": "made_up", "date": "2026-01-31", "machine": {"cpu": "a CPU", "cores": 2},'
-        ' "figures": [{"what": "Speed", "ours": "3 ×", "beside": "peer", "note": ""}]}',
+        ' "figures": [{"what": "Speed", "ours": "3 ×", "beside": "peer", "note": ""}],'
+        ' "details": {}}',
         "utf-8",
     )
     done = run_tables("--pages", copies, "--records", copies / "records")
@@ -110,47 +108,43 @@ def test_a_figure_of_no_group_is_named(copies):
 @pytest.fixture
 def sentences():
     """All texts into which numbers of records are written."""
-    rows = short_table.ROWS
-    cells = [cell for row in rows for cell in (*row.what, row.ours, *row.beside, *row.how)]
-    claims = [claim for row in rows for claim in row.compared]
-    claims += [claim for group in tables.GROUPS for claim in group.holds]
-    return [*cells, *(group.says for group in tables.GROUPS), *claims]
+    texts = [group["says"] for group in tables.TEXTS["groups"].values()]
+    texts += [text for recipe in tables.RECIPES.values() for text in recipe.values()]
+    for row in tables.ROWS["rows"]:
+        texts += [row["ours"], *row["what"], *row["beside"], *row["how"]]
+        texts += [number for pair in row["pairs"] for number in pair]
+    return texts
 
 
 def test_sentences_quote_figures_that_exist(sentences):
-    names = {name for sentence in sentences for name in re.findall(r"{(\w+)\.", sentence)}
+    claims = [
+        claim for group in tables.TEXTS["groups"].values() for claim in group.get("holds", ())
+    ]
+    names = {name for text in [*sentences, *claims] for name in re.findall(r"{(\w+)\.", text)}
     assert names <= tables.QUOTED.keys()
 
 
 def test_no_number_of_a_sentence_is_typed_by_hand(sentences):
     for sentence in sentences:
-        if re.search(r" [<>] ", sentence):  # a claim, which no page shows
-            continue
-        typed = quoting.Numbers.of(
-            {"what": re.sub(r"{.*?}", "", sentence), "ours": "", "beside": "", "note": ""}
-        )
-        assert not typed.what, (typed.what, sentence)
+        typed = tables.NUMBER.findall(re.sub(r"{.*?}|SST-2|WNUT-17|CMRC 2018", "", sentence))
+        assert not typed, (typed, sentence)
 
 
 def test_the_short_table_has_ten_figures():
-    assert len(short_table.ROWS) == 10
+    assert len(tables.ROWS["rows"]) == 10
 
 
 @pytest.mark.parametrize(
     ("ours", "is_less_better", "word"),
     [
-        *[("3", False, ""), ("2.01", False, "; **level**"), ("1.5", False, "; **behind**")],
-        *[("1.5", True, ""), ("1.99", True, "; **level**"), ("3", True, "; **behind**")],
+        *[("3", False, "better"), ("2.01", False, "level"), ("1.5", False, "behind")],
+        *[("1.5", True, "better"), ("1.99", True, "level"), ("3", True, "behind")],
     ],
 )
 def test_a_row_that_is_no_better_says_so(ours, is_less_better, word):
-    row = dataclasses.replace(
-        short_table.ROWS[0],
-        compared=("{x.ours[0]}", "{x.beside[0]}"),
-        less_is_better=is_less_better,
-    )
-    figure = {"what": "", "ours": f"{ours} s", "beside": "peer: 2 s", "note": ""}
-    assert short_table.word(row, {"x": quoting.Numbers.of(figure)}, 0) == word
+    far = ["100", "1"] if not is_less_better else ["1", "100"]
+    row = {"pairs": [far, [ours, "2"]], "less_is_better": is_less_better}
+    assert tables.remark(row, {}) == word
 
 
 def test_what_is_not_measured_is_marked_and_has_no_row(copies):
@@ -162,27 +156,28 @@ def test_what_is_not_measured_is_marked_and_has_no_row(copies):
     assert "Training a small" not in (copies / "README.md").read_text("utf-8")
 
 
-def test_marks_fit_the_history():
-    ages_ = {record["name"]: ages.is_old(record) for record in measuring.read_records()}
-    if None in ages_.values():
-        pytest.skip("the commits of the records are not in this clone: nobody can tell their age")
-    names = [name for name, is_old in ages_.items() if is_old]
-    assert (ROOT / ages.NAMES).read_text("utf-8").split() == names, "python -m benchmarks.tables"
-
-
-def test_what_an_old_record_measured_is_marked_on_the_pages():
-    names = (ROOT / ages.NAMES).read_text("utf-8").split()
-    rows = [
-        row for row in (ROOT / tables.MEASURED).read_text("utf-8").splitlines() if ".py)" in row
-    ]
-    for row in rows:
-        (name,) = re.findall(r"\[`([\w/]+)`\]\(\.\./benchmarks/\w+\.py\)", row)
-        assert row.endswith(f"{ages.MARK} |") == (name in names), row
+def test_what_has_not_been_found_to_hold_is_marked_everywhere(copies):
+    for path in copies.rglob("records/**/*.json"):
+        record = json.loads(path.read_text("utf-8"))
+        holds = record["name"] in ("attention", "tagging")
+        record["held"] = {"date": "2026-01-31", "commit": "abc1234"} if holds else None
+        path.write_text(json.dumps(record), "utf-8")
+    assert run_tables("--pages", copies, "--records", copies / "records").returncode == 0
+    for row in (copies / tables.MEASURED).read_text("utf-8").splitlines():
+        if names := re.findall(r"\[`([\w/]+)`\]\(\.\./benchmarks/\w+\.py\)", row):
+            assert row.endswith(f"{tables.OLD} |") == (names[0] not in ("attention", "tagging"))
+    lines = (copies / "README.md").read_text("utf-8").splitlines()
+    (window,) = [line for line in lines if line.startswith("| A window of")]
+    (brown,) = [line for line in lines if line.startswith("| The Brown corpus")]
+    assert tables.OLD not in window
+    assert tables.OLD in brown
+    figures = json.loads((copies / tables.FIGURES).read_text("utf-8"))
+    assert [figures[name]["old"] for name in ("tagging-words", "rnn-copy")] == [False, True]
 
 
 def test_records_keep_to_the_rules():
     for record in measuring.read_records():
-        if record["format"] < 2:  # from before there were rules: its page says what it lacks
+        if record["format"] < 2:  # from before there were rules
             continue
         for field in ("commit", "command", "threads"):
             assert record[field], (record["name"], field)
@@ -191,12 +186,6 @@ def test_records_keep_to_the_rules():
             assert not record["commit"].endswith("+"), record["name"]
             assert record["rounds"] >= occasion.FEWEST_ROUNDS, record["name"]
             assert record["machine"]["load_at_start"] <= occasion.HIGHEST_LOAD, record["name"]
-
-
-def test_every_record_says_what_code_it_measures():
-    for record in measuring.read_records():
-        for path in ages.CODE[measuring.script_of(record["name"])]:
-            assert list((ROOT / "src" / "regard").glob(path)), (record["name"], path)
 
 
 def test_every_record_names_a_script_that_exists():

@@ -4,7 +4,10 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,6 +39,34 @@ def test_nothing_is_unpickled():
         assert not (words.search(text) and unpickling(ast.parse(text))), file
     bad = "import pickle\nfrom marshal import loads\nx = torch.load(y)\n"
     assert unpickling(ast.parse(bad)) == {"pickle", "marshal", "torch.load"}
+
+
+def imported_modules(tree, modules):
+    """The modules that a file imports anywhere in it, other than to name types."""
+    imported, nodes = set(), [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            imported |= names & modules or {node.module} & modules
+        nodes += ast.iter_child_nodes(node)
+    return imported
+
+
+def test_no_modules_import_each_other():
+    source = ROOT / "src"
+    files = [file for file in source.rglob("*.py") if file.stem != "__init__"]
+    names = {".".join(file.relative_to(source).with_suffix("").parts): file for file in files}
+    graph = {
+        name: imported_modules(ast.parse(file.read_text("utf-8")), names.keys())
+        for name, file in names.items()
+    }
+    assert len(list(TopologicalSorter(graph).static_order())) == len(names)  # or a CycleError
+    graph["regard.errors"].add("regard.training.start")
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph).prepare()
 
 
 PEERS = ["transformers", "matplotlib", "fastapi"]

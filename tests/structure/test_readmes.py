@@ -42,7 +42,7 @@ def pages(text):
 
 def figures(text):
     """The numbers of every row of the table, in whatever order the language wants."""
-    table = text.split("<!-- figures:begin -->")[1].split("<!-- figures:end -->")[0]
+    table = text.split("<!-- record: figures -->")[1].split("<!-- end -->")[0]
     return [sorted(re.findall(r"\d[\d.,]*\d|\d", row)) for row in table.splitlines()]
 
 

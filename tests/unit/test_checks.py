@@ -5,12 +5,16 @@ import pytest
 
 from regard.checks import (
     check_choice,
+    check_count,
     check_divides,
     check_finite,
+    check_flag,
     check_positive,
     choose,
     counted,
     nearest,
+    plural,
+    singular,
 )
 from regard.config import as_saved, assign, newer
 from regard.errors import SettingError, printable
@@ -25,6 +29,16 @@ class Labels(typing.TypedDict):
     ("check", "message"),
     [
         (lambda: check_finite("minutes", float("inf")), "minutes must be a finite number; got inf"),
+        (lambda: check_finite("minutes", "ab"), "minutes must be a number; got 'ab'"),
+        (lambda: check_finite("minutes", True), "minutes must be a number; got True"),
+        (lambda: check_positive("scale", float("inf")), "scale must be a finite number; got inf"),
+        (lambda: check_count("heads", 2.5), r"heads must be a whole number; got 2\.5"),
+        (
+            lambda: check_count("heads", 10**5000),
+            r"heads must be a number below 2 \*\* 63; got a nu",
+        ),
+        (lambda: check_count("heads", 0), "heads must be at least 1; got 0"),
+        (lambda: check_flag("is_causal", "no"), "is_causal must be True or False; got 'no'"),
         (
             lambda: check_positive("size", 0, cure="Use 1."),
             r"size must be above 0; got 0\. Use 1\.",
@@ -43,6 +57,23 @@ class Labels(typing.TypedDict):
 def test_what_is_out_of_range_is_named(check, message):
     with pytest.raises(SettingError, match=message):
         check()
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        *(("class", "classes"), ("batch", "batches"), ("gloss", "glosses"), ("box", "boxes")),
+        *(("reply", "replies"), ("day", "days"), ("phrase", "phrases"), ("size", "sizes")),
+        *(("cache", "caches"), ("hypothesis", "hypotheses"), ("index", "indices")),
+        *(("masked token", "masked tokens"), ("standard deviation", "standard deviations")),
+        *(("person", "people"), ("wish", "wishes"), ("series", "series"), ("quiz", "quizzes")),
+    ],
+)
+def test_nouns_have_one_singular_and_one_plural(one, many):
+    assert (plural(one), singular(many)) == (many, one)
+    assert [counted(n, many) for n in (1, 2, 1.0, 0)] == [
+        *(f"1 {one}", f"2 {many}", f"1 {one}", f"0 {many}")
+    ]
 
 
 def test_values_and_settings_are_converted():

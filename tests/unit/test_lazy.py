@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -35,6 +37,27 @@ def test_a_name_is_imported_once_and_cached(tmp_path):
     closed, opened, names_found = done.stdout.splitlines()
     assert (closed, opened) == ("closed", "opened")
     assert "Sock" in names_found.split()
+
+
+def test_a_package_may_lie_in_a_zip(tmp_path):
+    home = Path(regard.__file__).parent
+    with ZipFile(tmp_path / "regard.zip", "w") as archive:
+        for file in home.rglob("*.py"):
+            archive.write(file, Path("regard") / file.relative_to(home))
+    code = (
+        "import regard, torch; print(regard.attend(*torch.ones(2, 1, 3)).tolist());"
+        "print(len(dir(regard)), getattr(regard, 'atend', 'no such name'), regard.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": f"{tmp_path / 'regard.zip'}", "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    mixed, names_found = done.stdout.splitlines()
+    assert mixed == "[[1.0, 1.0, 1.0]]"
+    assert names_found.endswith(f"no such name {tmp_path}/regard.zip/regard/__init__.py")
 
 
 @pytest.mark.parametrize("name", LAZY)

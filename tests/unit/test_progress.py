@@ -31,7 +31,7 @@ def test_work_shows_its_name_its_total_and_each_advance():
         with displaying(None), progress("hidden") as advance:
             advance(1.0)
     assert not is_displayed()
-    assert display.events == [("counting", 257), 128, 128, "counting is over"]
+    assert display.events == [("counting", 257), 128, 128, 1, "counting is over"]
 
 
 def test_reading_shows_how_far_a_file_was_read(tmp_path):

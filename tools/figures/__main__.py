@@ -28,8 +28,11 @@ def main() -> None:
     for name in names:
         write(name, FOLDER)
         print(FOLDER / f"{name}.svg")
-    prints = {name: fingerprint(each.data()) for name, each in sorted(PICTURES.items())}
-    (FOLDER / "data.json").write_text(json.dumps(prints, indent=1) + "\n", "utf-8")
+    stored = FOLDER / "data.json"
+    prints = json.loads(stored.read_text("utf-8")) if stored.exists() else {}
+    prints |= {name: fingerprint(PICTURES[name].data()) for name in names}
+    prints = {name: prints[name] for name in sorted(PICTURES)}
+    stored.write_text(json.dumps(prints, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

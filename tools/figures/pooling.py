@@ -87,6 +87,46 @@ def loss(figure: Figure, data: Data, say: Say) -> None:
     axes.plot(range(1, 1 + len(data["loss"])), data["loss"], ".-", color=TEAL)
 
 
+RATES = (0.005, 0.05, 0.5)
+
+
+def left_out(w: float) -> tuple[float, float]:
+    """The loss when each of fifty points is answered by the others, and its slope."""
+    x, y = points(50)
+    inverse = torch.tensor(w, requires_grad=True)
+    others = ~torch.eye(50, dtype=torch.bool)
+    fit = rg.attend(x, x, y, score=rg.Gaussian(1 / inverse), mask=others)
+    loss = (fit - y).square().sum()
+    (slope,) = torch.autograd.grad(loss, inverse)
+    return loss.item(), slope.item()
+
+
+def _descent() -> Data:
+    data = {"w": np.geomspace(0.25, 40, 160)}
+    data["loss"] = np.array([left_out(w)[0] for w in data["w"]])
+    for rate in RATES:
+        path = [1.0]
+        for _ in range(20):
+            path.append(path[-1] - rate * left_out(path[-1])[1])
+        data[f"path {rate}"] = np.array(path)
+        data[f"losses {rate}"] = np.array([left_out(w)[0] for w in path])
+    return data
+
+
+@picture("pooling-descent", 5, 2.8, _descent)
+def descent(figure: Figure, data: Data, say: Say) -> None:
+    """The leave-one-out loss over w, and three paths of gradient descent from 1."""
+    axes = figure.add_subplot(xlabel=say("w, one over the width", "w，宽度的倒数"))
+    axes.set_ylabel(say("loss", "损失"))
+    axes.semilogx(data["w"], data["loss"], color=GREY)
+    for rate, color, mark in zip(RATES, (BLUE, TEAL, ORANGE), "xos", strict=True):
+        label = say(f"rate {rate}", f"学习率 {rate}")
+        path, losses = data[f"path {rate}"], data[f"losses {rate}"]
+        axes.plot(path, losses, f"{mark}--", color=color, markersize=4, linewidth=0.8, label=label)
+    axes.set_xticks([0.25, 1, 4, 16], ["0.25", "1", "4", "16"])
+    axes.legend(frameon=False)
+
+
 SIZES = (50, 200, 800, 3200, 12800)
 
 

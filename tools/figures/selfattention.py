@@ -1,17 +1,13 @@
 """Figures of chapter 6: convolution, recurrence and self-attention over five tokens; their cost."""
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-import regard as rg
 from tools.figures.drawing import (
     BLUE,
     GREY,
     ORANGE,
-    RED,
     TEAL,
     Data,
     Say,
@@ -61,6 +57,76 @@ def architectures(figure: Figure, data: Data, say: Say) -> None:
         axes.set_title(say(*words), fontsize=9)
 
 
+# The layer of section 6.1, whose numbers can be worked out by hand.
+WORDS = ("我", "爱", "中国")
+COLOURS = (TEAL, ORANGE, BLUE)
+EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1), (1, 1, 0, 0))
+W_QUERY = ((2, 0, 2, 0), (0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 2, 2))
+W_KEY = ((2, 0, 0, 0), (1, 0, 0, 2), (0, 1, 2, 0), (0, 2, 1, 0))
+W_VALUE = ((1, 0, 1, 0), (0, 0, 0, 1), (0, 1, 0, 0), (0, 1, 1, 0))
+
+
+def _numbers() -> Data:
+    embeddings = np.array(EMBEDDINGS, float)
+    query, key, value = (embeddings @ np.array(w, float) for w in (W_QUERY, W_KEY, W_VALUE))
+    scores = query @ key.T / 2
+    weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    return {
+        "embeddings": embeddings,
+        "query": query,
+        "key": key,
+        "value": value,
+        "scores": scores,
+        "weights": weights,
+        "output": weights @ value,
+    }
+
+
+@picture("self-numbers", 7, 3.4, _numbers)
+def numbers(figure: Figure, data: Data, say: Say) -> None:
+    """Every number of a layer, in tables; a word has its colour in all of them."""
+    axes = plain(figure.add_subplot(), 15.6, 7.6)
+    names = {
+        "embeddings": (say("embedding", "词向量"), 0.9, 4.2),
+        "query": (say("query", "查询"), 5.2, 6.4),
+        "key": (say("key", "键"), 5.2, 4.2),
+        "value": (say("value", "值"), 5.2, 2.0),
+        "scores": (say("scores", "分数"), 9.2, 5.3),
+        "weights": (say("weights", "权重"), 12.2, 5.3),
+        "output": (say("output", "输出"), 11.4, 2.0),
+    }
+    for name, (title, left, top) in names.items():
+        table = data[name]
+        is_square = table.shape[1] == len(WORDS)
+        axes.text(left - 0.1, top + 0.5, title, fontsize=8, color=GREY)
+        for row, (numbers_, color) in enumerate(zip(table, COLOURS, strict=True)):
+            if name == "embeddings":
+                axes.text(
+                    left - 0.3, top - 0.5 * row, WORDS[row], ha="right", va="center", color=color
+                )
+            for column, number in enumerate(numbers_):
+                text = f"{number:.2f}" if name in ("weights", "output") else f"{number:g}"
+                x = left + (0.85 if is_square or name == "output" else 0.6) * column
+                depth = number if name == "weights" else 0.12
+                box(
+                    axes,
+                    x + 0.25,
+                    top - 0.5 * row,
+                    text,
+                    width=0.8 if is_square or name == "output" else 0.56,
+                    height=0.42,
+                    color=color,
+                    alpha=float(0.15 + 0.5 * depth),
+                    ink="black",
+                )
+    for start, end in (
+        ((3.6, 4.0), (4.9, 5.9)), ((3.6, 3.7), (4.9, 3.7)), ((3.6, 3.4), (4.9, 1.6)),
+        ((7.8, 5.9), (8.9, 5.0)), ((7.8, 3.9), (8.9, 4.6)), ((11.3, 4.8), (11.9, 4.8)),
+        ((7.8, 1.5), (11.0, 1.5)), ((13.2, 3.8), (13.0, 2.6)),
+    ):  # fmt: skip
+        arrow(axes, start, end)
+
+
 @picture("self-projections", 6.2, 2.5)
 def projections(figure: Figure, data: Data, say: Say) -> None:
     """Queries, keys and values are three linear maps of the same words."""
@@ -80,51 +146,19 @@ def projections(figure: Figure, data: Data, say: Say) -> None:
     arrow(axes, (4.62, 0.5), (8.08, 1.25), color=TEAL)
 
 
-# Words, each with three numbers by hand: how much of an animal, of food, of an action is in it.
-_WORDS = (
-    ("the", "小", (0, 0, 0)),
-    ("cat", "猫", (3, 0, 0)),
-    ("drank", "喝", (1, 1, 2)),
-    ("milk", "奶", (0, 3, 0)),
-    ("it", "它", (3, 0, 0)),
-    ("purrs", "打呼", (2, 0, 2)),
-)
-
-
-def _by_word() -> Data:
-    words = torch.tensor([numbers for *_, numbers in _WORDS], dtype=torch.float)
-    return {"weights": rg.weights(words, words, mask=rg.causal()).numpy()}
-
-
-@picture("self-words", 4.6, 2.4, _by_word)
-def by_word(figure: Figure, data: Data, say: Say) -> None:
-    """Each word in turn, in red, and how much it looks at those before it."""
-    axes = plain(figure.add_subplot(), 6.6, 3.6)
-    words = [say(*each) for *each, _ in _WORDS]
-    for row, weights in enumerate(data["weights"]):
-        y = 3.2 - 0.58 * row
-        for place, word in enumerate(words[: row + 1]):
-            corner = (0.1 + 1.08 * place, y - 0.22)
-            shade = BLUE if place < row else "white"
-            alpha = min(1.0, 1.6 * float(weights[place])) if place < row else 1.0
-            axes.add_patch(Rectangle(corner, 1.0, 0.44, facecolor=shade, alpha=alpha))
-            ink = RED if place == row else "white" if alpha > 0.5 else "black"
-            axes.text(0.6 + 1.08 * place, y, word, ha="center", va="center", color=ink)
-
-
 def _operations() -> Data:
     n, d = LENGTHS.astype(float), float(WIDTH)
     return {
         "convolution": 3 * n * d**2,
         "recurrence": n * d**2,
-        "self-attention": n**2 * d,
-        "restricted": np.minimum(n, 64) * n * d,
+        "self-attention": 2 * n**2 * d,
+        "restricted": 2 * np.minimum(n, 2 * 64 + 1) * n * d,
     }
 
 
 @picture("self-cost", 4.6, 2.8, _operations)
 def cost(figure: Figure, data: Data, say: Say) -> None:
-    """Operations of a layer against the length: self-attention is cheap up to n = d."""
+    """Operations of a layer against the length: self-attention is cheap up to d / 2."""
     axes = figure.add_subplot(xlabel="n", ylabel=say("multiplications", "乘法次数"))
     labels = {
         "convolution": say("convolution, k = 3", "卷积，k = 3"),
@@ -134,6 +168,6 @@ def cost(figure: Figure, data: Data, say: Say) -> None:
     }
     for (name, label), color in zip(labels.items(), (TEAL, BLUE, ORANGE, "#ffb74d"), strict=True):
         axes.loglog(LENGTHS, data[name], color=color, label=label)
-    axes.axvline(WIDTH, color=GREY, linewidth=0.6, linestyle=":")
-    axes.text(WIDTH * 1.1, data["restricted"][0], "n = d", color=GREY)
+    axes.axvline(WIDTH / 2, color=GREY, linewidth=0.6, linestyle=":")
+    axes.text(WIDTH / 2 * 1.1, data["restricted"][0], "n = d / 2", color=GREY)
     axes.legend(frameon=False, fontsize=8)

@@ -1,6 +1,9 @@
 """Figures of chapter 4: one context or many, the decoder with attention, what it learns."""
 
+import json
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,14 +29,23 @@ from tools.figures.drawing import (
     plain,
 )  # fmt: skip
 
-SOURCE, TARGET = ("我", "爱", "中国"), ("I", "love", "China")
+# What the translator of ``regard demo`` looked at:
+# echo 我爱中国 | regard predict tatoeba-zh-en --attention --output-format jsonl
+DEMO: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "docs" / "figures" / "course" / "demo.jsonl").read_text("utf-8")
+)
+SOURCE, TARGET = DEMO["source_tokens"], DEMO["output_tokens"][:3]  # without the full stop
 
 
-def _chain(axes: Axes, words: tuple[str, ...], y: float, color: str, letter: str) -> list[float]:
+def _demo() -> Data:
+    return {"weights": np.array(DEMO["attention"])}
+
+
+def _chain(axes: Axes, words: list[str], y: float, color: str, letter: str) -> list[float]:
     """Draw states side by side, each with its word under it, and return where they are."""
     places = [1.0 + 1.3 * place for place in range(len(words))]
     for place, (x, word) in enumerate(zip(places, words, strict=True)):
-        box(axes, x, y, f"{letter}{'₁₂₃'[place]}", width=0.8, color=color)
+        box(axes, x, y, f"{letter}{'₁₂₃₄'[place]}", width=0.8, color=color)
         axes.text(x, y - 0.62, word, ha="center", va="center")
         arrow(axes, (x, y - 0.5), (x, y - 0.28))
         if place:
@@ -44,15 +56,15 @@ def _chain(axes: Axes, words: tuple[str, ...], y: float, color: str, letter: str
 @picture("sequences-one-context", 5, 2.4)
 def one_context(figure: Figure, data: Data, say: Say) -> None:
     """All that the decoder gets is one vector."""
-    axes = plain(figure.add_subplot(), 7.4, 3.4)
+    axes = plain(figure.add_subplot(), 8.7, 3.4)
     xs = _chain(axes, SOURCE, 0.9, PALE, "h")
-    box(axes, 5.3, 0.9, "c", width=0.6, color=ORANGE, ink="white")
-    arrow(axes, (xs[-1] + 0.42, 0.9), (4.97, 0.9), color=ORANGE)
-    for x, word in zip((2.9, 4.2, 5.5), TARGET, strict=True):
-        box(axes, x + 0.6, 2.4, word, width=0.9, color=TEAL, ink="white")
-        arrow(axes, (5.3, 1.18), (x + 0.6, 2.12), color=ORANGE)
+    box(axes, 6.6, 0.9, "c", width=0.6, color=ORANGE, ink="white")
+    arrow(axes, (xs[-1] + 0.42, 0.9), (6.27, 0.9), color=ORANGE)
+    for x, word in zip((4.8, 6.1, 7.4), TARGET, strict=True):
+        box(axes, x, 2.4, word, width=0.9, color=TEAL, ink="white")
+        arrow(axes, (6.6, 1.18), (x, 2.12), color=ORANGE)
     axes.text(
-        5.9,
+        7.2,
         0.9,
         say("the same for every word", "每个词都用同一个"),
         va="center",
@@ -61,7 +73,7 @@ def one_context(figure: Figure, data: Data, say: Say) -> None:
     )
 
 
-@picture("sequences-contexts", 5, 2.6)
+@picture("sequences-contexts", 5, 2.6, _demo)
 def contexts(figure: Figure, data: Data, say: Say) -> None:
     """Each word has a context of its own, a mean of all states by its own weights."""
     axes = plain(figure.add_subplot(), 7.4, 3.9)
@@ -72,7 +84,7 @@ def contexts(figure: Figure, data: Data, say: Say) -> None:
         box(axes, x, 3.4, word, width=0.9, color=TEAL, ink="white")
         arrow(axes, (x, 2.58), (x, 3.12))
         for column, start in enumerate(xs):
-            weight = 0.8 if row == column else 0.1
+            weight = float(data["weights"][row, column])
             arrow(axes, (start, 1.18), (x, 2.02), color=ORANGE, width=0.4 + 3 * weight)
     axes.text(6.3, 1.5, say("α: thick is much", "α：越粗越多"), ha="center", color=GREY)
 
@@ -155,20 +167,13 @@ def alignment(figure: Figure, data: Data, say: Say) -> None:
     matrix(figure, figure.add_subplot(), data["weights"], x=x, y=y, bar=say("weight", "权重"))
 
 
-def _china() -> Data:
-    """Weights of the model of ``regard demo``, an output word a row."""
-    rows = [[0.94, 0.03, 0.02, 0.02], [0.03, 0.92, 0.03, 0.02], [0.01, 0.02, 0.64, 0.34]]
-    return {"weights": np.array([*rows, [0.12, 0.44, 0.14, 0.3]])}
-
-
-@picture("sequences-china", 3.8, 2.6, _china)
+@picture("sequences-china", 3.8, 2.6, _demo)
 def china(figure: Figure, data: Data, say: Say) -> None:
     """The weights of a translator for 我爱中国."""
     x, y = say("input", "输入"), say("output", "输出")
-    words = (*TARGET, ".")
-    weights = data["weights"]
     axes = figure.add_subplot()
-    matrix(figure, axes, weights, x=x, y=y, numbers=True, columns="我爱中国", rows=words)
+    columns, rows = SOURCE, DEMO["output_tokens"]
+    matrix(figure, axes, data["weights"], x=x, y=y, numbers=True, columns=columns, rows=rows)
 
 
 LENGTHS = (4, 8, 12, 16, 20)

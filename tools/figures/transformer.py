@@ -6,6 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch.nn import functional as F
 
+from regard.training.optimization import peak_rate, rate_at
+from regard.training.settings import TrainingConfig
 from tools.figures.drawing import (
     BLUE,
     GREY,
@@ -74,7 +76,7 @@ def cross(figure: Figure, data: Data, say: Say) -> None:
     axes.text(5.9, 0.15, say("state of the decoder", "解码器的状态"), ha="center", color=GREY)
     box(axes, 3.9, 2.5, say("attention", "注意力"), width=1.6, color=ORANGE, ink="white")
     for x in xs:
-        arrow(axes, (x, 0.98), (3.3, 2.2), color=TEAL, width=2.4 if x == xs[1] else 0.8)
+        arrow(axes, (x, 0.98), (3.3, 2.2), color=TEAL)
     arrow(axes, (5.8, 0.98), (4.5, 2.2), color=BLUE)
     axes.text(5.5, 1.7, say("query", "查询"), color=BLUE)
     axes.text(0.7, 1.7, say("keys, values", "键和值"), color=TEAL)
@@ -148,3 +150,18 @@ def saturation(figure: Figure, data: Data, say: Say) -> None:
     axes = figure.add_subplot(xlabel=say("scale of the scores", "分数的倍数"))
     axes.set_ylabel(say("gradient of the softmax", "softmax 的梯度"))
     axes.plot(data["scale"], data["gradient"], color=TEAL)
+
+
+def _rates() -> Data:
+    config = TrainingConfig(updates=20_000, warmup=4000)
+    steps = np.arange(1, 20_001, 50)
+    peak = peak_rate(config, 512)
+    rates = [rate_at(int(step), step / 20_000, peak=peak, config=config) for step in steps]
+    return {"step": steps, "rate": np.array(rates)}
+
+
+@picture("transformer-rate", 3.8, 2.3, _rates)
+def rate(figure: Figure, data: Data, say: Say) -> None:
+    """The learning rate of the paper's base size against the step."""
+    axes = figure.add_subplot(xlabel=say("step", "步数"), ylabel=say("learning rate", "学习率"))
+    axes.plot(data["step"], data["rate"], color=TEAL)

@@ -9,10 +9,8 @@ import torch
 
 import regard as rg
 from regard.cli import run_command
+from regard.cli.demo import SENTENCE, SENTENCES, TRANSLATOR
 from regard.cli.recipes import packaged_recipe
-from regard.inference import Predictor
-from regard.inference.looking import document, look_at
-from regard.text.phrasebook import phrases
 from regard.viewer import Document, NotebookPage, page, show
 from tools.website.thumbnails import thumbnail
 
@@ -24,9 +22,10 @@ _OPINIONS = {
     "lobby": ("elegant tidy spacious welcoming", "shabby messy cramped gloomy"),
 }
 _FORMS = ("The {} was {}.", "I found the {} very {}.", "To be honest, the {} was {}.")
-_TO_TYPE = ("我爱中国", "他昨天去北京了", "我们明天在学校看书")
+# What the encoder looked at in a sentence; ``python -m benchmarks.heads`` wrote it.
+_READER = Path(__file__).parents[2] / "docs" / "figures" / "course" / "reader.json"
+_TO_TYPE = (SENTENCE, *SENTENCES[-2:])
 _PLACES = 24
-_SENTENCES = 12
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,9 @@ PICTURES = (
         "type.html",
         ("Type a sentence", "输入一句话"),
         (
-            "The demo's translator lives in this page: type Chinese, and translation and attention "
+            "The package's translator lives in this page: type Chinese, translation and attention "
             "follow; mute heads, and see what becomes of it. No server, no network.",
-            "演示的翻译器就装在这一页里：输入中文，译文和注意力随着输入出现；"
+            "自带的翻译器就装在这一页里：输入中文，译文和注意力随着输入出现；"
             "关掉几个头，看看译文会怎样。不需要服务器，也不用联网。",
         ),
     ),
@@ -53,9 +52,9 @@ PICTURES = (
         "demo.html",
         ("A translator", "翻译器"),
         (
-            "Sentences of the demo, Chinese to English: links, matrix, every layer and head, "
-            "the steps of the search, and the links that people set.",
-            "演示中的句子，汉译英：连线、矩阵、每一层每一个头、搜索的每一步，还有人工标注的对齐。",
+            "Everyday sentences, Chinese to English: links, matrix, every layer and head, and "
+            "the steps of the search.",
+            "日常句子，汉译英：连线、矩阵、每一层每一个头，还有搜索的每一步。",
         ),
     ),
     Picture(
@@ -73,6 +72,16 @@ PICTURES = (
             "A classifier with one learned query: which words it weighs, and which words the label "
             "hangs on. They are not the same.",
             "带一个可学习查询的分类器：它给哪些词权重，标签又真正取决于哪些词。两者并不一样。",
+        ),
+    ),
+    Picture(
+        "reader.html",
+        ("A pretrained reader", "预训练的阅读模型"),
+        (
+            "All heads of minilm-en (Apache-2.0) on one sentence: one looks at the word before, "
+            "one at full stops, one finds the noun of *it*.",
+            "minilm-en（Apache-2.0）读一个句子时的所有头：有的看前一个词，有的看句号，"
+            "有的从 *it* 找到名词。",
         ),
     ),
     Picture(
@@ -105,9 +114,11 @@ PICTURES = (
 _TITLE = ("Gallery", "注意力展厅")
 _INTRO = (
     "Pages to click, each one file of HTML that needs no network. They were made when this site "
-    "was built, by models trained for it in a few minutes: `python -m tools.website`.",
+    "was built, by models trained for it in a few minutes: `python -m tools.website`. The "
+    "pretrained reader was looked at before, by `python -m benchmarks.heads`.",
     "可以点开的网页，每个都是单个 HTML 文件，断网也能看。它们与本站一同生成，"
-    "所用的模型是当场花几分钟训练出来的：`python -m tools.website`。",
+    "所用的模型是当场花几分钟训练出来的：`python -m tools.website`。"
+    "预训练的阅读模型是事先看好的：`python -m benchmarks.heads`。",
 )
 
 
@@ -139,17 +150,16 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     """Train what is not trained yet, and write every page."""
     target.mkdir(parents=True, exist_ok=True)
     runs.mkdir(parents=True, exist_ok=True)
-    demo = runs / "demo"
-    if not (demo / "run.json").is_file():
-        _regard("train", "demo", "--run", demo, *_shorter(updates))
-    (target / "demo.html").write_text(_translations(demo), "utf-8")
-    _regard("look", demo, *_TO_TYPE, "--live", "--out", target / "type.html")
+    _regard("look", TRANSLATOR, *_TO_TYPE, "--live", "--out", target / "type.html")
+    _regard("look", TRANSLATOR, SENTENCE, *SENTENCES, "--out", target / "demo.html")
     given = ("--target", "Yesterday he went to Beijing.")
-    _regard("look", demo, "他昨天去北京了", *given, "--out", target / "sentence.html")
+    _regard("look", TRANSLATOR, "他昨天去北京了", *given, "--out", target / "sentence.html")
     opinions = _opinions(runs)
     _regard("train", opinions, "--run", runs / "opinions", *_shorter(updates))
     said = "I found the room very cold, the staff friendly."
     _regard("look", runs / "opinions", said, "--out", target / "opinion.html")
+    read = Document.from_json(_READER.read_text("utf-8"))
+    (target / "reader.html").write_text(page(read), "utf-8")
     digits = ("vision-transformer", "--run", runs / "digits", "--set", "training.epochs=20")
     _regard("train", *digits, *_shorter(updates))
     shown = [f"test:{number}" for number in range(1, 9)]
@@ -163,16 +173,6 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
         data = text.partition('id="regard-data"')[2].partition(">")[2].partition("</script>")[0]
         drawing = thumbnail(Document.from_json(data).examples[0])
         (target / Path(one.file).with_suffix(".svg")).write_text(drawing, "utf-8")
-
-
-def _translations(run: Path) -> str:
-    """Sentences of the phrasebook's test part with the links that people set, as a page."""
-    predictor = Predictor.load(run)
-    every = phrases("test")
-    chosen = [phrase for phrase in every if phrase.source.startswith("我爱中国")][:1]
-    chosen += every[:: len(every) // _SENTENCES][:_SENTENCES]
-    looks = [look_at(predictor, phrase.source, phrase=phrase) for phrase in chosen]
-    return page(document(predictor, looks, title="What a translator looks at"))
 
 
 def leave_blank(target: Path) -> None:

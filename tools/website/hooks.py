@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -9,8 +10,23 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.pages import Page
 
 CHINESE = "zh/"
+# How the search cuts a query into words of the index: in the theme as it is without its last
+# character, so that 对齐 is looked for as 对.
+_CUT = re.compile(r"for\(let (\w)=(\w)\+1;\1<=?(\w)\.length;\1\+\+\)\3\.slice\(\2,\1\)in (\w)&&")
+_LAST = re.compile(r"(\w\[(\w)\]&&)(?:\2<\w\.length-1&&)?(\(\w\[\w\+\+\]=\2\))")
 # Where a page says the site begins, for the search to look for its index there.
 _BASE = re.compile(r'"base": "([./]*)"')
+
+
+# What the demo's translator looked at, and the place in a page that shows it.
+_DEMO = Path(__file__).parents[2] / "docs" / "figures" / "course" / "demo.jsonl"
+_TRY = '<div class="try" data-try="alignment"'
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Pages whose weights of the demo can be moved carry them."""
+    example = escape(_DEMO.read_text("utf-8").strip())
+    return markdown.replace(_TRY, f'{_TRY} data-example="{example}"')
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
@@ -32,6 +48,8 @@ def on_post_build(config: MkDocsConfig) -> None:
     whole = site / "search" / "search_index.json"
     if not whole.is_file():
         return
+    [worker] = (site / "assets" / "javascripts" / "workers").glob("search.*.min.js")
+    worker.write_text(whole_words(worker.read_text("utf-8")), "utf-8")
     index = json.loads(whole.read_text("utf-8"))
     for folder, entries in split(index["docs"]).items():
         kept = json.dumps(index | {"docs": entries}, ensure_ascii=False)
@@ -39,6 +57,21 @@ def on_post_build(config: MkDocsConfig) -> None:
         target.mkdir(parents=True, exist_ok=True)
         (target / "search_index.json").write_text(kept, "utf-8")
         (target / "search_index.js").write_text(f"var __index = {kept}", "utf-8")
+
+
+def whole_words(script: str) -> str:
+    """The search's script, whose words of a query may end with its last character.
+
+    A script that was made so, by the build of the other language, stays as it is.
+
+    Raises:
+        ValueError: The theme's script is another one.
+    """
+    script, cuts = _CUT.subn(r"for(let \1=\2+1;\1<=\3.length;\1++)\3.slice(\2,\1)in \4&&", script)
+    script, lasts = _LAST.subn(r"\1\3", script)
+    if (cuts, lasts) != (1, 1):
+        raise ValueError("the theme cuts queries in another way; see whole_words in hooks.py.")
+    return script
 
 
 def split(entries: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:

@@ -30,7 +30,8 @@ def pages(docs: Path) -> dict[str, str]:
     """The page in both languages, with the table in its place."""
     names = _names()
     return {
-        name: (docs / name).read_text("utf-8").replace(MARK, _table(rows(docs), number, names))
+        name: (docs / name).read_text("utf-8").partition(MARK)[0]
+        + _table(rows(docs), number, names)
         for number, name in enumerate(("literature.md", "literature.zh.md"))
     }
 

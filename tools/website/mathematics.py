@@ -19,6 +19,14 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 _BEFORE_MARK = re.compile(r"(</math></span>)(?=[，。；：、）？])")
 
 
+# Operators whose limits stand under them in a formula of its own, as those of a sum do.
+_LIMITS = re.compile(r"<msub>(<mo>(?:lim|max|min|argmax)</mo><m(i|n|row)>.*?</m\2>)</msub>")
+# Where a function meets a factor or its argument without a bracket, as in "2 sin x".
+_NAME = r"<m[io]>(?:sin|cos|tanh|exp|log|ln|softmax|Var)</m[io]>"
+_GAP = re.compile(rf"</m(?:n|i|sub|sup)>(?={_NAME})|{_NAME}(?=<m(?:i|n|sub|sup|row)>)")
+_SPACE = '<mspace width="0.1667em"/>'
+
+
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Formulas in TeX become MathML."""
     return with_formulas(html)
@@ -47,4 +55,7 @@ def _as_mathml(formula: re.Match[str]) -> str:
     tag, bracket, tex = formula.groups()
     display = "block" if bracket == "[" else "inline"
     mathml = latex2mathml.converter.convert(unescape(tex).strip(), display=display)
+    if display == "block":
+        mathml = _LIMITS.sub(r"<munder>\1</munder>", mathml)
+    mathml = _GAP.sub(rf"\g<0>{_SPACE}", mathml)
     return f'<{tag} class="formula">{mathml}</{tag}>'

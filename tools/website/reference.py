@@ -14,6 +14,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "regard.attention": ("the engine", "注意力引擎"),
     "regard.attention.scores": ("how a query and a key match", "打分函数：查询与键有多匹配"),
     "regard.attention.masks": ("which keys a query may look at", "掩码：查询可以看哪些键"),
+    "regard.attention.testing": ("checks of attention, anyone's", "检查注意力：自己的、别人的"),
     "regard.layers": ("modules that own weights", "层：带参数的模块"),
     "regard.models": ("architectures", "模型架构"),
     "regard.runtime": ("models packed for fast use on a CPU", "为 CPU 推理打包好的模型"),

@@ -1,13 +1,16 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
 from regard.attention import testing
-from regard.attention.attend import KeyValueCache, attend
-from regard.attention.backends.base import Backend
+from regard.attention.attend import attend
+from regard.attention.backends.base import Backend, Offer, Refusal
 from regard.attention.biases import PositionBias, alibi, relative, shaw
+from regard.attention.call.choice import register_backend
+from regard.attention.call.plan import Plan, explain
 from regard.attention.inspect.head_scores import HeadScores, head_scores
 from regard.attention.inspect.summarize import summarize
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import columns, rows, weights
+from regard.attention.key_value_cache import KeyValueCache
 from regard.attention.masks import (
     BoundMask,
     Cover,
@@ -23,7 +26,6 @@ from regard.attention.masks import (
 )
 from regard.attention.masks.parse import register_mask
 from regard.attention.observing import AttentionCall, at, observe, rollout
-from regard.attention.plan import Plan, explain, register_backend
 from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (
     Additive,
@@ -63,8 +65,10 @@ __all__ = [
     "KeyValueCache",
     "Laplace",
     "Mask",
+    "Offer",
     "Plan",
     "PositionBias",
+    "Refusal",
     "SampledKey",
     "ScaledDot",
     "Score",

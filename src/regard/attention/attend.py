@@ -1,22 +1,21 @@
-"""The call: attention of queries over keys, mixing values; and a cache of keys and values."""
+"""The call: attention of queries over keys, mixing values."""
 
-from dataclasses import dataclass
 from typing import Literal, Unpack, overload
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from regard.attention.biases import PositionBias
+from regard.attention.call.plan import plan_of
 from regard.attention.engine.options import AttendOptions, CallOptions, refuse_options
-from regard.attention.engine.request import make_request
-from regard.attention.graph.formula import attend_under_transforms, needs_formula
+from regard.attention.engine.request import Call
+from regard.attention.graph.formula import attend_under_transforms
 from regard.attention.graph.tracing import attend_in_graph
 from regard.attention.masks.base import Mask
-from regard.attention.observing import announce
-from regard.attention.plan import answer
+from regard.attention.observing import EDITOR, OBSERVER, announce
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.small_calls import attend_small, is_plain, remember_kernel
 from regard.attention.weighting import Softmax, Weighting
 
 _SCALED_DOT = ScaledDot()
@@ -111,22 +110,25 @@ def attend(
         refuse_options(attend, foreign)
     if value is None:
         value = key
-    options = CallOptions(score, mask, bias, weighting, dropout, generator, backend, return_lse)
+    call = Call(
+        query, key, value, score, mask, bias, weighting, dropout, generator, backend, return_lse
+    )
     if torch.compiler.is_compiling():
-        return attend_in_graph(query, key, value, options, outside=_outside)
-    if needs_formula():
-        return attend_under_transforms(query, key, value, options)
-    may_be_known = is_plain(options)
-    if may_be_known and (mixed := attend_small(query, key, value, options)) is not None:
-        return mixed
-    edit = announce(query, key, options)
-    if edit is not None:
-        options = options._replace(mask=edit.mask)
-        query, key, value = edit.inputs(query, key, value)
-    request = make_request(query, key, value, options)
-    out, lse = answer(request, backend)
-    if may_be_known and edit is None:
-        remember_kernel(request, mask)
+        return attend_in_graph(query, key, value, CallOptions(*call[3:11]), outside=_outside)
+    if (
+        torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._is_tracing()
+    ):
+        return attend_under_transforms(query, key, value, CallOptions(*call[3:11]))
+    edit = None
+    if OBSERVER.get() is not None or EDITOR.get() is not None:
+        edit = announce(query, key, CallOptions(*call[3:11]))
+        if edit is not None:
+            query, key, value = edit.inputs(query, key, value)
+            call = call._replace(query=query, key=key, value=value, mask=edit.mask)
+    plan, request = plan_of(call)
+    out, lse = plan.run(call, request)
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out
@@ -137,54 +139,3 @@ def _outside(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """``attend`` between two graphs, as functions that compilers leave alone are called."""
     return attend(query, key, value, **options._asdict())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyValueCache:
-    """The keys and values of the positions so far, batch first.
-
-    Attributes:
-        key: One vector per position and key head.
-        value: What each position gives.
-
-    Example:
-        >>> cache = KeyValueCache.empty().append(torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 3, 8))
-        >>> cache.append(torch.zeros(2, 4, 1, 8), torch.zeros(2, 4, 1, 8)).length
-        4
-        >>> cache.select(torch.tensor([1, 1, 0])).key.shape
-        torch.Size([3, 4, 3, 8])
-    """
-
-    key: Float[Tensor, "B G T D"]
-    value: Float[Tensor, "B G T E"]
-
-    @classmethod
-    def empty(cls) -> "KeyValueCache":
-        """A cache of no positions, to begin a stream with: of any batch, heads, dtype and device.
-
-        Example:
-            >>> KeyValueCache.empty().length
-            0
-        """
-        return cls(torch.empty(0, 0, 0, 0), torch.empty(0, 0, 0, 0))
-
-    @property
-    def length(self) -> int:
-        """How many positions are kept, T."""
-        return self.key.shape[-2]
-
-    def append(
-        self, key: Float[Tensor, "B G N D"], value: Float[Tensor, "B G N E"]
-    ) -> "KeyValueCache":
-        """A cache with these positions after the old ones."""
-        if not self.key.shape[1]:  # no heads: it is ``empty()``
-            return KeyValueCache(key, value)
-        return KeyValueCache(
-            torch.cat([self.key, key], dim=-2), torch.cat([self.value, value], dim=-2)
-        )
-
-    def select(self, rows: Int[Tensor, " K"]) -> "KeyValueCache":
-        """The cache of these batch rows; a row may be taken more than once, or not at all."""
-        if not self.key.shape[1]:
-            return self
-        return KeyValueCache(self.key.index_select(0, rows), self.value.index_select(0, rows))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.masks.grid import OpenRange
 from regard.attention.scores.base import check_tensor
-from regard.checks import check_at_least
+from regard.checks import check_count, check_finite, check_flag, check_whole
 from regard.errors import ShapeError
 
 
@@ -21,7 +21,7 @@ class PositionBias(ABC):
     """Bias added to scores by the positions of query and key.
 
     Attributes:
-        first: The place of query 0 among the keys. None lines the last query up with the last key.
+        first: The position of query 0 among the keys. None aligns the last query with the last key.
         is_of_distance_alone: Whether ``tile`` looks at nothing else, and ``mix`` adds nothing.
 
     Example:
@@ -38,6 +38,8 @@ class PositionBias(ABC):
     is_of_distance_alone: ClassVar[bool] = False
 
     def __init__(self, first: int | None) -> None:
+        if first is not None:
+            check_whole("first", first)
         self.first = first
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -55,7 +57,7 @@ class PositionBias(ABC):
 
         Args:
             query: The queries of the tile.
-            steps: How far each key is after each query's own place; before it, below zero.
+            steps: How far each key is after each query's own position; before it, below zero.
             tensors: What stands in for ``tensors()``.
         """
 
@@ -78,7 +80,7 @@ class PositionBias(ABC):
         sizes: tuple[int, int],
         device: torch.device,
     ) -> Int[Tensor, "n m"]:
-        """How far ``keys`` are after the places of queries ``rows``, of (N, M) in all."""
+        """How far ``keys`` are after the positions of queries ``rows``, of (N, M) in all."""
         first = sizes[1] - sizes[0] if self.first is None else self.first
         positions = torch.arange(first + rows.start, first + rows.stop, device=device)
         return torch.arange(keys.start, keys.stop, device=device) - positions[:, None]
@@ -90,7 +92,7 @@ def alibi(slopes: Float[Tensor, " H"] | None = None, *, first: int | None = None
     Args:
         slopes: One per head; may be learned. None gives the paper's: 2^(−8/H), 2^(−16/H), …; where
             H is no power of two, those of the next smaller one, then every other of the larger.
-        first: The place of query 0 among the keys. None lines the last query up with the last key.
+        first: The position of query 0 among the keys. None aligns the last query with the last key.
 
     Example:
         >>> from regard.attention import weights
@@ -118,7 +120,7 @@ def relative(
         is_bidirectional: Whether keys after the query have buckets of their own; else they share
             that of distance zero.
         max_distance: Where the last bucket begins, about.
-        first: The place of query 0 among the keys. None lines the last query up with the last key.
+        first: The position of query 0 among the keys. None aligns the last query with the last key.
 
     Raises:
         ShapeError: ``table`` has not two axes, or too few rows, or unlike numbers for directions.
@@ -152,7 +154,7 @@ def shaw(
         key_table: A vector per distance −k … k, (2k + 1, D), or (H, 2k + 1, D) per head.
         value_table: The same for values, (2k + 1, E) or (H, 2k + 1, E); None leaves them out.
         scale: None is 1/sqrt(D), as ``ScaledDot`` has.
-        first: The place of query 0 among the keys. None lines the last query up with the last key.
+        first: The position of query 0 among the keys. None aligns the last query with the last key.
 
     Raises:
         ShapeError: The tables have no middle, or are not equally long.
@@ -175,6 +177,8 @@ class _Alibi(PositionBias):
 
     def __init__(self, slopes: Tensor | None, first: int | None) -> None:
         super().__init__(first)
+        if slopes is not None:
+            check_tensor("slopes", slopes)
         self.slopes = slopes
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -205,6 +209,7 @@ class _Relative(PositionBias):
         check_tensor("table", table)
         if table.dim() != 2:
             raise ShapeError(f"table must have shape (buckets, H); got {tuple(table.shape)}.")
+        check_flag("is_bidirectional", is_bidirectional)
         sides = 2 if is_bidirectional else 1
         if len(table) < 2 * sides or len(table) % sides:
             raise ShapeError(
@@ -212,7 +217,7 @@ class _Relative(PositionBias):
                 f"got {len(table)} for {sides}."
             )
         # Beyond the buckets of single distances, or there is nothing to grow logarithmically.
-        check_at_least("max_distance", max_distance, len(table) // sides // 2 + 1)
+        check_count("max_distance", max_distance, len(table) // sides // 2 + 1)
         self.table, self.is_bidirectional, self.max_distance = table, is_bidirectional, max_distance
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -259,10 +264,16 @@ class _Shaw(PositionBias):
     ) -> None:
         super().__init__(first)
         for name, table in (("key_table", key_table), ("value_table", value_table)):
-            if table is None:
+            if table is None and name == "value_table":
                 continue
             check_tensor(name, table)
-            if table.dim() not in (2, 3) or table.shape[-2] != key_table.shape[-2]:
+            assert table is not None
+            if table.dim() not in (2, 3):
+                raise ShapeError(
+                    f"{name} must have shape (2k + 1, D) or (H, 2k + 1, D); "
+                    f"got {tuple(table.shape)}."
+                )
+            if table.shape[-2] != key_table.shape[-2]:
                 raise ShapeError(
                     f"{name} must have a row for each of the {key_table.shape[-2]} distances; "
                     f"got {tuple(table.shape)}."
@@ -272,6 +283,8 @@ class _Shaw(PositionBias):
                 "key_table must have an odd number of rows, one for each distance from −k to k; "
                 f"got {key_table.shape[-2]}."
             )
+        if scale is not None:
+            check_finite("scale", scale)
         self.key_table, self.value_table, self.scale = key_table, value_table, scale
 
     @property

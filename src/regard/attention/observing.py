@@ -34,7 +34,7 @@ from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores.base import Score
 from regard.attention.weighting import Weighting
 from regard.checks import check_fraction
-from regard.errors import SettingError, ShapeError
+from regard.errors import SettingError, ShapeError, excerpt
 
 T = TypeVar("T")
 
@@ -76,9 +76,9 @@ class AttentionCall:
         """The whole matrix of its weights; see :func:`regard.attention.weights`."""
         return matrix_of(self._request())
 
-    def rows(self, places: Positions) -> Float[Tensor, "*b P M"]:
+    def rows(self, positions: Positions) -> Float[Tensor, "*b P M"]:
         """The weights of some queries; see :func:`regard.attention.rows`."""
-        return rows_of(self._request(), places)
+        return rows_of(self._request(), positions)
 
     def summary(
         self,
@@ -127,7 +127,7 @@ class AttentionCall:
 
 
 def rollout(
-    calls: Sequence[AttentionCall], places: Positions, *, residual: float = 0.5
+    calls: Sequence[AttentionCall], positions: Positions, *, residual: float = 0.5
 ) -> Float[Tensor, "*batch P N"]:
     """How much of each chosen output comes from each input, by attention and residual paths alone.
 
@@ -137,7 +137,7 @@ def rollout(
 
     Args:
         calls: The self-attention of every layer, the first layer first, such as an observer saw.
-        places: Which outputs, from 0, or from the last below 0.
+        positions: Which outputs, from 0, or from the last below 0.
         residual: The share that goes past the attention of a layer.
 
     Returns:
@@ -145,7 +145,7 @@ def rollout(
         nothing to see lose.
 
     Raises:
-        ShapeError: Queries and keys of a call are not the same places, or there is no such output.
+        ShapeError: Queries and keys of a call differ in positions, or there is no such output.
         SettingError: There is no call, or ``residual`` is not a fraction.
 
     Example:
@@ -158,17 +158,21 @@ def rollout(
                 [0.2500, 0.7500]])
     """
     check_fraction("residual", residual)
+    if not isinstance(calls, list | tuple) or not all(isinstance(c, AttentionCall) for c in calls):
+        raise SettingError(f"calls must be a list of AttentionCall; got {excerpt(calls)}.")
     if not calls:
         raise SettingError("calls must hold one layer at least; got none.")
     N = calls[-1].query.shape[-2]
     for call in calls:
         if call.query.shape[-2] != N or call.key.shape[-2] != N:
             raise ShapeError(
-                f"calls must be self-attention over the same N = {N} places; "
+                f"calls must be self-attention over the same N = {N} positions; "
                 f"got {call.query.shape[-2]} queries and {call.key.shape[-2]} keys."
             )
     query = calls[-1].query
-    outputs = torch.tensor(positions_of(places, N, "output"), dtype=torch.long, device=query.device)
+    outputs = torch.tensor(
+        positions_of(positions, N, "output"), dtype=torch.long, device=query.device
+    )
     wide = torch.promote_types(query.dtype, torch.float32)
     reached = torch.zeros(N, len(outputs), dtype=wide, device=query.device)
     reached[outputs, torch.arange(len(outputs), device=query.device)] = 1
@@ -216,8 +220,8 @@ class Edit(NamedTuple):
 # Given what ``attend`` is called with; None leaves the call alone.
 Editor = Callable[[AttentionCall], Edit | None]
 
-_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
-_editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
+OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
+EDITOR: ContextVar[Editor | None] = ContextVar("editor", default=None)
 _location: ContextVar[tuple[str, int] | None] = ContextVar("location", default=None)
 
 # What a compiler cannot follow in context variables it can in these. How many observe and edit, in
@@ -245,7 +249,7 @@ def observe(observer: Observer) -> Iterator[None]:
         >>> seen[0].kind, seen[0].layer
         ('cross', 3)
     """
-    with _active(_observer, observer, "observers"):
+    with _active(OBSERVER, observer, "observers"):
         yield
 
 
@@ -253,7 +257,7 @@ def observe(observer: Observer) -> Iterator[None]:
 def editing(editor: Editor) -> Iterator[None]:
     """Ask ``editor`` about every call of ``attend`` of this thread inside, before it is served."""
     # Whoever observes is shown the edited mask. Compiled functions leave their graph for it.
-    with _active(_editor, editor, "editors"):
+    with _active(EDITOR, editor, "editors"):
         yield
 
 
@@ -300,7 +304,7 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         if torch.compiler.is_compiling():
             self._before = _trace(self.location)
         else:
-            is_idle = _observer.get() is None and _editor.get() is None
+            is_idle = OBSERVER.get() is None and EDITOR.get() is None
             self._token = None if is_idle else _location.set(self.location)
 
     def __exit__(
@@ -317,7 +321,7 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
 
 def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
     """Ask the editor about a call of ``attend``, and tell the observer what came of it."""
-    observer, editor, edit = _observer.get(), _editor.get(), None
+    observer, editor, edit = OBSERVER.get(), EDITOR.get(), None
     if observer is None and editor is None:
         return None
     score, mask, bias, weighting, *_ = options
@@ -342,12 +346,12 @@ def is_edited() -> bool:
 
 def current_editor() -> Editor | None:
     """Return the active editor, or None."""
-    return _editor.get()
+    return EDITOR.get()
 
 
 def current_observer() -> Observer | None:
     """Return the active observer, or None."""
-    return _observer.get()
+    return OBSERVER.get()
 
 
 def current_location() -> tuple[str, int]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.rules import lengths as within
+from regard.checks import check_finite
 from regard.errors import ShapeError
 
 Lengths = Int[Tensor, "..."] | Sequence[int] | int
@@ -76,6 +77,10 @@ class Softmax(Weighting):
     ranks_like_scores = True
 
     sink: float | Float[Tensor, "..."] | None = None
+
+    def __post_init__(self) -> None:
+        if self.sink is not None and not isinstance(self.sink, Tensor):
+            check_finite("sink", self.sink)
 
     def rows(self, scores: Tensor) -> Tensor:
         if not scores.shape[-1]:

@@ -6,26 +6,30 @@ import gc
 import io
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
+from types import FrameType
 from typing import NoReturn, TextIO, cast
 
 from cyclopts import App, CycloptsError, UnknownOptionError
 
+from regard.cli.audit import audit
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.look import look
-from regard.cli.options import OPTIONS, DecodingOptions, option_here
-from regard.cli.output import bars, end_interrupted_line, note
+from regard.cli.options import OPTIONS, option_here
+from regard.cli.output import as_typed_paths, bars, end_interrupted_line, note
 from regard.cli.predict import predict
 from regard.cli.recipes import recipes, settings
 from regard.cli.runs import export, info, runs
 from regard.cli.serve import serve
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
+from regard.inference.options import AnswerOptions
 from regard.progress import Lossy
 from regard.version import __version__
 
@@ -58,7 +62,7 @@ app = App(
     version=__version__,
     default_parameter=OPTIONS,
 )
-for _command in (demo, train, predict, evaluate, info, runs, look, serve, export, settings):
+for _command in (demo, train, predict, evaluate, info, runs, look, audit, serve, export, settings):
     app.command(_command)
 for _commands in (data, recipes):
     app.command(_commands)
@@ -72,6 +76,7 @@ def main() -> NoReturn:
     hold_streams()
     _put_off_garbage()
     _spin_less()
+    _end_in_order()
     code = run_command(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -97,10 +102,26 @@ def _put_off_garbage() -> None:
 
 
 def _spin_less() -> None:
-    """Let OpenMP's waiting threads sleep after some 50 µs, where they would spin for 4 ms."""
+    """Let OpenMP's waiting threads sleep early, where they would spin for long."""
     # Beside a program that keeps a core busy they would spin on the core that the work needs.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and a terminal that is closed stop a command as Ctrl-C does: no half file stays.
+
+    A second one kills, and one that the shell has the command ignore stays ignored.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        raise Interrupted(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -127,7 +148,8 @@ def run_command(arguments: Sequence[str]) -> int:
         except ReportedElsewhere:
             return BAD_INPUT
         except RegardError as error:
-            note(f"error: {_one_line(_as_typed(str(error), arguments))}")
+            message = as_typed_paths(_as_typed(str(error), arguments), arguments)
+            note(f"error: {_one_line(message)}")
         except KeyboardInterrupt:
             end_interrupted_line()
             return 130
@@ -151,7 +173,7 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
     """Name settings in a message as the options of the command line: --beam-size, not beam_size."""
     options = [argument.partition("=")[0] for argument in arguments]
     if arguments and arguments[0] in _SEARCHING:
-        options += [f"--{each.name.replace('_', '-')}" for each in fields(DecodingOptions)]
+        options += [f"--{each.name.replace('_', '-')}" for each in fields(AnswerOptions)]
     for option in options:
         name = option.removeprefix("--").replace("-", "_")
         # A name of one word may be a word of the sentence elsewhere.

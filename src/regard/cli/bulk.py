@@ -25,32 +25,33 @@ class Bulk:
         input: Files, folders or patterns ('shards/*.parquet'), each answered into its own file in
             --output.
         output: The file to write the answers into, by default stdout; of --input the folder.
-        engine: Who answers --input: this process, or workers of Ray Data.
+        engine: Who answers --input: this process (local), or workers of Ray Data.
         actors: Workers of --engine ray; by default one for each core, or --threads of them.
         address: A Ray cluster to join, such as auto or ray://host:10001; by default Ray is started
             here.
-        threads: Of each worker on --input; the answers are the same byte for byte with as many.
+        threads: Of each worker on --input, by default 1; the answers are the same byte for byte
+            with as many.
         remake: Make answers in --output anew that another model or other options made.
     """
 
     input: Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)] = ()
     output: Annotated[Path | None, Parameter(name=["--output", "-o", "--out"])] = None
-    engine: Annotated[Literal["local", "ray"], UNLISTED] = "local"
+    engine: Annotated[Literal["local", "ray"] | None, UNLISTED] = None
     actors: Annotated[int | None, UNLISTED] = None
     address: Annotated[str | None, UNLISTED] = None
-    threads: Annotated[int, UNLISTED] = 1
+    threads: Annotated[int | None, UNLISTED] = None
     remake: Annotated[bool, UNLISTED] = False
 
     def is_set(self) -> bool:
         """Whether files are to be answered; an option without those it needs is a SettingError."""
         of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
         if not self.input:
-            others = {"--remake": self.remake, "--engine": self.engine == "ray"}
+            others = {"--remake": self.remake, "--engine": self.engine, "--threads": self.threads}
             require(of_ray | others, "--input")
             return False
         if self.output is None:
             require({"--input": self.input}, "--output FOLDER")
-        if self.engine == "local":
+        if self.engine != "ray":
             require(of_ray, "--engine ray")
         return True
 
@@ -83,10 +84,10 @@ def predict_files(
             decoding=dict(decoding),
             precision=precision,
             device=device,
-            threads=bulk.threads,
+            threads=1 if bulk.threads is None else bulk.threads,
         ),
         engine=local_engine
-        if bulk.engine == "local"
+        if bulk.engine != "ray"
         else ray_engine(actors=bulk.actors, address=bulk.address),
         remake=bulk.remake,
     )

@@ -1,15 +1,14 @@
 """``regard data``: look at a corpus before training on it."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from regard.cli.jobs import Arguments, Files, infer_task, parse_arguments
+from regard.cli.jobs import Arguments, Files, parse_arguments, task_of, typed_options
 from regard.cli.options import OPTIONS
-from regard.cli.output import say
+from regard.cli.output import as_typed_paths, say
 from regard.config import JsonValue, parse_settings
 from regard.errors import SettingError
 from regard.training.recipes.resolving import are_pairs, file_settings, resolve
@@ -59,39 +58,41 @@ def check(
         as_json: Print one JSON object instead.
     """
     from regard.checks import check_at_least
-    from regard.tasks import TASKS
     from regard.text.reading.encodings import encoded_as
+    from regard.training.start import check as check_text
 
     check_at_least("examples", examples, 0)
     with encoded_as(encoding):
         arguments = parse_arguments(files)
         over = {**file_settings("valid", valid), **file_settings("test", test)}
-        recipe = _recipe(arguments, {**over, **parse_settings(settings)})
+        options = typed_options(valid=valid, test=test, settings=settings, encoding=encoding)
+        recipe = _recipe(arguments, {**over, **parse_settings(settings)}, options)
         with encoded_as(recipe.encoding):
-            report = TASKS[recipe.task].task.check(recipe, examples=examples)
+            report = check_text(recipe, examples=examples)
     text = (
         json.dumps(report.to_dict(), ensure_ascii=False) if as_json else "\n".join(report.lines())
     )
-    say(text)
+    say(text if as_json else as_typed_paths(text, [*files, *valid, *test]))
     return 1 if report.problems else 0
 
 
-def _recipe(arguments: Arguments, over: Mapping[str, JsonValue]) -> "Recipe":
-    """The recipe that reads these files, or the one named among them; counts bad lines."""
+def _recipe(
+    arguments: Arguments, over: Mapping[str, JsonValue], options: Sequence[str]
+) -> "Recipe":
+    """The recipe that reads these files, or the one named among them."""
     if not arguments.name:
         raise SettingError(
             "files must name text; got nothing. Try phrasebook, the built-in sentence pairs."
         )
     recipe, files = arguments
     if recipe is None and list(files) != [PHRASEBOOK] and not are_pairs(files, over):
-        task = infer_task(files, "data check")
+        task = task_of(files, over, "data check", options)
         recipe, over = task.recipe, {**task.settings, **over}
-    resolved = resolve(recipe or {}, files, over)
+    if recipe is None:  # sentence pairs, which are read to choose one
+        over = {**over, "data.on_bad_line": "skip"}
+    resolved = resolve({} if list(files) == [PHRASEBOOK] else recipe, files, over)
     if not resolved.uses_phrasebook and not any(map(resolved.named, ("train", "valid", "test"))):
         raise SettingError(
             f"{recipe} must name text in [data]; got none. Name the files behind it."
         )
-    data: Any = resolved.data
-    if not hasattr(data, "on_bad_line"):
-        return resolved
-    return replace(resolved, data=replace(data, on_bad_line="skip"))
+    return resolved

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
-from regard.cli.output import note, refuse, say
+from regard.cli.options import SEARCHED_BY_RECIPE, SearchFlags
+from regard.cli.output import check_output, note, refuse, require, say
 from regard.config import parse_settings
 from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import SettingError
@@ -26,13 +26,13 @@ def evaluate(
     run: Path,
     /,
     *files: Path,
-    split: str = "test",
+    split: str | None = None,
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     compare: Path | None = None,
     also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
-    decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
+    decoding: SearchFlags = SEARCHED_BY_RECIPE,
     plot: Path | None = None,
-    plot_language: Literal["en", "zh"] = "en",
+    plot_language: Literal["en", "zh"] | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     encoding: str | None = None,
     precision: Precision = "auto",
@@ -42,12 +42,12 @@ def evaluate(
 
     Example: `regard evaluate regard-demo --split new`
 
-    Example: `regard evaluate runs/reviews held-back.csv`
+    Example: `regard evaluate runs/reviews held-back.csv --plot confusion.svg`
 
     Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what
     trivial outputs would score, quality by length of the source, and ten outputs to read: best,
     worst and at random. Of other tasks: their figures with intervals, beside answers that take no
-    model; by label and by length; what was taken for what; and ten examples to read. Last stands
+    model; by label and by length; the confusion matrix; and ten examples to read. Last stands
     how fast it answered on this machine, together and one alone, and in how much memory.
 
     Args:
@@ -55,16 +55,16 @@ def evaluate(
         files: Text to evaluate on, in the form of the training text: files like the recipe's own;
             of translators one of pairs, or one of sources and one of translations, behind which
             further ones of right translations may stand.
-        split: Without files, part of the recipe's data: test, valid or train; the phrasebook has
-            new as well.
+        split: Without files, part of the recipe's data: test (the default), valid or train; the
+            phrasebook has new as well.
         settings: Which columns of the files to read, where they are others than in training: such
             as data.columns=[2,1] of pairs, the source's first, or data.text=review.
         compare: Another run, to say which is better and whether that is chance.
         also: Of texts, pairs or pictures to label: further runs of the task that answer together
             with this one, by the mean of their probabilities.
         decoding: How outputs are searched for.
-        plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
-        plot_language: Language of the plot's titles and axes: en, or zh for Chinese.
+        plot: Draw the confusion matrix, or the fits of a regression, into an .svg, .png or .pdf.
+        plot_language: Language of the plot's titles and axes: en (the default), or zh for Chinese.
         as_json: Print one JSON object instead.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             as it was given in training; GB18030, Windows-1252 and UTF-16 are recognised.
@@ -76,14 +76,24 @@ def evaluate(
     check_device_name("--device", device)
     if not files:
         refuse({"--set": settings}, "without files, which it says how to read")
+    else:
+        refuse({"--split": split}, "beside files; it is for the recipe's data")
+    if plot is None:
+        require({"--plot-language": plot_language}, "--plot")
+    else:
+        read = [run, *files, *also, *([] if compare is None else [compare])]
+        check_output(plot, read, option="--plot")
     from regard.inference import Predictor
     from regard.inference.evaluation.comparison import Ensemble, compare_answers
     from regard.inference.evaluation.evaluate import measure, read_data
     from regard.inference.evaluation.report import answer_timed
+    from regard.inference.evaluation.report_plot import check_picture
     from regard.text.reading.encodings import encoded_as
     from regard.training.corpora.stored_text import parts_of
     from regard.version import __version__
 
+    if plot is not None:
+        check_picture("--plot", plot)
     load = partial(Predictor.load, precision=precision, device=device)
     predictor = load(run)
     task = predictor.recipe.task
@@ -92,12 +102,12 @@ def evaluate(
     other = None if compare is None else load(compare)
     if other is not None and other.recipe.task != task:
         raise SettingError(f"--compare must name a run of {task}; got one of {other.recipe.task}.")
-    work = "translating" if predictor.is_seq2seq else "answering"
+    work = predictor.use.work
     with encoded_as(encoding or predictor.recipe.encoding):
         data = read_data(
             predictor.task,
             files,
-            split=split,
+            split=split or "test",
             read_parts=parts_of,
             columns=parse_settings(settings),
         )
@@ -111,7 +121,7 @@ def evaluate(
             )
         report, comparison = measure(members, data, answers), None
         if plot is not None:
-            _plot(members, report, data.examples, run, plot, language=plot_language)
+            _plot(members, report, data.examples, run, plot, language=plot_language or "en")
         if other is not None:
             with progress(work, len(data.examples)) as advance:
                 others = _answers_of(other, decoding)(data.examples, progress=advance)
@@ -133,15 +143,15 @@ def _check_options(
     *,
     also: Sequence[Path],
     plot: Path | None,
-    decoding: DecodingOptions,
+    decoding: SearchFlags,
 ) -> None:
     """Refuse options that have no effect on a run of this task."""
     where = f"for a run of {predictor.recipe.task}"
-    if predictor.is_seq2seq:
-        options = {"--also": also, "--plot": plot}
-        refuse(options, f"{where}; it is for runs of labels, tags or spans")
-    else:
+    if predictor.use.evaluated_search({}) is None:
         refuse(decoding.flags(), f"{where}; it is for translators")
+        return
+    refuse({"--also": also, "--plot": plot}, f"{where}; it is for runs of labels, tags or spans")
+    predictor.use.evaluated_search(decoding.given())
 
 
 def _warn_if_exchanged(predictor: "Predictor", examples: Sequence[object]) -> None:
@@ -163,16 +173,11 @@ def _warn_if_exchanged(predictor: "Predictor", examples: Sequence[object]) -> No
         )
 
 
-def _answers_of(
-    predictor: "Member", decoding: DecodingOptions
-) -> "Callable[..., Sequence[Answer]]":
+def _answers_of(member: "Member", decoding: SearchFlags) -> "Callable[..., Sequence[Answer]]":
     """The function that answers examples; where texts are written, by these settings."""
-    from regard.inference import Predictor
-
-    if isinstance(predictor, Predictor) and predictor.is_seq2seq:
-        search = predictor.decoding.changed(**decoding.changes())
-        return partial(predictor.answers, decoding=search)
-    return predictor.answers
+    use: Any = getattr(member, "use", None)
+    search = None if use is None else use.evaluated_search(decoding.given())
+    return member.answers if search is None else partial(use.answer_examples, decoding=search)
 
 
 def _plot(

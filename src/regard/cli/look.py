@@ -1,7 +1,6 @@
 """``regard look``."""
 
 import os
-import re
 import shlex
 import sys
 import threading
@@ -11,24 +10,31 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from regard.checks import check_path
+from regard.cli.options import LOOKED_AT_WHOLE, LookFlags
 from regard.cli.output import (
+    check_output,
     end_interrupted_line,
     note,
     note_unknown,
     refuse,
     require,
     say,
-    write_file,
 )
+from regard.cli.seeds import look_at_seeds
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
+from regard.files import write_file
+from regard.inference.options import LookOptions
+from regard.text.reading.folders import PICTURES
 
 if TYPE_CHECKING:
-    from regard.inference import Predictor
+    from regard.inference.use import RunInUse
+    from regard.tasks import AnyTask
     from regard.viewer import Document, NotebookPage
 
 _LONG = 512  # tokens up to which a page holds every weight
@@ -41,13 +47,8 @@ def look(
     *texts: str,
     model: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     file: Path | None = None,
-    target: str | None = None,
-    against: Annotated[str | None, Parameter(name="--not")] = None,
-    attribute: str | None = None,
-    layers: str | None = None,
-    heads: str | None = None,
+    looked: LookFlags = LOOKED_AT_WHOLE,
     out: Annotated[Path, Parameter(name=["--output", "-o", "--out"])] = Path("attention.html"),
-    beam_size: int | None = None,
     truncate: bool = False,
     device: str = AUTO,
     allow_download: bool = False,
@@ -55,32 +56,28 @@ def look(
     serve: bool = False,
     live: bool = False,
     pair: bool = False,
-    neurons: str | None = None,
 ) -> None:
     """Show what a model looks at: a run or a Hugging Face folder, and texts.
 
-    Example: `regard look regard-demo 我爱中国`
+    Example: `regard look tatoeba-zh-en 我爱中国`
 
     Example: `regard look runs/small runs/large 我爱中国`, both beside each other
+
+    Example: `regard look seeds/* 我爱中国`, runs of one recipe: which alignments are facts
 
     Draws what can be drawn in the terminal, and writes a page that needs no network. A run
     translates its texts, or says a label, tags, or how unexpected each token is. Of two models, or
     two texts, the page opens with both and their difference.
 
     Args:
-        run: The run folder, or that of a Hugging Face model; a second one is compared with it.
-        texts: The texts; of a Hugging Face model files of text, too. Without any, stdin.
+        run: The run folder, or that of a Hugging Face model; a second one is compared with it. Of
+            three runs or more of one recipe, the mean and the spread of each weight are drawn.
+        texts: The texts; of a Hugging Face model files of text, too, and of a run or a model of
+            pictures picture files. Without any, stdin.
         model: A Hugging Face folder, or a name on its hub; twice, or beside RUN, to compare two.
         file: Read texts from here: of a run one on each line, with --model all of it.
-        target: Explain this output, not the model's own: a next word, a word for the mask, a class.
-        against: Why the target, and not this: a word, a class, or another output.
-        attribute: How tokens contribute: `gradient-times-input`, `integrated-gradients`,
-            `leave-one-out`, `rollout`, `attention-gradient`, with commas; `all` or `none`. By
-            default those that take little time.
-        layers: Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.
-        heads: Which heads, in the same way.
+        looked: What is shown, and what is explained.
         out: The page to write.
-        beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
         truncate: Cut a text that is longer than the positions of --model.
         device: Where it works: `auto` (a GPU if there is one), `cpu`, `cuda`, `cuda:1`, `mps`.
         allow_download: Fetch --model from the Hugging Face hub where it is no folder.
@@ -88,69 +85,104 @@ def look(
         serve: Serve the page until Ctrl-C, with exact weights of texts too long for a page.
         live: Put the model itself into the page: it answers what is typed, without a server.
         pair: Let --model read two texts as one, as BERT reads a pair of sentences.
-        neurons: Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0);
-            by default all, where they take at most 1.5 MB.
     """
     check_device_name("--device", device)
-    from regard.inference.look import numbers_of
-
+    words = [word for word in (run, *texts) if word is not None]
+    check_output(out, [*words, *model, *([] if file is None else [file])])
     if live:
-        refused = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
-        refused |= {"--not": against, "--attribute": attribute}
+        refused = {n: v for n, v in looked.flags().items() if n != "--beam-size"}
+        refused |= {"--model": model, "--pair": pair, "--allow-download": allow_download}
         refuse({**refused, "--serve": serve, "--truncate": truncate}, "with --live")
-        _write_live(run, texts, file, device, beam_size, out)
+        _write_live(run, texts, file, device, looked.options(LookOptions), out)
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
-    from regard.interop.pages.explaining import methods_named
-
-    selected: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
-    selected["heads"] = numbers_of("--heads", heads)
-    selected |= {"against": against, "attribute": methods_named(attribute)}
-    selected["neurons"] = _heads_of(neurons)
-    models, words = _models_of([word for word in (run, *texts) if word is not None], model)
+    options = looked.options(LookOptions)
+    if options.attribute == []:
+        refuse(
+            {"--not": options.against}, "with --attribute none, as no contributions are computed"
+        )
+    models, words = _models_of(words, model)
     names = _names_of([name for name, _ in models])
-    if len(models) > 1:
-        refuse({"--serve": serve}, "with two models: the page holds what it compares")
-    given = words
+    if len(models) > _COMPARED:
+        averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons"})
+        averaged |= {"--serve": serve, "--truncate": truncate, "--pair": pair}
+        averaged |= {"--allow-download": allow_download}
+        look_at_seeds(
+            [name for name, _ in models],
+            _lines_of(words, file),
+            out,
+            target=options.target,
+            beam_size=options.beam_size,
+            device=device,
+            open_page=open_page,
+            refused=averaged,
+        )
+        return
+    is_served = serve and len(models) > 1
+    refuse({"--serve": is_served}, "with two models: the page holds what it compares")
+    given, requests = words, list[str | Path]()
     if any(is_run for _, is_run in models):
         if all(is_run for _, is_run in models):
-            options = {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair}
-            require(options, "--model")
-        words = _lines_of(words, file)
+            require(
+                {"--truncate": truncate, "--allow-download": allow_download, "--pair": pair},
+                "--model",
+            )
+        requests += _lines_of(words, file)
     else:
-        require({"--beam-size": beam_size}, "a run")
-        words = _texts(words, file)
+        require({"--beam-size": options.beam_size}, "a run")
+        requests += _texts(words, file)
 
-    def looked(name: str, is_run: bool) -> "tuple[NotebookPage, list[str]]":
+    def look_by(name: str, is_run: bool) -> "tuple[NotebookPage, list[str]]":
         if is_run:
-            from regard.inference import Predictor
-            from regard.inference.requests import request_of_value, unknown_in
+            return _look_by_run(name, device, given, requests, looked)
+        from regard.inference.checkpoint import Checkpoint
 
-            try:
-                predictor = Predictor.load(name, device=device)
-            except RunError as error:
-                if Path(name).exists() or len(Path(name).parts) > 2:  # owner/name, on the hub
-                    raise
-                cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
-                raise RunError(f"{error} {cure}") from None
-            _refuse_files(predictor, given)
-            made = _look_into_run(predictor, words, beam_size, serve, **selected)
-            requests = [request_of_value(predictor.task, word, word) for word in words]
-            note_unknown(chain.from_iterable(unknown_in(predictor.task, one) for one in requests))
-            return made
-        from regard.interop.pages.looking import look as look_into
+        reading = {"truncate": truncate, "live": serve, "pair": pair}
+        loaded = Checkpoint.load(name, device=device, allow_download=allow_download, **reading)
+        return loaded.look(requests, options), []
 
-        loaded = _load_model(name, device, allow_download=allow_download)
-        return look_into(*loaded, words, truncate=truncate, live=serve, pair=pair, **selected), []
+    pages = [look_by(*each) for each in models]
+    _show(pages, names, requests, out, open_page=open_page, serve=serve)
 
-    _show([looked(*each) for each in models], names, words, out, open_page=open_page, serve=serve)
+
+def _look_by_run(
+    name: str,
+    device: str,
+    given: Sequence[str],
+    requests: "Sequence[str | Path]",
+    looked: LookFlags,
+) -> "tuple[NotebookPage, list[str]]":
+    """The page of what a run looked at, and lines to print below what the terminal shows."""
+    from regard.inference.loading import load_run
+
+    try:
+        use = load_run(name, device=device)
+    except RunError as error:
+        if Path(name).exists() or len(Path(name).parts) > 2:  # owner/name, on the hub
+            raise
+        cure = f"Of a Hugging Face model on the hub: --model {name} --allow-download."
+        raise RunError(f"{error} {cure}") from None
+    _refuse_files(use, given)
+    options = looked.options(LookOptions)
+    unused = looked.flags(use.unused(explain=True))
+    refuse(unused, f"for a run of {use.job}; it is for translators")
+    texts = [_picture(str(each)) if not use.task.are_texts else each for each in requests]
+    made = use.look(texts, options)
+    unknown = [use.parse_value(text, str(text)).unknown for text in texts]
+    note_unknown(chain.from_iterable(unknown))
+    return made, use.notes(texts, options)
+
+
+def _picture(word: str) -> str | Path:
+    """A picture file, where a word names one; else the word itself."""
+    return Path(word) if Path(word).suffix.lower() in PICTURES else word
 
 
 def _show(
     looked: "Sequence[tuple[NotebookPage, list[str]]]",
     names: Sequence[str],
-    texts: Sequence[str],
+    texts: "Sequence[str | Path]",
     out: Path,
     *,
     open_page: bool,
@@ -169,7 +201,7 @@ def _show(
         page = show(_compared(page.document, looked[1][0].document, (names[0], names[1]), texts))
     elif len(texts) == len(page.document.examples) == _COMPARED:
         page.document = replace(page.document, tab="compare")
-    write_file(out, page.page())
+    write_file(out, page.page().encode())
     note(f"wrote {out}")
     examples = page.document.examples
     sizes = [len(each.source_tokens) for each in examples]
@@ -188,20 +220,14 @@ def _show(
         page.close()
 
 
-def _heads_of(text: str | None) -> list[tuple[int, int]] | None:
-    """The heads that a text such as ``0.1,3.5`` names."""
-    if text is None:
-        return None
-    if not re.fullmatch(r"\d{1,6}\.\d{1,6}(,\d{1,6}\.\d{1,6})*", text):
-        raise SettingError(f"--neurons must be heads LAYER.HEAD, such as 0.1,3.5; got {text!r}.")
-    layers_and_heads = [one.split(".") for one in text.split(",")]
-    return [(int(layer), int(head)) for layer, head in layers_and_heads]
-
-
 def _models_of(
     words: list[str], options: Sequence[str]
 ) -> tuple[list[tuple[str, bool]], list[str]]:
     """Models, each with whether it is a run, and the words that are texts."""
+    for name in options:
+        check_path("--model", name)
+    if words and not options:
+        check_path("RUN", words[0])
     models: list[tuple[str, bool]] = []
     while words and ((not models and not options) or _is_model(words[0])):
         models.append((words[0], not is_checkpoint(Path(words[0]))))
@@ -209,8 +235,10 @@ def _models_of(
     models += [(name, is_run_folder(name)) for name in options]
     if not models:
         raise SettingError("RUN must be given, or --model; got neither. See regard look --help.")
-    if len(models) > _COMPARED:
-        raise SettingError(f"models must be one, or two to compare; got {len(models)}.")
+    if len(models) > _COMPARED and not all(is_run for _, is_run in models):
+        raise SettingError(
+            f"models must be one, two to compare, or runs of one recipe; got {len(models)}."
+        )
     return models, words
 
 
@@ -225,14 +253,14 @@ def _names_of(models: Sequence[str]) -> list[str]:
 
 
 def _compared(
-    one: "Document", other: "Document", names: tuple[str, str], texts: Sequence[str]
+    one: "Document", other: "Document", names: tuple[str, str], texts: "Sequence[str | Path]"
 ) -> "Document":
     """The examples of two models as one document, which opens with a comparison."""
     from regard.viewer import beside, in_one_line
 
     both = beside(one, other, labels=names)
     task = one.task if one.task == other.task else ""
-    return replace(both, title=in_one_line(texts[0]), task=task, opening=None, tab="compare")
+    return replace(both, title=in_one_line(str(texts[0])), task=task, opening=None, tab="compare")
 
 
 def _write_live(
@@ -240,7 +268,7 @@ def _write_live(
     texts: Sequence[str],
     file: Path | None,
     device: str,
-    beam_size: int | None,
+    options: LookOptions,
     out: Path,
 ) -> None:
     """Write the page that holds the model of a run."""
@@ -250,83 +278,24 @@ def _write_live(
     if run is None:
         raise SettingError("RUN must be given with --live; got none. See regard look --help.")
     predictor = Predictor.load(run, device=device)
-    _refuse_files(predictor, texts)
+    _refuse_files(predictor.use, texts)
     lines = [*texts, *(_lines(file) if file is not None else [])]
-    made = live_page(predictor, [line for line in lines if line.strip()], beam_size=beam_size)
-    write_file(out, made)
+    made = live_page(
+        predictor, [line for line in lines if line.strip()], beam_size=options.beam_size
+    )
+    write_file(out, made.encode())
     say(f"wrote {out}, {len(made.encode()) / 1e6:.1f} MB with the model in it: open it and type")
 
 
-def _look_into_run(
-    predictor: "Predictor",
-    texts: Sequence[str],
-    beam_size: int | None,
-    serve: bool,
-    *,
-    target: str | None,
-    against: str | None,
-    attribute: Sequence[str] | None,
-    neurons: Sequence[tuple[int, int]] | None,
-    **selected: Any,
-) -> "tuple[NotebookPage, list[str]]":
-    """The page, and the copied tokens in lines."""
-    from regard.inference.explanation import is_explained
-    from regard.inference.looking import look_into, rows_of
-    from regard.interop.pages.explaining import Why
-    from regard.viewer import show
-
-    why = Why(against=against, methods=attribute, neurons=neurons)
-    if not predictor.is_seq2seq:
-        refused: dict[str, object] = {"--beam-size": beam_size}
-        if not is_explained(predictor.task):
-            refused |= {"--target": target, "--not": against, "--attribute": attribute}
-            refused["--neurons"] = neurons
-        refuse(refused, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, texts, why=replace(why, target=target), **selected)), []
-    task = predictor.task
-    sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
-    selected |= {"target": target, "beam_size": beam_size}
-    document = look_into(predictor, sources, why=why, **selected)
-    page = show(document, rows=rows_of(predictor, document) if serve else None)
-    if target is not None or predictor.seq2seq.copying_layer is None:
-        return page, []
-    return page, _copies(predictor, sources, beam_size)
-
-
-def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | None) -> list[str]:
-    """Source of each copied token, a line each."""
-    lines = []
-    for hypotheses in predictor.translate(sources, beam_size=beam_size, attention=True):
-        alignment = hypotheses[0].alignment
-        if alignment is not None and alignment.tokens:
-            words = [
-                text if place is None else f"[{text}]{place}" for text, place in alignment.copies()
-            ]
-            lines.append(f"copied, from which character on: {' '.join(words)}")
-    return lines
-
-
-def _refuse_files(predictor: "Predictor", texts: Sequence[str]) -> None:
+def _refuse_files(use: "RunInUse[AnyTask]", texts: Sequence[str]) -> None:
     """Raise DataError if a text for a run is the name of a file."""
-    for text in texts if predictor.task.are_texts else ():
+    for text in texts if use.task.are_texts else ():
         with suppress(OSError):  # longer than any name
             if Path(text).is_file():
                 raise DataError(
                     f"text must be what to look into; got the name of a file, {text}. "
                     f"Look into its lines: --file {shlex.quote(text)}"
                 )
-
-
-def _load_model(model: str, device: str, *, allow_download: bool) -> tuple[Any, Any]:
-    """A Hugging Face model on a device, and its tokenizer."""
-    from torch import nn
-
-    from regard.devices import find_device
-    from regard.interop.checkpoints.folder import load_folder
-
-    torch_device = find_device(device)
-    loaded, tokenizer = load_folder(model, allow_download=allow_download)
-    return nn.Module.to(loaded, torch_device), tokenizer  # of whose own ``to`` mypy knows nothing
 
 
 def is_checkpoint(folder: Path) -> bool:
@@ -364,11 +333,11 @@ def _lines_of(texts: Sequence[str], file: Path | None) -> list[str]:
     return all_texts
 
 
-def _texts(all_texts: Sequence[str], file: Path | None) -> list[str]:
+def _texts(all_texts: Sequence[str], file: Path | None) -> "list[str | Path]":
     """Texts for a model: words of the command line or of files that they name; else stdin."""
     named = [] if file is None else [_whole(file)]
     texts = [*map(_text_of, all_texts), *named] or ["\n".join(_piped())]
-    if not all(text.strip() for text in texts):
+    if not all(str(text).strip() for text in texts):
         raise DataError(
             "text must be given to look into a model; got none. Write it behind the folder, name a "
             "file of it, or pipe it in."
@@ -376,13 +345,15 @@ def _texts(all_texts: Sequence[str], file: Path | None) -> list[str]:
     return texts
 
 
-def _text_of(word: str) -> str:
-    """The text of a file, where the word names one; else the word itself."""
+def _text_of(word: str) -> str | Path:
+    """The text of a file, where the word names one, or a picture file; else the word itself."""
     path = Path(word)
     ending = path.suffix[1:]  # letters, unlike that of "3.5" or of a sentence in Chinese
     is_file = ending.isascii() and ending[:1].isalpha() and not any(map(str.isspace, word))
     with suppress(OSError):  # longer than any name
         is_file = is_file or path.is_file()
+    if is_file and path.suffix.lower() in PICTURES:
+        return path
     return _whole(path) if is_file else word
 
 

@@ -2,18 +2,33 @@
 
 import re
 import types
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, make_dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from cyclopts import Parameter, Token, convert
 
-from regard.checks import check_finite
+from regard.checks import check_finite, check_path
 from regard.errors import SettingError
+from regard.inference.options import AnswerOptions, LookOptions
 
 if TYPE_CHECKING:
-    from regard.config import JsonValue
     from regard.tasks import TaskEntry
+
+OptionsT = TypeVar("OptionsT", AnswerOptions, LookOptions)
 
 # Settings, and the names that other tools have for them.
 _SETTINGS = {
@@ -75,6 +90,9 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")
 def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
     """The value of an option, as its annotation has it: no number is rounded."""
     parts = _parts(kind)
+    if isinstance(tokens, Sequence) and Path in parts:
+        for token in tokens:
+            check_path(token.keyword or "the argument", token.value)
     if isinstance(tokens, Sequence) and str not in parts:
         for number in {int, float} & set(parts):
             for token in tokens:
@@ -140,57 +158,118 @@ def _setting(name: str, among: Sequence[str]) -> str | None:
     return None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodingOptions:
-    """How outputs are searched for; what is left out is as the recipe says.
+class Flags:
+    """Flags of the command line for the fields of a class of options."""
 
-    Attributes:
-        method: Search for the likeliest output in a beam, greedily, or draw samples.
-        beam_size: Hypotheses at each step; 1 is greedy.
-        length_penalty: Higher gives longer outputs; 0.6 is usual.
-        coverage_penalty: Beam: what is lost for parts of the source that are left out; try 0.2.
-        min_length: Fewest tokens of an output.
-        temperature: Sample: below 1 for likelier tokens.
-        top_k: Sample: draw from this many likeliest tokens only.
-        top_p: Sample: draw from the likeliest tokens of this probability in all.
-        seed: Sample: another one draws other outputs.
-        repetition_penalty: Above 1, tokens that are written already become less likely; try 1.2.
-        no_repeat_ngram: No run of so many tokens comes twice; try 3.
-        prefix: Words that every output begins with.
-        avoid: Words that no output holds.
-        max_tokens: Language models: how much to write after a prompt.
-        one_line: Language models: stop where a line ends.
-    """
+    def given(self) -> dict[str, Any]:
+        """Given values, by the names of the fields."""
+        values = [(each, getattr(self, each.name)) for each in fields(cast(Any, self))]
+        return {each.name: value for each, value in values if value is not each.default}
 
-    method: Literal["beam", "greedy", "sample"] | None = None
-    beam_size: int | None = None
-    length_penalty: Annotated[float | None, UNLISTED] = None
-    coverage_penalty: Annotated[float | None, UNLISTED] = None
-    min_length: Annotated[int | None, UNLISTED] = None
-    temperature: float | None = None
-    top_k: Annotated[int | None, UNLISTED] = None
-    top_p: float | None = None
-    seed: int | None = None
-    repetition_penalty: Annotated[float | None, UNLISTED] = None
-    no_repeat_ngram: Annotated[int | None, UNLISTED] = None
-    prefix: Annotated[str | None, UNLISTED] = None
-    avoid: Annotated[tuple[str, ...] | None, UNLISTED] = None
-    max_tokens: int | None = None
-    one_line: Annotated[bool | None, UNLISTED] = None
+    def flags(self, among: Collection[str] | None = None) -> dict[str, object]:
+        """Given values, by their names on the command line, of some fields or of all."""
+        given = {n: v for n, v in self.given().items() if among is None or n in among}
+        return {_NAMES.get(n, f"--{n.replace('_', '-')}"): v for n, v in given.items()}
 
-    def changes(self) -> "dict[str, JsonValue]":
-        """Given options, by the names of ``[decoding]``."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+    def options(self, kind: type[OptionsT]) -> OptionsT:
+        """The options, those that are typed as one word taken apart."""
+        given = self.given()
+        return kind(**given | {n: _READ[n](n, given[n]) for n in given.keys() & _READ.keys()})
 
-    def flags(self) -> "dict[str, JsonValue]":
-        """Given options, by their names on the command line."""
-        return {f"--{name.replace('_', '-')}": value for name, value in self.changes().items()}
 
+def flags_of(
+    kind: type,
+    *,
+    without: Collection[str] = (),
+    unlisted: Collection[str] = (),
+    typed: Mapping[str, str] = MappingProxyType({}),
+) -> type[Flags]:
+    """Make the flags of a class of options; ``--help`` leaves out those that are unlisted."""
+    hints, rows = get_type_hints(kind), []
+    for each in fields(kind):
+        hint: Any = str | None if each.name in _READ else hints[each.name]
+        extras: dict[str, Any] = {"show": each.name not in unlisted}
+        extras |= {"name": _NAMES[each.name]} if each.name in _NAMES else {}
+        extras |= {"help": typed[each.name]} if each.name in typed else {}
+        if hint is bool:
+            extras["show_default"] = False
+        if each.name not in without:
+            rows.append((each.name, Annotated[hint, Parameter(**extras)], each.default))
+    made = make_dataclass(f"{kind.__name__}Flags", rows, bases=(Flags,), frozen=True, kw_only=True)
+    made.__module__, made.__doc__ = __name__, kind.__doc__
+    return Parameter(name="*")(made)
+
+
+def numbers_of(name: str, text: str) -> list[int]:
+    """The numbers that a text such as ``0,2-4`` names, in order and once each."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if last < first:
+            raise SettingError(
+                f"--{name} must be numbers from 0 and ranges of them, such as 0,2-4; got {text!r}."
+            )
+        numbers.update(range(first, last + 1))
+    return sorted(numbers)
+
+
+def _heads_of(name: str, text: str) -> list[tuple[int, int]]:
+    """The heads that a text such as ``0.1,3.5`` names."""
+    if not re.fullmatch(r"\d{1,6}\.\d{1,6}(,\d{1,6}\.\d{1,6})*", text):
+        raise SettingError(f"--{name} must be heads LAYER.HEAD, such as 0.1,3.5; got {text!r}.")
+    layers_and_heads = [one.split(".") for one in text.split(",")]
+    return [(int(layer), int(head)) for layer, head in layers_and_heads]
+
+
+def _methods_of(name: str, text: str) -> Sequence[str]:
+    """The methods that a text such as ``rollout,leave-one-out`` names."""
+    from regard.interop.pages.explaining import methods_named
+
+    return methods_named(text) or []
+
+
+_PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
+# Options that are typed as one word, and what takes it apart.
+_READ: dict[str, Callable[[str, str], Any]] = {
+    "layers": numbers_of,
+    "heads": numbers_of,
+    "neurons": _heads_of,
+    "attribute": _methods_of,
+}
+_NAMES = {"against": "--not"}
+# Help on what is typed for some of a look.
+_TYPED = {
+    "layers": "Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.",
+    "attribute": (
+        "How tokens contribute: `gradient-times-input`, `integrated-gradients`, `leave-one-out`, "
+        "`rollout`, `attention-gradient`, with commas; `all` or `none`. By default those that take "
+        "little time."
+    ),
+    "neurons": (
+        "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0); by "
+        "default all, where they take at most 1.5 MB."
+    ),
+}
+_UNLISTED = (
+    *("length_penalty", "coverage_penalty", "min_length", "top_k", "repetition_penalty"),
+    *("no_repeat_ngram", "prefix", "avoid", "one_line", "max_ratio"),
+)
+
+if TYPE_CHECKING:
+    AnswerFlags: TypeAlias = Flags
+    SearchFlags: TypeAlias = Flags
+    LookFlags: TypeAlias = Flags
+else:
+    AnswerFlags = flags_of(AnswerOptions, unlisted=_UNLISTED)
+    # Of examples that are measured there is one answer, and no attention is written.
+    SearchFlags = flags_of(
+        AnswerOptions, without=("n_best", "attention", "layers"), unlisted=_UNLISTED
+    )
+    LookFlags = flags_of(LookOptions, typed=_TYPED)
 
 # Nothing said: everything as the recipe says.
-AS_THE_RECIPE_SAYS = DecodingOptions()
+ANSWERED_BY_RECIPE, SEARCHED_BY_RECIPE, LOOKED_AT_WHOLE = AnswerFlags(), SearchFlags(), LookFlags()
 
 
 def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:

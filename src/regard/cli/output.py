@@ -1,6 +1,8 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
+import io
 import os
+import re
 import shutil
 import sys
 import time
@@ -16,7 +18,9 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
-from regard.errors import RunError, SettingError, printable
+from regard.checks import counted
+from regard.errors import SettingError, printable
+from regard.files import check_writable, new_file
 from regard.progress import displaying
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 # Seconds that work may take before it has a bar.
 _MOMENT = 0.5
+# Endings of what the folders of runs and of Hugging Face models hold, and what each of them has.
+_OF_MODELS = {"", ".json", ".jsonl", ".toml", ".safetensors", ".model", ".bin"}
+_CARDS = ("run.json", "config.json")
 # Unknown characters or words that are named.
 _MOST_UNKNOWN = 20
 
@@ -77,6 +84,8 @@ def wrapped(text: str, width: int) -> str:
     """
     from rich.cells import cell_len
 
+    if cell_len(text) <= width:
+        return text
     lines = [""]
     for word in text.split():
         line = f"{lines[-1]} {word}" if lines[-1] else word
@@ -87,51 +96,99 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
+def as_typed_paths(text: str, names: Iterable[str]) -> str:
+    """A text in which files are called as they were typed, and others from the current folder."""
+    for name in names:
+        if name and "\0" not in name and not Path(name).is_absolute():
+            whole = re.escape(os.path.realpath(name))
+            typed = name.replace("\\", r"\\")
+            text = re.sub(rf"(?<![\w/]){whole}(?![\w.-])", typed, text)
+    return text
+
+
+def is_given(value: object) -> bool:
+    """Whether an option is on the command line, be it with the value that it has without."""
+    return value is not None and value is not False and value != ()
+
+
 def refuse(options: Mapping[str, object], where: str) -> None:
     """Raise SettingError if any of these options, by name, is given where it has no effect."""
     for name, value in options.items():
-        if value not in (None, (), "") and value is not False:
+        if is_given(value):
             raise SettingError(f"{name} must be left out {where}.")
 
 
 def require(options: Mapping[str, object], other: str) -> None:
     """Raise SettingError if any of these options, by name, is given without another."""
     for name, value in options.items():
-        if value not in (None, ()) and value is not False:
+        if is_given(value):
             raise SettingError(f"{name} must go with {other}; got it without.")
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a result into a file, making its folder if need be; a failure is a RunError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(path, error, "--out") from error
+def check_output(path: Path, inputs: Iterable[str | Path], *, option: str = "--output") -> None:
+    """Raise unless results can be written into a file that is none of ``inputs``, nor a model's."""
+    if path.is_file() and any(_belongs_to(path, each) for each in inputs):
+        raise SettingError(f"{option} must be another file than those that are read; got {path}.")
+    check_writable(path)
+
+
+def _belongs_to(path: Path, given: str | Path) -> bool:
+    """Whether a file is the one that was given, or one that a model's folder was saved with."""
+    file, source = Path(os.path.realpath(path)), Path(os.path.realpath(given))
+    is_inside = file.suffix in _OF_MODELS and file.is_relative_to(source)
+    return file == source or (is_inside and any((source / card).is_file() for card in _CARDS))
 
 
 @contextmanager
 def writing_to(path: Path | None, *, inputs: Sequence[Path] = ()) -> Iterator[None]:
-    """Write results into a file that is none of ``inputs``; None leaves them on stdout."""
+    """Write results into a file that is none of ``inputs``; None leaves them on stdout.
+
+    The file appears when the block ends well; else one that is there stays as it is. Of a block
+    that is interrupted, what it had flushed is kept beside it, under the same name and ``.part``.
+    """
     if path is None:
         yield
         return
-    if os.path.realpath(path) in {os.path.realpath(other) for other in inputs}:
-        raise SettingError(f"--output must be another file than those that are read; got {path}.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n")
-    except OSError as error:
-        raise _unwritable(path, error, "--output") from error
-    with file, redirect_stdout(file):
-        yield
+    check_output(path, inputs)
+    with new_file(path) as temporary:
+        file, flushed = _FlushedFile(temporary), 0
+        try:
+            with file, redirect_stdout(file):
+                try:
+                    yield
+                except KeyboardInterrupt:
+                    flushed = file.flushed  # before it is closed, and half a line flushed
+                    raise
+        except KeyboardInterrupt:
+            if flushed and temporary != path:  # which is a device or a pipe
+                _keep_part(temporary, flushed, path)
+            raise
     note(f"wrote {path}")
 
 
-def _unwritable(path: Path, error: OSError, option: str) -> RunError:
-    return RunError(
-        f"{path} must be a file that can be written; got: {error.strerror}. "
-        f"Choose another with {option}."
+class _FlushedFile(io.TextIOWrapper):
+    """A file of results that knows how many of its bytes were there when it was flushed last."""
+
+    def __init__(self, path: Path) -> None:
+        self._binary = path.open("wb")
+        super().__init__(self._binary, "utf-8", errors="surrogateescape", newline="\n")
+        self.flushed = 0
+
+    def flush(self) -> None:
+        super().flush()
+        self.flushed = self._binary.tell() if self.seekable() else 0
+
+
+def _keep_part(file: Path, size: int, path: Path) -> None:
+    """Keep so many bytes of an interrupted file beside its place, and say how to go on."""
+    part = path.with_name(f"{path.name}.part")
+    os.truncate(file, size)
+    file.replace(part)
+    with part.open("rb") as lines:
+        count = counted(sum(1 for _ in lines), "lines")
+    note(
+        f"stopped; the answers so far, {count}, are in {part}. Of text split into files, "
+        "--input FILES --output FOLDER keeps each that is answered, and goes on with the others."
     )
 
 

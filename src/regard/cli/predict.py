@@ -2,28 +2,28 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from regard.checks import counted
 from regard.cli.bulk import STREAM, Bulk, predict_files
-from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
+from regard.cli.options import ANSWERED_BY_RECIPE, AnswerFlags
 from regard.cli.output import note, note_unknown, refuse, require, say, writing_to
 from regard.devices.kinds import AUTO, Precision, check_device_name
 from regard.errors import DataError, SettingError
+from regard.inference.options import AnswerOptions
 from regard.progress import displaying, is_displayed, progress
 
 if TYPE_CHECKING:
-    from regard.inference import Predictor
-    from regard.inference.filtering import Answering
-    from regard.tasks import DecodingConfig
-    from regard.tasks.sequences.translations import Hypotheses
+    from regard.inference.lines import LineAnswering
+    from regard.inference.use import RunInUse
+    from regard.tasks import AnyTask, DecodingConfig
 
 # Lines named on stderr, before they are only counted.
 _MOST_WARNINGS = 10
@@ -33,13 +33,10 @@ def predict(
     run: Path,
     /,
     *files: Path,
-    decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
-    n_best: int | None = None,
+    answers: AnswerFlags = ANSWERED_BY_RECIPE,
     score: Annotated[bool, Parameter(show_default=False)] = False,
-    attention: Annotated[bool, Parameter(show_default=False)] = False,
-    layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
-    on_bad_line: Literal["error", "skip"] = "error",
+    on_bad_line: Literal["error", "skip"] | None = None,
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
@@ -47,7 +44,7 @@ def predict(
 ) -> None:
     """Answer lines of text: a line in, a line out.
 
-    Example: `echo 我爱中国 | regard predict regard-demo`
+    Example: `echo 我爱中国 | regard predict tatoeba-zh-en`
 
     Example: `regard predict runs/reviews new.csv --output labels.txt`
 
@@ -65,71 +62,64 @@ def predict(
         run: The run folder.
         files: Lines of text, by default stdin; or tables with the columns of training, .jsonl with
             its keys. Each may end in .gz or .zst.
-        decoding: How outputs are searched for.
-        n_best: Outputs of each line: its number, the score and the output, tabs between.
+        answers: How outputs are searched for, and what comes with them.
         score: Print how likely the target of each line of source, tab, target is; of a language
             model, how surprising the line, in nats a token.
-        attention: Add the strongest links between tokens, source-output, counted from 0; in jsonl
-            the tokens and all weights.
-        layers: Whose attention: 3 or 0,2-3; by default that of all.
         output_format: Lines of text, or a JSON object a line with scores.
-        on_bad_line: Stop at a line that cannot be read, or leave its answer empty.
+        on_bad_line: Stop at a line that cannot be read (error, the default), or leave its answer
+            empty.
         encoding: Of text that is not UTF-8, such as gbk or cp1252; by default as in training.
         precision: Of the weights: `int8` takes a quarter of the memory, and rounds.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
-    changes = decoding.changes() | ({} if n_best is None else {"n_best": n_best})
+    options = answers.options(AnswerOptions)
     if bulk.is_set():
-        of_lines: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
-        of_lines |= {"--encoding": encoding, "--layers": layers}
-        of_lines |= {"--on-bad-line": on_bad_line == "skip"}
+        of_lines: dict[str, object] = {"FILE": files, "--score": score, "--encoding": encoding}
+        of_lines |= {name: answers.flags().get(name) for name in ("--attention", "--layers")}
+        of_lines |= {"--on-bad-line": on_bad_line}
         refuse(of_lines, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
             bulk,
-            decoding=changes,
+            decoding=options.search(),
             output_format=output_format,
             precision=precision,
             device=device,
         )
         return
     _refuse_text(run, files)
-    from regard.inference import Predictor
-    from regard.inference.filtering import predicting, scoring
-    from regard.inference.look import numbers_of
+    from regard.inference.lines import predicting, scoring
+    from regard.inference.loading import load_run
     from regard.text.reading.encodings import encoded_as
 
-    with writing_to(bulk.output, inputs=files), encoded_as(encoding or _encoding(run)):
-        predictor = Predictor.load(run, precision=precision, device=device)
-        search = predictor.decoding.changed(**changes) if predictor.writes else None
-        options = {"--attention": attention, "--n-best": n_best}
-        _check_options(predictor, options, decoding, score=score, layers=layers)
+    with ExitStack() as stack:
+        stack.enter_context(writing_to(bulk.output, inputs=[run, *files]))
+        use = load_run(run, precision=precision, device=device)
+        stack.enter_context(encoded_as(encoding or use.recipe.encoding))
+        _check_options(use, answers, is_scored=score)
+        search = use.search(use.recipe, options.search())
         n_best = 1 if search is None else search.n_best
-        if attention and n_best > 1 and output_format == "text":
+        if options.attention and n_best > 1 and output_format == "text":
             raise SettingError(
                 "--attention must go with one translation a line, or with --output-format jsonl; "
                 f"got --n-best {n_best}."
             )
-        of_layers, done = numbers_of("--layers", layers), 0
-        answering: Callable[[str], Answering[Any]] = (
-            (lambda ending: scoring(predictor, ending=ending, decoding=search))
-            if score
-            else lambda ending: predicting(
-                predictor, ending=ending, decoding=search, attention=attention, layers=of_layers
-            )
-        )
         if not files and _is_typed():
             note("type a line and press Enter; Ctrl-D ends")
+        attention, layers = options.attention, options.layers
+        shown = partial(predicting, use, attention=attention, layers=layers)
+        answering = partial(scoring, use) if score else shown
+        done, is_text = 0, output_format == "text" and not score
         for file in files or (None,):
-            if file is None and output_format == "text" and not score and predictor.streams(search):
-                _stream_lines(predictor, search, on_bad_line=on_bad_line)
+            if file is None and is_text and sys.stdout.isatty() and use.streams(search):
+                _stream_lines(use, search, on_bad_line=on_bad_line)
                 continue
             done = _answer_lines(
-                predictor,
+                use,
                 file,
-                answering,
+                partial(answering, decoding=search),
                 done=done,
                 is_scored=score,
                 n_best=n_best,
@@ -141,14 +131,6 @@ def predict(
 def _is_typed() -> bool:
     """Whether lines of stdin come from a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _encoding(run: Path) -> str | None:
-    """The encoding that was given in training."""
-    from regard.runs import Run
-
-    encoding = Run.open(run).recipe.get("training", {}).get("encoding")
-    return None if encoding is None else str(encoding)
 
 
 def _refuse_text(run: Path, files: Sequence[Path]) -> None:
@@ -164,60 +146,51 @@ def _refuse_text(run: Path, files: Sequence[Path]) -> None:
             )
 
 
-def _check_options(
-    predictor: "Predictor",
-    options: Mapping[str, object],
-    decoding: DecodingOptions,
-    *,
-    score: bool,
-    layers: str | None,
-) -> None:
+def _check_options(use: "RunInUse[AnyTask]", answers: AnswerFlags, *, is_scored: bool) -> None:
     """Refuse options that have no effect on a run of this task, or beside others."""
-    searched = {**options, **decoding.flags()}
-    if not predictor.writes:
-        where = f"for a run of {predictor.recipe.task}; it is for translators"
-        refuse({**searched, "--score": score}, where)
-    if score:
+    searched, given = answers.flags(), answers.given()
+    if use.recipe.decoding is None:
+        where = f"for a run of {use.job}; it is for translators"
+        refuse({**searched, "--score": is_scored}, where)
+    if is_scored:
         where = "with --score; nothing is searched for"
-        refuse(options if predictor.is_seq2seq else searched, where)
-    if options["--attention"] and not predictor.is_seq2seq:
+        refuse({name: v for name, v in searched.items() if name not in use.scored_by}, where)
+    if "attention" not in given:
+        require({"--layers": given.get("layers")}, "--attention")
+    elif use.no_attention:
         raise SettingError("--attention must be left out for a language model; see regard look.")
-    if predictor.writes and not options["--attention"]:
-        require({"--layers": layers}, "--attention")
 
 
 def _answer_lines(
-    predictor: "Predictor",
+    use: "RunInUse[AnyTask]",
     file: Path | None,
-    answering: "Callable[[str], Answering[Any]]",
+    answering: "Callable[..., LineAnswering]",
     *,
     done: int,
     is_scored: bool,
     n_best: int,
     output_format: str,
-    on_bad_line: str,
+    on_bad_line: str | None,
 ) -> int:
     """Print the answer to each line as soon as there is one; the lines answered so far."""
-    from regard.inference.filtering import answers
-    from regard.inference.requests import unknown_in
+    from regard.inference.lines import answers
     from regard.text.reading.line_groups import groups_of
 
-    is_translating = predictor.is_seq2seq and not is_scored
     warnings = LineWarnings(
         "Its score is left empty." if is_scored else "Its answer is left empty."
     )
-    groups, ending = groups_of(file, predictor.task.input_fields(with_answers=is_scored))
-    answered = answers(groups, answering(ending), skip_bad_lines=on_bad_line == "skip")
+    groups, ending = groups_of(file, use.task.input_fields(with_answers=is_scored))
+    answered = answers(groups, answering(ending=ending), skip_bad_lines=on_bad_line == "skip")
     bar: AbstractContextManager[Callable[[float], None]] = nullcontext(lambda count: None)
     if file is not None and is_displayed() and not sys.stdout.isatty():
-        work = "scoring" if is_scored else "translating" if is_translating else "answering"
+        work = "scoring" if is_scored else use.work
         bar = progress(work, _count_lines(file))
     with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
-                warnings.see(line.problem, unknown_in(predictor.task, line.request))
-                if is_translating and (parts := cast("Hypotheses", line.answer).parts) > 1:
-                    longest = predictor.sequence_task.data.max_length
+                warnings.see(line.problem, line.unknown)
+                if line.request is not None and (parts := len(line.request.parts)) > 1:
+                    longest = use.about()["max_tokens"]
                     warnings.add(
                         f"{line.where}: longer than the {longest} tokens that the model was "
                         f"trained on; translated in {parts} parts."
@@ -234,21 +207,20 @@ def _answer_lines(
 
 
 def _stream_lines(
-    predictor: "Predictor", search: "DecodingConfig | None", *, on_bad_line: str
+    use: "RunInUse[AnyTask]", search: "DecodingConfig | None", *, on_bad_line: str | None
 ) -> None:
-    """Print each line of stdin, and its continuation by a language model as it is written."""
-    from regard.inference.filtering import requests_in
-    from regard.inference.requests import request_in, unknown_in
+    """Print each line of stdin and its continuation as it is written, for somebody who waits."""
+    from regard.inference.lines import requests_in
     from regard.text.reading.line_groups import groups_of
 
     groups, ending = groups_of(None)
-    read = partial(request_in, predictor.task, ending=ending)
+    read = partial(use.parse_line, ending=ending)
     warnings = LineWarnings("Its answer is left empty.")
     for group in requests_in(groups, read, skip_bad_lines=on_bad_line == "skip"):
         for line in group:
-            warnings.see(line.problem, unknown_in(predictor.task, line.request))
-            if isinstance(line.request, str):
-                for piece in chain((line.request,), predictor.stream(line.request, search)):
+            warnings.see(line.problem, line.unknown)
+            if line.request is not None:
+                for piece in chain((line.request.example,), use.stream(line.request, search)):
                     say(piece, end="")
                     sys.stdout.flush()
             say("\n" if line.problem is None else "")

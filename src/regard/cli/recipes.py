@@ -1,8 +1,6 @@
 """``regard recipes`` and ``regard settings``: what recipes there are, and what they may say."""
 
-import inspect
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from importlib.resources import files
@@ -17,7 +15,8 @@ from regard.checks import choose
 from regard.cli.options import OPTIONS, sections
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
-from regard.training.recipes.resolving import packaged_recipe, packaged_recipes
+from regard.fields import meanings_of
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -46,6 +45,7 @@ class _Figure(TypedDict):
     beside: str
     loses: bool
     minutes: float | None
+    old: bool
 
 
 @recipes.default
@@ -54,8 +54,9 @@ def list_recipes(job: str | None = None, /) -> None:
 
     Example: `regard recipes tagging`
 
-    The figures are those of docs/measured.md; ▼ marks one that is no better than what needs no
-    model, which stands beside it. Minutes are of two CPU cores; where none were measured, the
+    The figures are those of docs/measured.md; ▼ marks one that is no better than the simple method
+    that stands beside it, and † one that has not been found to hold since the code changed.
+    Minutes are of two CPU cores; where none were measured, the
     updates or epochs stand there that the recipe makes.
 
     Args:
@@ -104,13 +105,15 @@ def _rows(job: str | None) -> list[tuple[str, ...]]:
 
 
 def _format_figure(figure: _Figure) -> str:
-    mark = " ▼" if figure["loses"] else ""
+    mark = (" ▼" if figure["loses"] else "") + (" †" if figure["old"] else "")
     baseline = f" ({figure['beside']})" if figure["beside"] else ""
     return f"{figure['figure']}{mark}{baseline}"
 
 
 def _size(recipe: "Recipe") -> str:
     """The architecture, its width and its depths, such as ``transformer 128 × 4 + 4``."""
+    if "pretrained" in recipe.training:
+        return f"{recipe.model_type} as pretrained"
     model = recipe.table()["model"]
     width = next((model[name] for name in _WIDTHS if model.get(name)), None)
     depths = [str(model[name]) for name in _DEPTHS if model.get(name)]
@@ -124,10 +127,6 @@ def _time(table: Mapping[str, JsonValue], figure: _Figure | None) -> str:
     training = table.get("training")
     settings = training if isinstance(training, Mapping) else {}
     return next((f"{settings[name]:,} {name}" for name in _TIMES if name in settings), "")
-
-
-# A setting in the "Attributes:" of a docstring: its name, and its meaning up to the next one.
-_ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def settings(what: str | None = None, /) -> None:
@@ -161,11 +160,7 @@ def settings(what: str | None = None, /) -> None:
 
 
 def _described(config: type) -> Iterator[str]:
-    meanings: dict[str, str] = {}
-    for kind in reversed(config.__mro__):  # settings that classes share are explained once
-        _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-        attributes, _, _ = rest.partition("\n\n")
-        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(attributes)}
+    meanings = meanings_of(config)
     for field in fields(config):
         yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,14 @@ from cyclopts import Parameter
 
 from regard.checks import choose, counted
 from regard.cli.output import note, say
+from regard.errors import printable
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
     from regard.runs import Run
     from regard.runs.overview import RunOverview
 
+_LONGEST = 1000  # characters of a text of a run
 COLUMNS = ("run", "recipe", "updates", "best validation", "speed", "state")
 
 
@@ -43,11 +46,13 @@ def runs(
 
     overviews, others = find_runs(folder)
     if as_json:
-        say(json.dumps([run.to_dict() for run in overviews], indent=1, ensure_ascii=False))
+        written = [run.to_dict() for run in overviews]
+        say(printable(json.dumps(written, indent=1, ensure_ascii=False)))
     elif overviews:
         names = _distinct_names([run.run for run in overviews])
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        say("\n".join(_table(f"Runs in {folder}", list(map(_row, names, overviews)), width)))
+        rows = [tuple(map(_in_a_line, _row(*each))) for each in zip(names, overviews, strict=True)]
+        say("\n".join(_table(_in_a_line(f"Runs in {folder}"), rows, width)))
     else:
         note(f"no runs in {folder}; regard train makes one")
     for run in overviews:
@@ -112,19 +117,19 @@ def info(run: Path, /, *, as_json: Annotated[bool, Parameter(name="--json")] = F
     opened = Run.open(run)
     summary = _summary(opened)
     if as_json:
-        say(json.dumps({"run": str(run), **summary}, ensure_ascii=False))
+        say(printable(json.dumps({"run": str(run), **summary}, ensure_ascii=False)))
         return
     width = max(map(len, summary))
     for name, value in summary.items():
         for title, line in zip(chain((name,), repeat("")), _lines(value), strict=False):
-            say(f"{title:{width}}  {line}")
+            say(f"{title:{width}}  {_in_a_line(line)}")
 
 
 def _summary(run: "Run") -> "dict[str, JsonValue]":
     from regard.runs.card import format_changes, read_card
-    from regard.runs.overview import overview
+    from regard.runs.overview import overview_of
 
-    glance = overview(run.path)
+    glance = overview_of(run)
     data = run.recipe.get("data", {})
     summary = run.summary if isinstance(run.summary, Mapping) else {}
     records = run.metrics()
@@ -132,46 +137,44 @@ def _summary(run: "Run") -> "dict[str, JsonValue]":
     progress = {"done": f"done, after {updates}", "running": f"running, {updates} so far"}
     stopped = f"stopped after {updates}; the command that began it goes on"
     speed = None if glance.each_second is None else f"{glance.each_second:,.0f} {glance.counted}"
-    size = sum(file.stat().st_size for file in run.path.rglob("*") if file.is_file()) / 1e6
+    files = [run.path] if run.path.is_file() else run.path.rglob("*")
+    size = sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+    model, learned = _model(run)
     values: dict[str, JsonValue] = {
         "job": run.task,
         "recipe": glance.recipe,
-        "model": _model(run),
+        "model": model,
         **{f"{split} text": _files(data.get(split), split) for split in ("train", "valid", "test")},
         "training": progress.get(glance.state, stopped),
         "speed": speed and f"{speed} a second",
         "weights": summary.get("weights"),
-        "learned": _learned(run),
+        "learned": learned,
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),
         "figures of": summary.get("valid"),
+        "baseline": summary.get("beside", summary.get("below")),  # what older runs say
+        "temperature": summary.get("temperature"),
+        "scales": summary.get("scales"),
         "changes": format_changes(run.changes),
-        "folder": f"{size:,.1f} MB",
-        "made by": f"regard {read_card(run.path)['regard']}",
+        "file" if run.path.is_file() else "folder": f"{size:,.1f} MB",
+        "made by": f"regard {read_card(run.folder)['regard']}",
         "next": _next(run),
     }
     return {name: value for name, value in values.items() if value}
 
 
-def _model(run: "Run") -> str:
-    from regard.tasks import TASKS, recipe_from_table
+def _model(run: "Run") -> "tuple[str, JsonValue]":
+    """The kind and size of the model, and the bandwidth that a regression learned."""
+    from regard.tasks import TASKS
 
     kind = str(run.recipe.get("model", {}).get("type", ""))
     if not run.is_finished or run.task not in TASKS:
-        return kind
-    task = TASKS[run.task].task.load(recipe_from_table(run.recipe), run.tokenizer_folder)
+        return kind, None
+    task = run.load_task()
+    model = run.build(task.build_model)
     # Tied weights are one parameter of a model, and two of its file.
-    parameters = sum(each.numel() for each in run.build(task.build_model).parameters())
-    return f"{kind} with {parameters:,} parameters"
-
-
-def _learned(run: "Run") -> "JsonValue":
-    """The bandwidth of a kernel regression."""
-    if run.task != "regression" or not run.is_finished:
-        return None
-    from regard.inference import Predictor
-
-    predictor = Predictor.load(run.path)
-    return predictor.task.describe_learned(predictor.model)
+    parameters = sum(each.numel() for each in model.parameters())
+    learned = task.describe_learned(model) if run.task == "regression" else None
+    return f"{kind} with {counted(parameters, 'parameters')}", learned
 
 
 def _files(files: "JsonValue", split: str) -> "JsonValue":
@@ -184,18 +187,25 @@ def _next(run: "Run") -> "JsonValue":
     """The commands that take the run."""
     from regard.tasks import TASKS
 
-    path = run.path
+    path = shlex.quote(str(run.path))
     if not run.is_finished:
         return [f"regard train --resume --run {path}"]
     commands = [f"regard predict {path} FILE", f"regard evaluate {path} FILE"]
     has_page = run.task in TASKS and TASKS[run.task].is_shown
-    return [*commands, f"regard look {path} TEXT"] if has_page else commands
+    asked = TASKS[run.task].task.request_name if has_page else ""
+    return [*commands, f"regard look {path} {asked}"] if has_page else commands
 
 
 def _lines(value: "JsonValue") -> list[str]:
     if isinstance(value, Mapping):
         return [", ".join(f"{name} {_number(each)}" for name, each in value.items())]
     return [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
+
+
+def _in_a_line(text: str) -> str:
+    """A text of a run, which anyone may have made, as a part of a line that is written here."""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return printable(shown).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _number(value: "JsonValue") -> str:
@@ -228,7 +238,8 @@ def export(
         run: The run folder.
         out: The file or folder to write; nothing may be there.
         to: The form.
-        precision: Of `ctranslate2`: `int8` or `float16`, to write its weights smaller.
+        precision: To write the weights smaller: of a bundle `bfloat16`, of `ctranslate2` `int8` or
+            `float16`.
     """
     from regard.export import FORMS, export_run
 

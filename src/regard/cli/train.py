@@ -2,20 +2,25 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.jobs import Files, parse_arguments
+from regard.cli.jobs import Files, parse_arguments, typed_options
 from regard.cli.output import note, program
-from regard.config import JsonValue, parse_settings
+from regard.config import parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
-from regard.training.recipes.resolving import default_run, file_settings
+from regard.training.recipes.resolving import (
+    default_run,
+    file_settings,
+    pretrained_settings,
+    with_minutes,
+)
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -27,6 +32,7 @@ def train(
     test: Files = (),
     run: Path | None = None,
     minutes: float | None = None,
+    pretrained: str | None = None,
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
     encoding: str | None = None,
@@ -38,7 +44,9 @@ def train(
 
     Example: `regard train pairs.tsv --minutes 30`
 
-    Example: `regard train classification-convolution reviews.csv --test held-back.csv`
+    Example: `regard train classification-convolution reviews.csv`
+
+    Example: `regard train reviews.csv --pretrained hf:sentence-transformers/all-MiniLM-L6-v2`
 
     With a recipe, by name or path (`regard recipes` lists them), it trains that; files after it are
     what it trains on, in the form that the recipe's task reads. With files only, it guesses from
@@ -58,6 +66,9 @@ def train(
         test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train, in place of the recipe's updates and epochs.
+        pretrained: What to begin with, which makes much of few examples: the run of a masked
+            language model, a folder with a checkpoint, or hf:OWNER/NAME[@REVISION] of the Hugging
+            Face Hub, fetched once.
         settings: A setting over the recipe's, such as training.batch_tokens=2048; may be given
             often.
             `regard settings` lists them all.
@@ -79,7 +90,8 @@ def train(
     over = {
         **file_settings("valid", valid),
         **file_settings("test", test),
-        **_limits(minutes, parse_settings(settings)),
+        **pretrained_settings(pretrained),
+        **with_minutes(minutes, parse_settings(settings)),
     }
     for name, value in (
         ("data.on_bad_line", on_bad_line),
@@ -93,7 +105,20 @@ def train(
     try:
         with _process_group(), encoded_as(encoding):
             arguments = parse_arguments(what)
-            recipe = None if resume and not arguments.name else arguments.resolve(over)
+            options = typed_options(
+                valid=valid,
+                test=test,
+                run=run,
+                minutes=minutes,
+                pretrained=pretrained,
+                settings=settings,
+                on_bad_line=on_bad_line,
+                encoding=encoding,
+                device=device,
+                processes=processes,
+            )
+            is_unnamed = resume and not arguments.name
+            recipe = None if is_unnamed else arguments.resolve(over, options)
             folder = run or default_run(arguments.name)
             if resume:
                 _check_run(folder, is_named=bool(run or arguments.name))
@@ -139,23 +164,15 @@ def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
     from regard import training
     from regard.tasks import TASKS
 
-    if resume:
-        predictor = training.resume(folder, recipe=recipe).predictor
-    else:
-        predictor = training.train(recipe, folder).predictor
+    done = training.resume(folder, recipe=recipe) if resume else training.train(recipe, folder)
+    predictor = done.predictor
     for line in predictor.task.describe_learned(predictor.model):
         note(line)
     trained = predictor.task.recipe
-    has_test = trained.uses_phrasebook or bool(trained.data.test)
-    commands = [f"predict {folder}", f"evaluate {folder}{'' if has_test else ' --split valid'}"]
+    part = "" if done.has_test else " --split valid"
+    commands = [f"predict {folder}", f"evaluate {folder}{part}"]
+    if trained.task == "regression" and find_spec("matplotlib") is not None:
+        commands[-1] += " --plot fits.svg"
     if TASKS[trained.task].is_shown:
-        commands.append(f"look {folder} TEXT")
+        commands.append(f"look {folder} {predictor.task.request_name}")
     note(f"next: {', '.join(f'{program()} {command}' for command in commands)}", is_command=True)
-
-
-def _limits(minutes: float | None, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """The settings, with minutes in place of the updates and epochs that they do not name."""
-    if minutes is None:
-        return settings
-    unlimited = {"training.updates": None, "training.epochs": None}
-    return {**unlimited, **settings, "training.minutes": float(minutes)}

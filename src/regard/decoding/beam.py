@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
-from regard.checks import check_at_least
+from regard.bounds import bounded
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.rules import Rulebook
@@ -42,7 +42,7 @@ def beam(
     - at its longest length. Beginnings then fill up the places that no finished answer took.
 
     A beam of one is therefore exactly `greedy`, and a beam as wide as the number of all answers is
-    an exhaustive search. Equal candidates rank by the place of their beginning, then by token id.
+    an exhaustive search. Equal candidates rank by their beginning's position, then by token id.
     What a sentence gets does not depend on its batch; its rows leave the batch when it stops.
 
     Args:
@@ -74,9 +74,10 @@ def beam(
         >>> best.tokens, round(best.score, 3), second.tokens, round(second.score, 3)
         ((), -1.204, (1,), -1.833)
     """
-    check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    beam_size, n_best = bounded("beam_size", beam_size), bounded("n_best", n_best)
     _check_n_best(n_best, beam_size)
     bound = BoundOptions(**options)
+    bound.check(step, state)
     if not bound.batch_size:
         return []
 
@@ -108,7 +109,8 @@ def _search(
     for length in range(1, int(limits.max()) + 1):
         if ranking is not None:
             hidden = bound.allowed.hidden(length)
-            values, tokens, state = ranking.best(token, state, beam_size + 1, hidden)
+            most = min(beam_size + 1, ranking.vocab_size)
+            values, tokens, state = ranking.best(token, state, most, hidden)
         else:
             log_probs, state = step(token, state)
             values, tokens = _likeliest(log_probs, rulebook, beams, beam_size)
@@ -155,7 +157,7 @@ class _Beams:
 
     sentences: Int64[np.ndarray, " A"]  # which of the whole batch
     tokens: Int64[np.ndarray, "A W T"]
-    log_probs: Float64[np.ndarray, "A W"]  # -inf for a place without a beginning
+    log_probs: Float64[np.ndarray, "A W"]  # -inf for a position without a beginning
     gains: Float64[np.ndarray, "A W"] | None = None  # the bonus of answers that end after them
 
 
@@ -244,7 +246,6 @@ class _Answers:
 
 
 def _check_n_best(n_best: int, beam_size: int) -> None:
-    check_at_least("n_best", n_best, 1)
     if n_best > beam_size:
         raise SettingError(
             f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}. "

@@ -11,21 +11,27 @@ from torch import Tensor
 
 from regard.attention import AttentionCall, observe
 from regard.attention.observing import current_observer
-from regard.checks import check_at_least
+from regard.bounds import bounded
 from regard.decoding.step import StateT, Step
-from regard.errors import SettingError
+from regard.errors import SettingError, ShapeError
+from regard.layers.inputs import whole
 
-# Attention below this counts as this: a place that a window never reached is not infinitely bad.
+# Attention below this counts as this: a position that a window never reached is not infinitely bad.
 _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class _Covered(Generic[StateT]):
-    """The model's state, and how much every place of the source was looked at."""
+    """The model's state, and how much every position of the source was looked at."""
 
     state: StateT
     looked: Float[Tensor, "R S"]  # the weights of all steps so far; no columns before the first
-    lengths: Int[Tensor, " R"]  # real places of each source
+    lengths: Int[Tensor, " R"]  # real positions of each source
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+        return len(self.lengths)
 
     def select(self, rows: Int[Tensor, " K"]) -> "_Covered[StateT]":
         """The state of these rows, in this order."""
@@ -35,7 +41,7 @@ class _Covered(Generic[StateT]):
 class CoveragePenalty(Generic[StateT]):
     """A model's step that adds up what it looks at, and what an answer loses by looking away.
 
-    ``weight · Σ_i log(min(Σ_j p_ij, 1))`` over the places i of the source, where p_ij is the
+    ``weight · Σ_i log(min(Σ_j p_ij, 1))`` over the positions i of the source, where p_ij is the
     attention of the j-th prediction (that of the end, too), over heads and layers averaged:
     equation 14 of Wu et al. (2016), https://arxiv.org/abs/1609.08144.
 
@@ -60,11 +66,21 @@ class CoveragePenalty(Generic[StateT]):
     """
 
     def __init__(self, step: Step[StateT], *, weight: int | float = 0.2) -> None:
-        check_at_least("weight", weight, 0)
-        self._step, self._weight = step, weight
+        self._step, self._weight = step, bounded("weight", weight)
 
     def start(self, state: StateT, lengths: Int[Tensor, " B"]) -> _Covered[StateT]:
-        """The state to begin with; ``lengths`` are those of the sources."""
+        """The state to begin with; ``lengths`` are those of the sources.
+
+        Raises:
+            ShapeError: There is not a length for each row of the state.
+        """
+        lengths = whole("lengths", lengths)
+        rows = getattr(state, "num_rows", None)
+        if lengths.dim() != 1 or rows not in (None, len(lengths)):
+            raise ShapeError(
+                f"lengths must be one for each row of the state, {rows}; "
+                f"got {tuple(lengths.shape)}."
+            )
         return _Covered(state, torch.zeros(len(lengths), 0, device=lengths.device), lengths)
 
     def step(
@@ -78,6 +94,8 @@ class CoveragePenalty(Generic[StateT]):
                 "model must attend to its source for a coverage penalty; this one does not."
             )
         looked = torch.stack([_looked(call, len(token)) for call in calls]).mean(dim=0)
+        if not covered.looked.shape[1]:
+            _check_within(covered.lengths, looked.shape[1])
         total = covered.looked if covered.looked.shape[1] else torch.zeros_like(looked)
         return log_probs, _Covered(state, total + looked, covered.lengths)
 
@@ -102,6 +120,15 @@ def _source_calls() -> Iterator[list[AttentionCall]]:
 
     with observe(note):
         yield calls
+
+
+def _check_within(lengths: Int[Tensor, " R"], most: int) -> None:
+    """Raise ShapeError if a source is longer than what is looked at."""
+    lowest, highest = map(int, lengths.aminmax())
+    if not 0 <= lowest <= highest <= most:
+        raise ShapeError(
+            f"lengths must be from 0 to {most}, the longest source; got {lowest} to {highest}."
+        )
 
 
 def _looked(call: AttentionCall, rows: int) -> Float[Tensor, "R S"]:

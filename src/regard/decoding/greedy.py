@@ -20,7 +20,7 @@ from regard.kernels import why_not
 # of the others costs about as much as a few steps over the rows that are dropped.
 IDLE_SHARE = 1 / 6
 
-# (log-probabilities, which answer each row writes, place of the token) -> its log-probability,
+# (log-probabilities, which answer each row writes, position of the token) -> its log-probability,
 # and the token.
 Choose = Callable[
     [Float[Tensor, "R V"], Int[Tensor, " R"], int], tuple[Float[Tensor, " R"], Int[Tensor, " R"]]
@@ -63,6 +63,7 @@ def greedy(
         [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, is_finished=True, text='')]
     """
     bound = BoundOptions(**options)
+    bound.check(step, state)
     if not bound.batch_size:
         return []
     if isinstance(step, RankingStep) and not bound.rules and why_not() is None:

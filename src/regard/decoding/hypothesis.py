@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.inspect.alignment import Link, links_from_weights
-from regard.checks import check_at_least
+from regard.bounds import bounded
 from regard.errors import RunError
 from regard.text import PairTokenizer, Piece
 
@@ -25,12 +25,12 @@ class Alignment:
 
     @property
     def source_pieces(self) -> list[Piece]:
-        """The source's tokens with their places in it."""
+        """The source's tokens with their positions in it."""
         return self.tokenizer.source.pieces(self.source)
 
     @property
     def output_pieces(self) -> list[Piece]:
-        """The output's tokens with their places in it."""
+        """The output's tokens with their positions in it."""
         return pieces_of(*self.tokenizer.target.decode_with_spans(self.tokens), self.tokens)
 
     def copied_from(self) -> list[int | None]:
@@ -64,7 +64,7 @@ class Alignment:
 
 
 def pieces_of(text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> list[Piece]:
-    """The tokens of an output with their places in its text; one without any is shown as ␣."""
+    """The tokens of an output with their positions in its text; one without any is shown as ␣."""
     return [
         Piece(text[start:end] or "␣", token, start, end)
         for token, (start, end) in zip(ids, spans, strict=True)
@@ -109,7 +109,7 @@ def divisors(alpha: float, longest: int) -> list[float]:
     """Length penalty of every length, ``((5 + length) / 6) ** alpha``: Wu et al. (2016), eq. 14."""
     # https://arxiv.org/abs/1609.08144; zero compares plain log-probabilities, 0.6 is usual. The end
     # of the sentence is one of the choices that a length counts.
-    check_at_least("length_penalty", alpha, 0)
+    alpha = bounded("length_penalty", alpha)
     return [float(((5 + max(length, 1)) / 6) ** alpha) for length in range(longest + 1)]
 
 

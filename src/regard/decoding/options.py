@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.bounds import bounded
 from regard.decoding.hypothesis import divisors
 from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, bind_limits
+from regard.decoding.step import Allowed, Limits, RankingStep, bind_limits
+from regard.errors import SettingError, ShapeError, excerpt
 
 
 class SearchOptions(TypedDict, total=False):
@@ -76,7 +78,12 @@ class BoundOptions:
     device: torch.device | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", bounded("batch_size", self.batch_size))
+        object.__setattr__(self, "length_penalty", bounded("length_penalty", self.length_penalty))
         object.__setattr__(self, "rules", tuple(self.rules))
+        for rule in self.rules:
+            if not callable(rule):
+                raise SettingError(f"rules must be functions, see Rule; got {excerpt(rule)}.")
         self.allowed  # noqa: B018  (checked now, whatever is searched)
 
     @cached_property
@@ -87,12 +94,23 @@ class BoundOptions:
     @cached_property
     def allowed(self) -> Allowed:
         """The tokens of each length."""
-        return Allowed(self.eos_id, self.min_length, self.forbidden, self.limits.device)
+        device = self.limits.device
+        return Allowed(self.bos_id, self.eos_id, self.min_length, self.forbidden, device)
 
     @property
     def penalties(self) -> list[float]:
         """The divisor of each length."""
         return divisors(self.length_penalty, int(self.limits.max()))
+
+    def check(self, step: object, state: object) -> None:
+        """Raise where the step or the state says how many tokens or rows there are, and errs."""
+        if isinstance(step, RankingStep):
+            self.allowed.check(step.vocab_size)
+        rows = getattr(state, "num_rows", None)
+        if rows is not None and rows != self.batch_size:
+            raise ShapeError(
+                f"batch_size must be the rows of the state, {rows}; got {self.batch_size}."
+            )
 
     def select(self, rows: Int[Tensor, " K"]) -> "BoundOptions":
         """The options of these sentences."""

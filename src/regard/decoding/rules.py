@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.checks import check_at_least, check_positive
+from regard.bounds import bounded, token_id
 from regard.decoding.step import Allowed
-from regard.errors import SettingError
+from regard.errors import SettingError, ShapeError
+from regard.layers.inputs import known_ids, known_rows, rows_of_ids, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,20 @@ class Written:
     tokens: Int[Tensor, "R T"]
     sentences: Int[Tensor, " R"]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", rows_of_ids("tokens", self.tokens))
+        object.__setattr__(self, "sentences", whole("sentences", self.sentences))
+
+    def check(self, log_probs: Float[Tensor, "R V"]) -> None:
+        """Raise unless there is a prefix of known tokens for each row of log-probabilities."""
+        rows = len(self.tokens)
+        if log_probs.dim() != 2 or not rows == len(log_probs) == len(self.sentences):
+            raise ShapeError(
+                f"log_probs must have a row for each prefix, ({rows}, V), and sentences a number; "
+                f"got {tuple(log_probs.shape)} and {tuple(self.sentences.shape)}."
+            )
+        known_ids("tokens", self.tokens, log_probs.shape[1])
+
 
 # (log-probabilities of the next token, what is written) -> the log-probabilities to choose by.
 Rule = Callable[[Float[Tensor, "R V"], Written], Float[Tensor, "R V"]]
@@ -52,7 +67,7 @@ class RepetitionPenalty:
     log-probabilities, which are never above zero, are multiplied.
 
     Attributes:
-        penalty: Above zero; 1 changes nothing, more makes repetitions less likely.
+        penalty: From 0.01 to 100; 1 changes nothing, more makes repetitions less likely.
 
     Example:
         >>> written = Written(torch.tensor([[2, 2]]), torch.tensor([0]))
@@ -63,10 +78,11 @@ class RepetitionPenalty:
     penalty: int | float
 
     def __post_init__(self) -> None:
-        check_positive("penalty", self.penalty, cure="Use 1 to change nothing.")
+        object.__setattr__(self, "penalty", bounded("penalty", self.penalty))
 
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
+        written.check(log_probs)
         changed = log_probs.gather(1, written.tokens) * self.penalty
         return log_probs.scatter(1, written.tokens, changed)
 
@@ -89,10 +105,11 @@ class NoRepeatedNgrams:
     size: int
 
     def __post_init__(self) -> None:
-        check_at_least("size", self.size, 1)
+        object.__setattr__(self, "size", bounded("size", self.size))
 
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
+        written.check(log_probs)
         tokens, context = written.tokens, self.size - 1
         if tokens.shape[1] < self.size:
             return log_probs
@@ -118,17 +135,21 @@ class Prefix:
     """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
-        self.prefixes = [tuple(prefix) for prefix in prefixes]
+        self.prefixes = [
+            tuple(token_id("prefixes", token) for token in prefix) for prefix in prefixes
+        ]
         longest = max(map(len, self.prefixes), default=0)
         padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in self.prefixes]
         self._table = torch.tensor(padded, dtype=torch.long).view(len(padded), longest)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
+        written.check(log_probs)
+        sentences = known_rows(written.sentences, len(self.prefixes))
         position = written.tokens.shape[1]
         if position >= self._table.shape[1]:
             return log_probs
-        required = self._table[:, position].to(log_probs.device)[written.sentences][:, None]
+        required = self._table[:, position].to(log_probs.device)[sentences][:, None]
         others = torch.arange(log_probs.shape[1], device=log_probs.device) != required
         return log_probs.masked_fill((required >= 0) & others, -torch.inf)
 
@@ -161,6 +182,7 @@ class Rulebook:
     ) -> Float[Tensor, "R V"]:
         """The log-probabilities of the ``length``-th token, as all rules leave them."""
         if length == 1:
+            self._allowed.check(log_probs.shape[1])
             self._check_prefixes_are_allowed(log_probs)
         log_probs = self._allowed.keep(log_probs, length)
         if not self.rules:
@@ -186,7 +208,7 @@ class Rulebook:
                 if log_probs[0, token] == -torch.inf:
                     raise SettingError(
                         f"prefixes must not hold what another rule hides; got token {token} at "
-                        f"place {position} of {list(prefix)}, for sentence {sentence}."
+                        f"position {position} of {list(prefix)}, for sentence {sentence}."
                     )
 
 

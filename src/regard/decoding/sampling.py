@@ -8,14 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.checks import check_at_least, check_positive
+from regard.bounds import bounded
 from regard.decoding.greedy import write_all
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.step import StateT, Step, bind
-from regard.errors import SettingError
+from regard.errors import ShapeError
 from regard.kernels import why_not
-from regard.kernels.threads import parallel_for
+from regard.kernels.threads import share_out
+from regard.layers.inputs import known_rows, whole
 
 Seeds = int | Int[Tensor, " B"]
 
@@ -35,7 +36,7 @@ def sample(
     """Answers drawn token by token from the model's distribution, for every sentence of a batch.
 
     The random numbers are a function of a sentence's seed, of which of its samples it is, and of
-    the place in it: the same in any batch, on any device, however many samples are asked for.
+    the position in it: the same in any batch, on any device, however many samples are asked for.
     Sentences with the same seed share them, so that the same sentence twice has the same samples.
 
     Args:
@@ -70,8 +71,9 @@ def sample(
         >>> [toss.tokens for toss in tosses]
         [(1, 1, 2), (2, 2, 1), (2, 1, 2), (2, 2, 2)]
     """
-    check_at_least("num_samples", num_samples, 1)
+    num_samples = bounded("num_samples", num_samples)
     bound = BoundOptions(**options)
+    bound.check(step, state)
     draw = Draw(
         temperature=temperature,
         top_k=top_k,
@@ -90,13 +92,12 @@ class Draw:
     """Chooses a token at random: ``copies`` samples of each sentence, by the settings of `sample`.
 
     Raises:
-        SettingError: The temperature is not above zero, ``top_k`` is below one, or ``top_p`` is not
-            above zero and at most one.
+        SettingError: A number is out of its range.
 
     Example:
         >>> log_probs = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]]).log()
         >>> draw = Draw(seeds=torch.tensor([3, 4]), top_k=2)  # never the first token
-        >>> [draw(log_probs, torch.tensor([0, 1]), place)[1].tolist() for place in range(4)]
+        >>> [draw(log_probs, torch.tensor([0, 1]), position)[1].tolist() for position in range(4)]
         [[2, 2], [1, 1], [2, 2], [1, 2]]
     """
 
@@ -107,18 +108,23 @@ class Draw:
     copies: int = 1
 
     def __post_init__(self) -> None:
-        check_positive("temperature", self.temperature, cure="Search greedily for zero.")
+        object.__setattr__(self, "seeds", whole("seeds", self.seeds))
+        object.__setattr__(self, "temperature", bounded("temperature", self.temperature))
+        object.__setattr__(self, "top_p", bounded("top_p", self.top_p))
+        object.__setattr__(self, "copies", bounded("num_samples", self.copies))
         if self.top_k is not None:
-            check_at_least("top_k", self.top_k, 1)
-        if not 0 < self.top_p <= 1:
-            raise SettingError(
-                f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to keep all tokens."
-            )
+            object.__setattr__(self, "top_k", bounded("top_k", self.top_k))
 
     def __call__(
         self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], position: int
     ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
         """The log-probability of the token drawn, and the token."""
+        answers = known_rows(answers, len(self.seeds) * self.copies)
+        if log_probs.dim() != 2 or len(log_probs) != len(answers):
+            raise ShapeError(
+                f"log_probs must have a row for each answer, ({len(answers)}, V); "
+                f"got {tuple(log_probs.shape)}."
+            )
         seeds = self.seeds[answers // self.copies]
         shares = uniform(seeds, answers % self.copies, position)
         draw = self._drawn_by_loops if _is_for_loops(log_probs) else self._drawn
@@ -151,11 +157,7 @@ class Draw:
             *(log_probs.contiguous().numpy(), np.float32(self.temperature)),
             *(most, float(self.top_p), shares.numpy(), tokens),
         )
-        tasks = min(rows, torch.get_num_threads())
-        parallel_for(
-            tasks,
-            lambda task: draw_tokens(task * rows // tasks, (task + 1) * rows // tasks, *arguments),
-        )
+        share_out(min(rows, torch.get_num_threads()), rows, draw_tokens, *arguments)
         if (tokens < 0).any():
             check_numbers(log_probs)
         return torch.from_numpy(tokens)

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.checks import check_at_least
+from regard.bounds import bounded, check_known, token_id, whole_number
 from regard.errors import SettingError, ShapeError
+from regard.layers.inputs import whole
 
 if TYPE_CHECKING:  # what cannot be compiled cannot be imported
     from regard.kernels.search import Written
@@ -48,7 +49,13 @@ Step = Callable[[Int[Tensor, " B"], StateT], tuple[Float[Tensor, "B V"], StateT]
 
 @runtime_checkable
 class RankingStep(Protocol[StateT]):
-    """A step that knows the likeliest tokens without a log-probability for every token."""
+    """A step that knows the likeliest tokens without a log-probability for every token.
+
+    Attributes:
+        vocab_size: Number of token ids, V.
+    """
+
+    vocab_size: int
 
     def __call__(
         self, token: Int[Tensor, " B"], state: StateT
@@ -61,8 +68,8 @@ class RankingStep(Protocol[StateT]):
     ) -> tuple[Float[Tensor, "B J"], Int[Tensor, "B J"], StateT]:
         """Return the ``count`` likeliest tokens' log-probabilities and ids, and the state.
 
-        Of equal ones the lowest ids come first; −inf stands where there are no more. ``hidden``
-        tokens are none of them, though they have a part in what is likely.
+        At most V. Of equal ones the lowest ids come first; −inf stands where there are no more.
+        ``hidden`` tokens are none of them, though they have a part in what is likely.
         """
         ...
 
@@ -104,6 +111,9 @@ class DivisibleStep(Protocol[StateT]):
         ...
 
 
+# Tokens of all answers of a batch at their longest, for which there is room from the beginning.
+_MOST_TOKENS = 2**30
+
 Limits = int | Int[Tensor, " B"]
 
 
@@ -111,10 +121,15 @@ def bind_limits(
     max_lengths: Limits, batch_size: int, device: torch.device | None
 ) -> Int[Tensor, " B"]:
     """The longest answer allowed to each sentence, one number a row."""
-    check_at_least("batch_size", batch_size, 0)
     limits = bind("max_lengths", max_lengths, batch_size, device)
     if batch_size:
-        check_at_least("max_lengths", int(limits.min()), 1)
+        for limit in limits.aminmax():
+            longest = bounded("max_lengths", int(limit))
+        if batch_size * longest > _MOST_TOKENS:
+            raise SettingError(
+                f"max_lengths must be at most {_MOST_TOKENS} tokens for a batch; got {longest} for "
+                f"each of {batch_size} sentences. Search fewer at once."
+            )
     return limits
 
 
@@ -122,6 +137,7 @@ def bind(
     name: str, numbers: int | Int[Tensor, " B"], batch_size: int, device: torch.device | None
 ) -> Int[Tensor, " B"]:
     """One number for each sentence of a batch."""
+    numbers = whole(name, numbers) if isinstance(numbers, Tensor) else whole_number(name, numbers)
     bound = torch.as_tensor(numbers, dtype=torch.long, device=device)
     if bound.ndim == 0:
         bound = bound.expand(batch_size)
@@ -137,18 +153,33 @@ class Allowed:
     """The tokens a search may choose at each length."""
 
     def __init__(
-        self, eos_id: int, min_length: int, forbidden: Iterable[int], device: torch.device
+        self,
+        bos_id: int,
+        eos_id: int,
+        min_length: int,
+        forbidden: Iterable[int],
+        device: torch.device,
     ) -> None:
-        check_at_least("min_length", min_length, 0)
-        always = sorted(set(forbidden))
+        bos_id, eos_id = token_id("bos_id", bos_id), token_id("eos_id", eos_id)
+        always = sorted({token_id("forbidden", each) for each in forbidden})
         if eos_id in always:
             raise SettingError(
                 f"forbidden must not hold eos_id; got eos_id={eos_id}, forbidden={always}. "
                 "An answer could never end."
             )
-        self._min_length = min_length
+        self._begin, self._end = bos_id, eos_id
+        self._min_length = bounded("min_length", min_length)
         self._always, self._early = always, [*always, eos_id]
         self._device = device
+
+    def check(self, vocab_size: int) -> None:
+        """Raise SettingError unless each of the tokens is one of so many."""
+        for name, ids in (
+            ("bos_id", [self._begin]),
+            ("eos_id", [self._end]),
+            ("forbidden", self._always),
+        ):
+            check_known(name, ids, vocab_size)
 
     def hidden(self, length: int) -> list[int]:
         """The tokens that may not be the ``length``-th."""

@@ -59,7 +59,7 @@ def stream(
         options: See `SearchOptions`.
 
     Returns:
-        The tokens, place by place, those of one place in the order of the sentences.
+        The tokens, position by position, those of one position in the order of the sentences.
 
     Raises:
         ShapeError: There is not one seed per sentence.
@@ -78,6 +78,7 @@ def stream(
         [(3, False), (0, True)]
     """
     bound = BoundOptions(**options)
+    bound.check(step, state)
     if draw is not None:
         draw = replace(draw, seeds=bind_seeds(draw.seeds, bound.batch_size, bound.limits.device))
     choose: Choose = likeliest if draw is None else draw

@@ -15,14 +15,24 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Dot
 from regard.errors import SettingError
-from regard.export.form import ExportForm, program, reading, sides, spelled, trained_with
+from regard.export.form import (
+    PROGRAM,
+    ExportForm,
+    reading,
+    run_program,
+    search_differences,
+    sides,
+    spelled,
+    trained_with,
+)
+from regard.files import fill_file
 from regard.inference import Predictor
 from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
 from regard.layers.block import GATED, BlockStack, TransformerBlock
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.runs import Run
-from regard.runs.files import fill_file, new_folder
+from regard.runs.files import new_folder
 from regard.tasks import SequenceTask
 from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -270,18 +280,27 @@ import ctranslate2
 source, target = vocabulary("source"), vocabulary("target")
 numbers = {{name: number for number, name in enumerate(target)}}
 translator = ctranslate2.Translator(".")
-answers = translator.translate_batch(
-    [[source[number] for number in encode(line)] for line in sys.stdin],
-    beam_size={beam},
-    num_hypotheses={beam},
-    min_decoding_length=0,
-    length_penalty=1e-9,
-    return_scores=True,
-    disable_unk=True,
-    max_batch_size=32,
-)
-for answer in answers:
-    tokens, _ = max(zip(answer.hypotheses, answer.scores), key=score)
+lines = [encode(line) for line in sys.stdin]
+answers = {{}}
+for size in {{len(ids) for ids in lines if ids}}:  # nothing to read, nothing to write
+    places = [place for place, ids in enumerate(lines) if len(ids) == size]
+    found = translator.translate_batch(
+        [[source[number] for number in lines[place]] for place in places],
+        beam_size={beam},
+        num_hypotheses={beam},
+        min_decoding_length={least},
+        max_decoding_length=max(int((size + {after}) * {ratio}) + 10, {least} + 1),
+        length_penalty=1e-9,
+        return_scores=True,
+        disable_unk=True,
+        max_batch_size=32,
+    )
+    answers |= dict(zip(places, found))
+for place in range(len(lines)):
+    tokens = []
+    if place in answers:
+        found = answers[place]
+        tokens, _ = max(zip(found.hypotheses, found.scores), key=score)
     print(decode([numbers[token] for token in tokens]))
 """
 _CONTINUE = """
@@ -326,21 +345,15 @@ class CTranslate2(ExportForm):
 
     def usage(self, predictor: Predictor, name: str) -> str:
         task, decoding = predictor.task, predictor.decoding
+        differences = search_differences(predictor)
         if isinstance(task, LanguageModelling):
-            main = _CONTINUE.format(
-                longest=min(decoding.max_tokens, task.data.context // 2),
-                end=EOS_ID if decoding.one_line else PAD_ID,
-            )
-            return program(reading(task.tokenizer) + main, needs=_NEEDS)
-        assert isinstance(task, SequenceTask)
-        source, target = sides(task.tokenizer)
-        main = _TRANSLATE.format(
-            source=source,
-            target=target,
-            beam=decoding.beam_size if decoding.method == "beam" else 1,
-            penalty=decoding.length_penalty,
-        )
-        return program(reading(task.tokenizer.source) + main, needs=_NEEDS)
+            if decoding.method == "beam" and decoding.beam_size > 1:
+                width = decoding.beam_size
+                differences.insert(0, f"the run has a beam of {width}, and the program of 1;")
+            most = task.data.context // 2
+            if decoding.max_tokens > most:
+                differences.insert(0, f"it writes up to {most} tokens, and regard further windows;")
+        return run_program(needs=_NEEDS, differences=differences)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         model, task = predictor.model, predictor.task
@@ -357,4 +370,28 @@ class CTranslate2(ExportForm):
         with new_folder(out) as folder:
             spec.save(str(folder))
             task.save(folder / "tokenizer")
+            fill_file(folder / PROGRAM, _program(predictor).encode())
             fill_file(folder / "README.md", readme.encode())
+
+
+def _program(predictor: Predictor) -> str:
+    """The program that answers by CTranslate2 as the run does."""
+    task, decoding = predictor.task, predictor.decoding
+    if isinstance(task, LanguageModelling):
+        main = _CONTINUE.format(
+            longest=min(decoding.max_tokens, task.data.context // 2),
+            end=EOS_ID if decoding.one_line else PAD_ID,
+        )
+        return reading(task.tokenizer) + main
+    assert isinstance(task, SequenceTask)
+    source, target = sides(task.tokenizer)
+    main = _TRANSLATE.format(
+        source=source,
+        target=target,
+        beam=decoding.beam_size if decoding.method == "beam" else 1,
+        least=decoding.min_length,
+        ratio=decoding.max_ratio,
+        after=int(getattr(task.data, "source_end", True)),
+        penalty=decoding.length_penalty,
+    )
+    return reading(task.tokenizer.source) + main

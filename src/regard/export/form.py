@@ -1,7 +1,7 @@
 """Interface of export forms, and the README of each with its program, which runs without regard."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +23,10 @@ _DATA = {
     "train": "trained on",
     "valid": "validated on",
 }
+
+
+# The program of an export that uses it.
+PROGRAM = "program.py"
 
 
 def spelled(value: object) -> str:
@@ -230,10 +234,59 @@ def sides(tokenizer: PairTokenizer) -> tuple[str, str]:
     return ("shared", "shared") if tokenizer.is_shared else ("source", "target")
 
 
-def program(code: str, *, needs: str) -> str:
-    """A program in Markdown, with what it needs and how it is run."""
-    return (
-        f"    pip install {needs}\n\n"
-        "This program is run in this folder; where it reads, it reads lines from stdin:\n\n"
-        f"```python\n{code.strip()}\n```"
-    )
+def run_program(*, needs: str, reads: bool = True, differences: Sequence[str] = ()) -> str:
+    """How ``PROGRAM`` of an export is run, in Markdown, and how its answers differ from the run's.
+
+    Args:
+        needs: The packages that it needs.
+        reads: Whether it answers lines from stdin.
+        differences: Sentences.
+    """
+    line = f"    python {PROGRAM}{' < FILE' * reads}"
+    answers = "It answers each line of FILE as `regard predict` does" if reads else ""
+    notes = "\n".join(f"- {sentence}" for sentence in differences)
+    how = f"\n\n{answers}{', but:' if notes else '.'}" if answers else ""
+    return f"In this folder:\n\n    pip install {needs}\n{line}{how}" + f"\n\n{notes}" * bool(notes)
+
+
+# Settings of a search that no program has, and their values when they are off.
+_UNSEARCHED = {
+    "coverage_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram": None,
+    "prefix": "",
+    "avoid": (),
+}
+
+
+def search_differences(predictor: Predictor, *, draws: bool = False) -> list[str]:
+    """How the search of a program differs from that of ``regard predict``, in sentences.
+
+    Args:
+        predictor: A run that writes.
+        draws: Whether the program draws answers, and repeats no n-gram, where the run does.
+    """
+    decoding, data = predictor.decoding, predictor.recipe.data
+    differences = []
+    if decoding.method == "sample" and not draws:
+        differences.append(
+            'the run draws its answers at random (`decoding.method = "sample"`), and the program '
+            "writes the likeliest token at each step;"
+        )
+    differences += [
+        f"the run searches with `decoding.{name} = {spelled(value)}`, and the program without it;"
+        for name, off in _UNSEARCHED.items()
+        if (value := getattr(decoding, name)) != off and not (draws and name == "no_repeat_ngram")
+    ]
+    if predictor.recipe.task == "translation":
+        longest = getattr(data, "max_length", None)
+        differences.append(
+            f"a text of more than {longest} tokens is translated in parts by regard, and whole by "
+            "the program;"
+        )
+    if predictor.recipe.task == "generation":
+        differences.append(
+            "of a document regard reads what `[data]` says, and the program the whole line;"
+        )
+    differences.append("of answers that are nearly equal, rounding may choose another.")
+    return differences

@@ -7,7 +7,9 @@ import shlex
 from copy import copy
 from pathlib import Path
 
-from regard.checks import choose
+import torch
+
+from regard.checks import check_path, choose
 from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
 from regard.export.ctranslate2 import CTranslate2
@@ -24,6 +26,7 @@ class Bundle(ExportForm):
     """One file that every command takes in place of the run folder."""
 
     purpose = f"one file ({SUFFIX}) that every command takes in place of the run folder"
+    precisions = ("bfloat16",)
 
     def usage(self, predictor: Predictor, name: str) -> str:
         return (
@@ -37,7 +40,8 @@ class Bundle(ExportForm):
         return None
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        run.pack(out, readme=readme)
+        dtype = torch.bfloat16 if self.precision == "bfloat16" else None
+        run.pack(out, readme=readme, dtype=dtype)
 
 
 FORMS: dict[str, ExportForm] = {
@@ -82,6 +86,7 @@ def export_run(
         >>> [answer.text() for answer in Predictor.load(home / "points.regard").predict(["0.5"])]
         ['3']
     """
+    check_path("out", out)
     path, out = Path(path), Path(out)
     chosen = choose("form", form, FORMS)
     if precision is not None:

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from regard.attention.graph.formula import written_out
-from regard.export.form import ExportForm, program, trained_with
+from regard.export.form import PROGRAM, ExportForm, run_program, trained_with
+from regard.files import fill_file
 from regard.inference import Predictor
 from regard.models import (
     BagReader,
@@ -32,7 +33,7 @@ from regard.models import (
 )
 from regard.progress import progress
 from regard.runs import Run
-from regard.runs.files import fill_file, new_folder
+from regard.runs.files import new_folder
 from regard.tasks import TASKS, Recipe
 from regard.tasks.labels.image_classification import ImageClassification
 from regard.tasks.labels.tagging import Tagging
@@ -42,7 +43,8 @@ from regard.tasks.questions.text_pairs import FEATURES, pair_model
 from regard.text import TokenizerConfig
 
 # Sizes to trace with: all different, so that no axis is taken for another.
-_SIZES = {"batch": 2, "length": 3, "past": 4, "words": 5, "source": 6, "choices": 7, "parts": 8}
+_AXES = ("batch", "length", "past", "words", "source", "choices", "parts", "ngrams")
+_SIZES = {axis: size for size, axis in enumerate(_AXES, 2)}
 _HEADS = (Classifier, MaskedLanguageModel, MultipleChoice, SpanFinder, Tagger)
 _READERS = (BagReader, ConvReader, Encoder)
 _MEANINGS = {
@@ -52,7 +54,9 @@ _MEANINGS = {
     "features": f"what of each token stands in the other text, 0 to 1: {', '.join(FEATURES)}",
     "overlap": f"what both texts of a row share, one or all of: {', '.join(OVERLAP_FEATURES)}",
     "parts": "ids of the parts of each word, padded with 0",
-    "places": "which id of a row is the first of each word",
+    "ngrams": "ids of the n-grams of each text, padded with 0",
+    "ngram_values": "TF-IDF of the n-grams of each text",
+    "positions": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
     "pictures": "channels, rows and columns of each, in the numbers of the data",
     "source": "token ids of the source, padded with 0 on the right",
@@ -103,7 +107,7 @@ class Axes(NamedTuple):
 
     @property
     def open(self) -> dict[int, str]:
-        """The names of the open axes, by their places."""
+        """The names of the open axes, by their positions."""
         return {number: axis for number, axis in enumerate(self.shape) if isinstance(axis, str)}
 
     def __str__(self) -> str:
@@ -173,7 +177,7 @@ def head_graph(predictor: Predictor) -> Graph:
     inputs = {"ids": Axes((*row, "length"), whole), "lengths": Axes(row, whole)}
     inputs |= {name: Axes((*row, *axes.shape), axes.dtype) for name, axes in _reading(predictor)}
     if isinstance(predictor.task, Tagging) and predictor.task.tokenizer is not None:
-        inputs["places"] = Axes(("batch", "words"), whole)
+        inputs["positions"] = Axes(("batch", "words"), whole)
     if isinstance(model, Classifier) and model.pooling.name == "aspect":
         inputs["aspects"] = Axes(("batch",), whole)
     if isinstance(model, Classifier) and model.overlap is not None:
@@ -209,6 +213,9 @@ def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
         yield "segments", Axes(("length",), torch.int64)
     if reads_parts(recipe):
         yield "parts", Axes(("length", "parts"), torch.int64)
+    if isinstance(predictor.model, Classifier) and predictor.model.ngrams is not None:
+        yield "ngrams", Axes(("ngrams",), torch.int64)
+        yield "ngram_values", Axes(("ngrams",))
 
 
 def _outputs(model: nn.Module, inputs: Mapping[str, Axes]) -> dict[str, Axes]:
@@ -220,7 +227,7 @@ def _outputs(model: nn.Module, inputs: Mapping[str, Axes]) -> dict[str, Axes]:
         return {"logits": Axes(("batch", "length", len(model.bias)))}
     count = cast(nn.Linear, model.output).out_features
     if isinstance(model, Tagger):
-        return {"logits": Axes(("batch", "words" if "places" in inputs else "length", count))}
+        return {"logits": Axes(("batch", "words" if "positions" in inputs else "length", count))}
     return {"logits": Axes(("batch", count))}
 
 
@@ -278,7 +285,7 @@ _CALL = """
 import torch
 
 model = torch.export.load("model.pt2").module()
-# Of your own numbers, in the order that stands below.
+# Of your own numbers, in the order that README.md has.
 print(model({given}))
 """
 
@@ -289,11 +296,7 @@ class TorchProgram(ExportForm):
     purpose = "a folder with a program of torch.export (.pt2), which needs torch alone"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        arguments = ", ".join(
-            f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
-            for axes in head_graph(predictor).inputs.values()
-        )
-        return program(_CALL.format(given=arguments), needs="torch")
+        return run_program(needs="torch", reads=False)
 
     def refuse(self, predictor: Predictor) -> str | None:
         return refuse_head(predictor)
@@ -303,5 +306,10 @@ class TorchProgram(ExportForm):
         content = io.BytesIO()
         with progress(f"writing {graph.name}.pt2"):
             torch.export.save(graph.traced(), content)
-        files = {f"{graph.name}.pt2": content.getvalue()}
+        arguments = ", ".join(
+            f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
+            for axes in graph.inputs.values()
+        )
+        code = _CALL.format(given=arguments).lstrip()
+        files = {f"{graph.name}.pt2": content.getvalue(), PROGRAM: code.encode()}
         write_folder(predictor, out, files, graphs=[graph], readme=readme)

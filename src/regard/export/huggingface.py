@@ -8,9 +8,10 @@ from typing import ClassVar
 from torch import nn
 
 from regard.config import JsonValue
-from regard.export.form import ExportForm, program, reading, trained_with
+from regard.export.form import PROGRAM, ExportForm, reading, run_program, trained_with
 from regard.export.huggingface_models import Encoders, Held, LanguageModels, Shape, Translators
 from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
+from regard.files import fill_file
 from regard.inference import Predictor
 from regard.interop.checkpoints.models import save_checkpoint
 from regard.models import (
@@ -23,7 +24,7 @@ from regard.models import (
 )
 from regard.runs import Run
 from regard.runs.bundle import README
-from regard.runs.files import fill_file, new_folder
+from regard.runs.files import new_folder
 from regard.text import BOS_ID, Tokenizer
 
 _SHAPES: Mapping[type[nn.Module], Shape] = {
@@ -42,6 +43,15 @@ _HELD_TYPES = {
     "language_modelling": "decoder",
     "tagging": "transformer",
     "translation": "transformer",
+}
+
+
+# What users call the types that are inferred from data.
+_NAMES = {
+    "rnn_seq2seq": "a recurrent translator (model.type = 'rnn_seq2seq')",
+    "recurrent": "a recurrent model (model.type = 'recurrent')",
+    "convolutional": "a convolutional model (model.type = 'convolutional')",
+    "bag": "a bag of words (model.type = 'bag')",
 }
 
 
@@ -65,7 +75,8 @@ class HuggingFace(ExportForm):
         if shape is None:
             held = _HELD_TYPES.get(task)
             cure = f"; {trained_with('model.type', held)}" if held not in (None, kind) else ""
-            return f"model.type is {kind!r} of {task}, which transformers has not{cure}"
+            what = _NAMES.get(kind, f"a model of {task} with model.type = {kind!r}")
+            return f"it is {what}, which transformers has not{cure}"
         return shape.refuse(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
@@ -80,6 +91,7 @@ class HuggingFace(ExportForm):
                 fill_file(path, text.encode())
             if not _has_tokenizers(held):
                 predictor.task.save(folder / "tokenizer")
+                fill_file(folder / PROGRAM, _program(held).lstrip().encode())
 
 
 def _shape_of(predictor: Predictor) -> Shape | None:
@@ -158,6 +170,17 @@ tokenizer = AutoTokenizer.from_pretrained(folder)
 
 def _without_tokenizer(held: Held) -> str:
     framed = " ".join(map(str, [*held.before, "…", *held.after]))
+    run = run_program(needs="torch transformers sentencepiece")
+    return f"""## In transformers
+
+{run}
+
+There is no tokenizer of transformers beside it: nothing in transformers cuts text as this run does.
+The model reads ids as `{framed}`."""
+
+
+def _program(held: Held) -> str:
+    """The program of a folder without a tokenizer of transformers."""
     source, *rest = held.tokenizers.values()
     code = f"""
 import torch
@@ -165,21 +188,17 @@ from transformers import {held.opens}
 
 model = {held.opens}.from_pretrained(".")
 """
-    if isinstance(source, Tokenizer):
-        sides = ("source", "target") if rest else (held.folder, held.folder)
-        row = ", ".join([*map(str, held.before), "*encode(line)", *map(str, held.after)])
-        output = "model(input_ids=ids).logits"
-        if held.generation is not None:
-            output = "decode([each for each in model.generate(ids)[0].tolist() if each > 3])"
-        code = f"""{reading(source)}{code}
+    if not isinstance(source, Tokenizer):
+        return code
+    sides = ("source", "target") if rest else (held.folder, held.folder)
+    row = ", ".join([*map(str, held.before), "*encode(line)", *map(str, held.after)])
+    output = "model(input_ids=ids).logits"
+    if held.generation is not None:
+        output = "decode([each for each in model.generate(ids)[0].tolist() if each > 3])"
+        output += ' if encode(line) else ""'
+    return f"""{reading(source)}{code}
 (encode, _), (_, decode) = reader("{sides[0]}"), reader("{sides[1]}")
 for line in sys.stdin:
     ids = torch.tensor([[{row}]])
     print({output})
 """
-    return f"""## In transformers
-
-{program(code, needs="torch transformers sentencepiece")}
-
-There is no tokenizer of transformers beside it: nothing in transformers cuts text as this run does.
-The model reads ids as `{framed}`."""

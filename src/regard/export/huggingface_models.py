@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from regard.config import JsonValue
-from regard.export.form import spelled, trained_with
+from regard.export.form import search_differences, spelled, trained_with
 from regard.inference import Predictor
 from regard.inference.search.searcher import FORBIDDEN
 from regard.interop.checkpoints.decoders import as_learned as decoder_as_learned
@@ -202,6 +202,7 @@ class Encoders(Shape):
             "norm_kind": (("layer",), f"{_BERT} have layer norms"),
             "activation": (("gelu",), f"{_BERT} have it between two matrices"),
             "parts": (("none",), f"{_BERT} read words from no parts"),
+            "embedding_dim": ((None,), f"{_BERT} have embeddings as wide as states"),
         }
         refusal = refused("model", encoder_of(model).config, options)
         if refusal is None and isinstance(model, Tagger):
@@ -209,7 +210,12 @@ class Encoders(Shape):
             refusal = refused("head", model.config, crf)
         if refusal is None and isinstance(model, Classifier):
             first = f"{_BERT} classify by the first token, through a pooler"
-            pooling: Options = {"pooling": (("first",), first), "pooler": ((True,), first)}
+            alone = f"{_BERT} have no scores of n-grams"
+            pooling: Options = {
+                "pooling": (("first",), first),
+                "pooler": ((True,), first),
+                "ngram_scores": ((False,), alone),
+            }
             refusal = refused("head", model.config, pooling)
         return refusal
 
@@ -322,10 +328,16 @@ class Translators(Shape):
         if layout == "marian":
             return None
         if not predictor.tokenizer.is_shared:
-            return f"tokenizer.shared is false, and {_WHOSE} have one vocabulary {settings}"
+            cure = trained_with("model.norm", "post")
+            return (
+                "source and target have a vocabulary each (tokenizer.shared = false), which "
+                f"{_WHOSE} have only with the norms after each layer; {cure}"
+            )
         if config.tie_embeddings != "all":
-            tied = config.tie_embeddings
-            return f"model.tie_embeddings is {tied!r}, and {_WHOSE} have one table {settings}"
+            tied, cure = config.tie_embeddings, trained_with("model.tie_embeddings", "all")
+            return (
+                f"model.tie_embeddings is {tied!r}, and {_WHOSE} have one table {settings}; {cure}"
+            )
         return None
 
     def hold(self, predictor: Predictor) -> Held:
@@ -364,9 +376,16 @@ class Translators(Shape):
             before=(),
             after=(EOS_ID,) if task.data.source_end else (),
             longest=longest,
-            notes=(_SEARCH,) if decoding.method == "beam" else (),
+            notes=(*([_SEARCH] if decoding.method == "beam" else []), _differences(predictor)),
             folder="shared",
         )
+
+
+def _differences(predictor: Predictor) -> str:
+    """How ``generate`` differs from ``regard predict``, in Markdown."""
+    empty = "an empty text has an empty answer in regard, and `generate` writes one;"
+    sentences = [empty, *search_differences(predictor, draws=True)]
+    return "Otherwise than by `regard predict`:\n\n" + "\n".join(f"- {each}" for each in sentences)
 
 
 _SEARCH = (

@@ -1,8 +1,9 @@
 """ONNX graphs, which onnxruntime and many others run."""
 
 import logging
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -14,11 +15,19 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.export.form import ExportForm, program, reading, sides
+from regard.export.form import (
+    PROGRAM,
+    ExportForm,
+    reading,
+    run_program,
+    search_differences,
+    sides,
+)
 from regard.export.graphs import Graph, head_graph, refuse_head, write_folder
 from regard.export.step_graphs import refuse_steps, step_graphs
 from regard.inference import Predictor
 from regard.layers import RecurrentEncoder
+from regard.models import Seq2Seq
 from regard.progress import progress
 from regard.runs import Run
 from regard.tasks import SequenceTask
@@ -26,56 +35,105 @@ from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.text import EOS_ID, PAD_ID
 
 _NEEDS = "numpy onnxruntime sentencepiece"
-_BEGIN = """
+_SEARCH = '''
 import numpy as np
 from onnxruntime import InferenceSession
 
 
-def without_past(inputs):  # its axis is 0 long
-    sizes = {{one.name: one.shape for one in inputs if one.name.startswith("past")}}
-    sizes = {{name: [1, *size[1:]] for name, size in sizes.items()}}
-    return {{
-        name: np.zeros([0 if isinstance(axis, str) else axis for axis in size], "f")
-        for name, size in sizes.items()
-    }}
+def penalty(length):
+    return ((5 + length) / 6) ** PENALTY
 
-"""
-_WRITE = f"""
-{_BEGIN}
-(encode, _), (_, decode) = reader("{{source}}"), reader("{{target}}")
-encoder, decoder = (InferenceSession(f"{{{{name}}}}.onnx") for name in ("encoder", "decoder_step"))
-outputs, inputs = [one.name for one in encoder.get_outputs()], decoder.get_inputs()
-names = [one.name for one in inputs]
-for line in sys.stdin:
-    ids = [*encode(line){{end}}]
-    read = {{{{"source": np.array([ids]), "source_lengths": np.array([len(ids)])}}}}
-    given = without_past(inputs) | read | dict(zip(outputs, encoder.run(None, read)))
-    tokens = [2]  # begins, and 3 ends
-    while tokens[-1] != 3 and len(tokens) <= {{ratio}} * len(ids) + 10:
-        given["token"] = np.array(tokens[-1:])
-        log_probs, *past = decoder.run(None, {{{{name: given[name] for name in names}}}})
-        log_probs[:, :3] = -np.inf  # padding, unknown and begin are never written
-        tokens.append(int(log_probs.argmax()))
-        given |= dict(zip([name for name in names if name.startswith("past")], past))
-    print(decode([token for token in tokens if token > 3]))
-"""
-_GO_ON = f"""
-{_BEGIN}
-encode, decode = reader("text")
-decoder = InferenceSession("decoder_step.onnx")
-inputs = decoder.get_inputs()
-for line in sys.stdin:
-    lines, past = [encode(line)], without_past(inputs)
-    ids, number = [3, *lines[0]], None
-    for _ in range({{most}}):
-        given = {{{{"ids": np.array([ids]), "padding": np.array([0])}}}} | past
-        log_probs, *present = decoder.run(None, given)
-        log_probs[:, :3] = -np.inf
-        past, number = dict(zip(past, present)), int(log_probs.argmax())
-        if number == {{end}}:
+
+def search(step, state, tokens, limit, least):
+    """Tokens of the best answer, without their end; a beam of 1 is greedy."""
+    totals, begun, answers = np.zeros(1), [[]], []
+    for length in range(1, limit + 1):
+        log_probs, state = step(tokens, state)
+        # Padding, unknown and begin are never written, nor an end too early.
+        hidden = [token for token in (0, 1, 2) if token != END] + [END] * (length <= least)
+        log_probs[:, hidden] = -np.inf
+        size = log_probs.shape[1]
+        every = (totals[:, None] + log_probs).ravel()
+        order = np.argsort(-every, kind="stable")[: 2 * BEAM]
+        order = order[every[order] > -np.inf]
+        ended = [each for each in order[:BEAM] if each % size == END]
+        answers += [(every[each] / penalty(length), begun[each // size]) for each in ended]
+        going = order[order % size != END][:BEAM]
+        if not len(going):
             break
-        lines.append([]) if number == 3 else lines[-1].append(number)
-        ids = [number]
+        rows, last = going // size, going % size
+        totals, tokens = every[going], last[:, None]
+        begun = [begun[row] + [token] for row, token in zip(rows, last.tolist())]
+        state = {name: value[rows] for name, value in state.items()}
+        best = max((score for score, _ in answers), default=-np.inf)
+        if len(answers) >= BEAM or best >= totals.max() / penalty(limit):
+            break
+    return max(answers, key=lambda one: one[0])[1] if answers else begun[0]
+
+
+decoder = InferenceSession("decoder_step.onnx")
+names = [one.name for one in decoder.get_inputs()]
+pasts = [name for name in names if name.startswith("past")]
+
+
+def run(inputs, state):
+    """Log-probabilities of the next token, and the state after it."""
+    given = state | inputs
+    log_probs, *past = decoder.run(None, {name: given[name] for name in names})
+    return log_probs, state | dict(zip(pasts, past))
+
+
+def without_past():  # its axis is 0 long
+    shapes = {one.name: [1, *one.shape[1:]] for one in decoder.get_inputs()}
+    return {
+        name: np.zeros([0 if isinstance(axis, str) else axis for axis in shapes[name]], "f")
+        for name in pasts
+    }
+
+'''
+_WRITE = """
+(encode, _), (_, decode) = reader(SOURCE), reader(TARGET)
+encoder = InferenceSession("encoder.onnx")
+outputs = [one.name for one in encoder.get_outputs()]
+
+
+def step(tokens, state):
+    return run({"token": tokens[:, -1]}, state)
+
+
+for line in sys.stdin:
+    ids = encode(line)
+    if not ids:  # nothing to read, nothing to write
+        print()
+        continue
+    ids = [*ids, *AFTER]
+    read = {"source": np.array([ids]), "source_lengths": np.array([len(ids)])}
+    state = without_past() | read | dict(zip(outputs, encoder.run(None, read)))
+    limit = min(max(int(len(ids) * RATIO) + 10, LEAST + 1), LONGEST)
+    written = search(step, state, np.array([[2]]), limit, LEAST)
+    print(decode([token for token in written if token > 3]))
+"""
+_GO_ON = """
+encode, decode = reader("text")
+
+
+def step(tokens, state):
+    return run({"ids": tokens}, state)
+
+
+for line in sys.stdin:
+    lines, left = [encode(line)], MOST
+    read = [3, *lines[0]]
+    while left:
+        if len(read) >= CONTEXT:  # a full window goes on from its second half
+            read = read[-(CONTEXT // 2) :]
+        room = min(left, CONTEXT - len(read))
+        least = min(LEAST, room) if END == 3 else room
+        state = without_past() | {"padding": np.array([0])}
+        written = search(step, state, np.array([read]), max(room, least + 1), least)[:room]
+        for number in written:
+            lines.append([]) if number == 3 else lines[-1].append(number)
+        read, left = read + written, left - room if len(written) == room else 0
     print("\\n".join(map(decode, lines)))
 """
 _CALL = """
@@ -83,7 +141,7 @@ import numpy as np
 from onnxruntime import InferenceSession
 
 session = InferenceSession("model.onnx")
-inputs = {{  # of your own numbers: what they are stands below
+inputs = {{  # of your own numbers: README.md says what they are
 {inputs}
 }}
 for output, values in zip(session.get_outputs(), session.run(None, inputs)):
@@ -100,22 +158,9 @@ class OnnxGraphs(ExportForm):
     purpose = "a folder with ONNX graphs, for onnxruntime and others"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        task, decoding = predictor.task, predictor.decoding if predictor.writes else None
-        if decoding is None:
-            return program(_CALL.format(inputs=_arrays(head_graph(predictor))), needs=_NEEDS)
-        if isinstance(task, LanguageModelling):
-            code = reading(task.tokenizer) + _GO_ON.format(
-                most=min(decoding.max_tokens, task.data.context // 2),
-                end=EOS_ID if decoding.one_line else PAD_ID,
-            )
-            return program(code, needs=_NEEDS)
-        assert isinstance(task, SequenceTask)
-        source, target = sides(task.tokenizer)
-        end = ", 3" * getattr(task.data, "source_end", True)
-        code = reading(task.tokenizer.source) + _WRITE.format(
-            source=source, target=target, end=end, ratio=decoding.max_ratio
-        )
-        return program(code, needs=_NEEDS)
+        if not predictor.writes:
+            return run_program(needs=_NEEDS, reads=False)
+        return run_program(needs=_NEEDS, differences=search_differences(predictor))
 
     def refuse(self, predictor: Predictor) -> str | None:
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
@@ -128,7 +173,38 @@ class OnnxGraphs(ExportForm):
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         graphs = step_graphs(predictor) if predictor.writes else [head_graph(predictor)]
         files = {f"{graph.name}.onnx": serialised(graph) for graph in graphs}
+        files[PROGRAM] = _program(predictor).encode()
         write_folder(predictor, out, files, graphs=graphs, readme=readme)
+
+
+def _program(predictor: Predictor) -> str:
+    """The program that runs the graphs of a run, and searches as it does."""
+    task = predictor.task
+    if not predictor.writes:
+        return _CALL.format(inputs=_arrays(head_graph(predictor)))
+    decoding, model = predictor.decoding, predictor.model
+    constants: dict[str, object] = {
+        "BEAM": decoding.beam_size if decoding.method == "beam" else 1,
+        "PENALTY": decoding.length_penalty,
+        "LEAST": decoding.min_length,
+        "END": EOS_ID,
+    }
+    if isinstance(task, LanguageModelling):
+        end = EOS_ID if decoding.one_line else PAD_ID
+        constants |= {"END": end, "MOST": decoding.max_tokens, "CONTEXT": task.data.context}
+        return reading(task.tokenizer) + _assigned(constants) + _SEARCH + _GO_ON
+    assert isinstance(task, SequenceTask)
+    assert isinstance(model, Seq2Seq)
+    source, target = sides(task.tokenizer)
+    after = [EOS_ID] if getattr(task.data, "source_end", True) else []
+    longest = sys.maxsize if model.max_length is None else model.max_length - 1
+    constants |= {"RATIO": decoding.max_ratio, "LONGEST": longest}
+    constants |= {"SOURCE": source, "TARGET": target, "AFTER": after}
+    return reading(task.tokenizer.source) + _assigned(constants) + _SEARCH + _WRITE
+
+
+def _assigned(constants: Mapping[str, object]) -> str:
+    return "\n\n" + "\n".join(f"{name} = {value!r}" for name, value in constants.items()) + "\n"
 
 
 def _arrays(graph: Graph) -> str:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention import lengths
-from regard.attention.attend import KeyValueCache
+from regard.attention.key_value_cache import KeyValueCache
 from regard.export.form import spelled, trained_with
 from regard.export.graphs import Axes, Graph, TracedModel
 from regard.inference import Predictor

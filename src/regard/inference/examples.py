@@ -1,12 +1,12 @@
 """From what a model looked at to the examples of a page."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention import AttentionCall
 from regard.attention.inspect.alignment import Link, Span
@@ -14,11 +14,13 @@ from regard.errors import SettingError
 from regard.inference.look import (
     MOST_WITHOUT_SUMMARIES,
     AttentionMap,
+    Calls,
     Look,
     attention_maps,
     attention_summaries,
     weights_of_row,
 )
+from regard.tasks import Recipe
 from regard.tasks.drawing import (
     NOTHING,
     CrossAttention,
@@ -32,6 +34,7 @@ from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import (
+    Document,
     Example,
     GoldLinks,
     HeadMap,
@@ -41,11 +44,10 @@ from regard.viewer import (
     Text,
     Token,
     example_of,
+    in_one_line,
 )
+from regard.viewer.example import View
 from regard.viewer.layer_summary import AXES, Kind, Side
-
-# What a model called ``attend`` with, by kind and layer.
-Calls = Mapping[tuple[str, int], AttentionCall]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,41 @@ def plain_view(text: str, answer: str, drawing: Drawing, calls: Calls) -> tuple[
         and [call.query.shape[-2], call.key.shape[-2]] == [sizes[side] for side in AXES[kind]]
     }
     return fitting, drawing
+
+
+def document(
+    model: nn.Module, recipe: Recipe, examples: Sequence[Example], *, title: str | None = None
+) -> Document:
+    """Examples as one document, with what the page says of the model."""
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return Document(
+        title=_title(examples[0]) if title is None else title,
+        task=recipe.task.replace("_", " "),
+        model=f"{recipe.model_type}, {parameters:,} parameters",
+        examples=tuple(examples),
+        source_language=getattr(recipe.data, "source_language", None),
+        output_language=getattr(recipe.data, "target_language", None),
+        opening=_opening(model, examples[0]) if examples else None,
+    )
+
+
+def _opening(model: nn.Module, example: Example) -> View | None:
+    """Copy distribution, where the model copies."""
+    layer = getattr(model, "copying_layer", None)
+    there = [one.layer for one in example.maps if one.kind == "cross"]
+    there += [one.layer for one in example.summaries if one.kind == "cross"]
+    return View(kind="cross", layer=layer) if layer is not None and layer in there else None
+
+
+def _title(example: Example) -> str:
+    """The text, and what was said of it; the beginning of a long one."""
+    if example.answer is None:
+        return f"{example.source} → {example.output}"
+    named = example.label if example.image is not None else None
+    first, *_ = (example.source or example.output).splitlines() or [""]
+    text = in_one_line(named or first)
+    labels = example.answer.labels
+    return f"{text} → {labels[0][0]}" if labels else text
 
 
 def gold_links(

@@ -1,6 +1,7 @@
 """Why a run answered so: its texts as its model reads them, and the outputs that are explained."""
 
 from collections.abc import Mapping
+from functools import singledispatch
 from typing import Any, cast
 
 import torch
@@ -11,7 +12,6 @@ from regard.errors import DataError
 from regard.interop.attribution.attribute import ExplainedText, output_of
 from regard.interop.pages.explaining import Choice, Reading, Why, class_of
 from regard.models import PairClassifier
-from regard.models.configs.readers import ClassifierConfig
 from regard.models.heads import NO_ANSWER
 from regard.tasks import AnyTask, SequenceTask
 from regard.tasks.drawing import CrossAttention
@@ -26,16 +26,7 @@ from regard.tasks.running_text.masked_language_modelling import MaskedLanguageMo
 from regard.text import BOS_ID, EOS_ID, normalize
 from regard.viewer import Example
 
-_EXPLAINED = (
-    *(SequenceTask, LanguageModelling, MaskedLanguageModelling),
-    *(Classification, Tagging, QuestionAnswering, PairMatching),
-)
 _MOST_WORDS = 32  # of a sentence whose tags are explained
-
-
-def is_explained(task: object) -> bool:
-    """Whether outputs of a task are explained."""
-    return isinstance(task, _EXPLAINED)
 
 
 def explained_translation(
@@ -73,23 +64,29 @@ def explained_answer(
 ) -> Example:
     """A drawn example with contributions to the answer; as it is where its task has none."""
     example, part = drawn
-    reading: Reading | None = None
-    if isinstance(task, LanguageModelling):
-        reading = _of_language_model(task, batch)
-    elif isinstance(task, MaskedLanguageModelling):
-        reading = _of_masked_words(task, batch)
-    elif isinstance(task, Classification):
-        reading = _of_class(task, batch)
-    elif isinstance(task, Tagging):
-        reading = _of_tags(task, batch, answer)
-    elif isinstance(task, PairMatching) and (part is not None or example.segments):
-        reading = _of_pair(task, batch, part)
-    elif isinstance(task, QuestionAnswering) and part is not None:
-        reading = _of_span(task, batch, answer, part)
+    reading = _reading(task, batch, answer, example, part)
     return example if reading is None else reading.explain(model, example, why)
 
 
-def _of_language_model(task: LanguageModelling, batch: Mapping[str, Any]) -> Reading:
+@singledispatch
+def _reading(
+    task: object,
+    batch: Mapping[str, Any],
+    answer: Any,
+    example: Example,
+    part: CrossAttention | None,
+) -> Reading | None:
+    """Inputs and outputs of a model for an example of a task; None where none is explained."""
+    return None
+
+
+def explains(task: AnyTask) -> bool:
+    """Whether answers of a task are explained."""
+    return _reading.dispatch(type(task)) is not _reading.dispatch(object)
+
+
+@_reading.register(LanguageModelling)
+def _of_language_model(task: LanguageModelling, batch: Mapping[str, Any], *_: object) -> Reading:
     return Reading(
         inputs={"ids": batch["ids"]},
         name=task.tokenizer.names.__getitem__,
@@ -97,33 +94,35 @@ def _of_language_model(task: LanguageModelling, batch: Mapping[str, Any]) -> Rea
         text="ids",
         next_ids=batch["labels"][0].tolist(),
         start=1,
-        places=[batch["ids"].shape[1] - 1],
+        positions=[batch["ids"].shape[1] - 1],
     )
 
 
-def _of_masked_words(task: MaskedLanguageModelling, batch: Mapping[str, Any]) -> Reading:
+@_reading.register(MaskedLanguageModelling)
+def _of_masked_words(
+    task: MaskedLanguageModelling, batch: Mapping[str, Any], *_: object
+) -> Reading:
     halves = {"segments": batch["segments"]} if task.data.next_sentence else {}
     return Reading(
         inputs={"ids": batch["ids"], **halves},
         name=task.token_name,
         encode=lambda word: task.tokenizer.encode(normalize(word)),
         text="ids",
-        places=batch["chosen"][0].nonzero().flatten().tolist(),
+        positions=batch["chosen"][0].nonzero().flatten().tolist(),
         blanks=True,
     )
 
 
-def _of_class(task: Classification, batch: Mapping[str, Any]) -> Reading:
-    inputs = {name: batch[name] for name in ("ids", "lengths", "parts") if name in batch}
-    if task.recipe.settings(ClassifierConfig).pooling == "aspect":
-        inputs["aspects"] = batch["aspect"]
-    return Reading(inputs=inputs, labels=task.labels)
+@_reading.register(Classification)
+def _of_class(task: Classification, batch: Mapping[str, Any], *_: object) -> Reading:
+    return Reading(inputs=task.inputs(batch), labels=task.labels)
 
 
-def _of_tags(task: Tagging, batch: Mapping[str, Any], answer: Tags) -> Reading:
+@_reading.register(Tagging)
+def _of_tags(task: Tagging, batch: Mapping[str, Any], answer: Tags, *_: object) -> Reading:
     """Scores of the words' tags, those that the answer has."""
-    names = ("ids", "lengths", "parts", "places")
-    places = batch["places"][0].tolist() if "places" in batch else range(len(answer.tags))
+    names = ("ids", "lengths", "parts", "positions")
+    positions = batch["positions"][0].tolist() if "positions" in batch else range(len(answer.tags))
 
     def choices(text: ExplainedText, why: Why) -> list[Choice]:
         wanted = class_of(task.tags, "target", why.target)
@@ -134,14 +133,23 @@ def _of_tags(task: Tagging, batch: Mapping[str, Any], answer: Tags) -> Reading:
             if target != against:
                 number, _ = output_of(text.answer, text.model, target, against, word)
                 name = task.tags[target]
-                made.append(Choice(number, name, why.against or "", word, places[word]))
+                made.append(Choice(number, name, why.against or "", word, positions[word]))
         return made
 
     return Reading(inputs={name: batch[name] for name in names if name in batch}, choices=choices)
 
 
-def _of_pair(task: PairMatching, batch: Mapping[str, Any], part: CrossAttention | None) -> Reading:
+@_reading.register(PairMatching)
+def _of_pair(
+    task: PairMatching,
+    batch: Mapping[str, Any],
+    _: object,
+    example: Example,
+    part: CrossAttention | None,
+) -> Reading | None:
     """Logits of the labels, by the tokens of the text that the example's other attends to."""
+    if part is None and not example.segments:
+        return None
     model, reading = pair_model(task.recipe), batch["reading"]
     inputs, explained = {"ids": batch["ids"], "lengths": batch["lengths"], **reading}, "ids"
     if issubclass(model, PairClassifier):
@@ -159,10 +167,17 @@ def _of_pair(task: PairMatching, batch: Mapping[str, Any], part: CrossAttention 
     )
 
 
+@_reading.register(QuestionAnswering)
 def _of_span(
-    task: QuestionAnswering, batch: Mapping[str, Any], answer: SpanAnswer, part: CrossAttention
-) -> Reading:
+    task: QuestionAnswering,
+    batch: Mapping[str, Any],
+    answer: SpanAnswer,
+    _: object,
+    part: CrossAttention | None,
+) -> Reading | None:
     """The logits of the answer's start and end together, in the window where it was found."""
+    if part is None:
+        return None
     row = slice(part.row, part.row + 1)
     text = part.queries if part.is_answered else part.keys
     inside = [
@@ -185,7 +200,7 @@ def _of_span(
                 "--target and --not must be left out for an answer, which is explained by its "
                 f"start and end; got {why.target or why.against!r}."
             )
-        return [Choice(logits, answer.text() or "no answer", place=first)]
+        return [Choice(logits, answer.text() or "no answer", position=first)]
 
     explained = "other" if is_other else "ids"
     return Reading(inputs=inputs, choices=choices, explained=explained, part=part)

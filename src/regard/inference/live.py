@@ -8,7 +8,8 @@ import base64
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TypeVar, cast
+from functools import singledispatch
+from typing import Any, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int8
@@ -16,7 +17,6 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.inference.looking import document
 from regard.inference.predictor import Predictor
 from regard.inference.search.searcher import FORBIDDEN
 from regard.layers import BilinearAttention, LocationAttention, TokenEmbedding
@@ -78,7 +78,7 @@ def live_page(
             not compute.
     """
     model = pack_model(predictor, texts, beam_size=beam_size)
-    made = page(document(predictor, [], title="regard"), model=model)
+    made = page(predictor.use.document([], title="regard"), model=model)
     if (size := len(made.encode())) > MOST_BYTES:
         raise SettingError(
             f"page must take at most {MOST_BYTES:,} bytes; got {size:,}. Train with a smaller "
@@ -92,7 +92,9 @@ def pack_model(
 ) -> dict[str, JsonValue]:
     """The model of a run as plain data: its settings, weights in base64, tokenizers."""
     check_live(predictor)
-    model = predictor.model
+    model, decoding = predictor.model, predictor.recipe.decoding
+    if decoding is not None and beam_size is not None:
+        decoding = decoding.changed(method="beam", beam_size=beam_size, n_best=1)
     tensors, weights = _packed_tensors(model)
     modules = model.named_modules(remove_duplicate=False)  # tied tables go by several names
     packed: dict[str, object] = {
@@ -103,51 +105,65 @@ def pack_model(
         "weights": base64.b64encode(weights).decode(),
         "attentions": _attentions(model),
         "texts": list(texts),
-        **_packed_task(predictor, beam_size),
+        **_packed_task(predictor.task, model, decoding),
     }
     return cast(dict[str, JsonValue], packed)
 
 
-def _packed_task(predictor: Predictor, beam_size: int | None) -> Mapping[str, object]:
-    """Tokenizers, limits and the search; of a classifier its labels."""
-    task, model = predictor.task, predictor.model
-    search = {"begin": BOS_ID, "end": EOS_ID, "forbidden": list(FORBIDDEN)}
-    if isinstance(task, Classification):
-        assert isinstance(model, Classifier)
-        return {
-            "source": _packed_tokenizer(cast(Tokenizer, task.tokenizer)),
-            "target": None,
-            "search": search,
-            "longest_source": task.data.max_length,
-            "begins": task.recipe.settings(TokenizerConfig).begins,
-            "reader": task.recipe.model_type,
-            "pooling": model.config.pooling,
-            "labels": task.labels,
-            "measure": POOLING.measure,
-            "measure_without": ODDS,
-        }
-    decoding = predictor.decoding
-    if beam_size is not None:
-        decoding = decoding.changed(method="beam", beam_size=beam_size, n_best=1)
-    if isinstance(task, LanguageModelling):
-        return {
-            "source": _packed_tokenizer(task.tokenizer),
-            "target": None,
-            "search": {**search, "begin": EOS_ID},
-            "longest_source": task.data.context - 1,  # a line end stands before
-            "one_line": decoding.one_line,
-            "most_tokens": MOST_TOKENS,
-            "measure": SURPRISE,
-        }
-    assert isinstance(task, SequenceTask)
-    assert isinstance(model, Seq2Seq)
+# The search of a page.
+_SEARCH: dict[str, object] = {"begin": BOS_ID, "end": EOS_ID, "forbidden": list(FORBIDDEN)}
+
+
+@singledispatch
+def _packed_task(task: object, model: Any, decoding: DecodingConfig | None) -> Mapping[str, object]:
+    """Tokenizers, limits and the search of a page; of a classifier its labels."""
+    raise NotImplementedError(type(task))
+
+
+@_packed_task.register(Classification)
+def _packed_classification(
+    task: Classification, model: Classifier, decoding: object
+) -> Mapping[str, object]:
+    return {
+        "source": _packed_tokenizer(cast(Tokenizer, task.tokenizer)),
+        "target": None,
+        "search": _SEARCH,
+        "longest_source": task.data.max_length,
+        "begins": task.recipe.settings(TokenizerConfig).begins,
+        "reader": task.recipe.model_type,
+        "pooling": model.config.pooling,
+        "labels": task.labels,
+        "measure": POOLING.measure,
+        "measure_without": ODDS,
+    }
+
+
+@_packed_task.register(LanguageModelling)
+def _packed_language_modelling(
+    task: LanguageModelling, model: object, decoding: DecodingConfig
+) -> Mapping[str, object]:
+    return {
+        "source": _packed_tokenizer(task.tokenizer),
+        "target": None,
+        "search": {**_SEARCH, "begin": EOS_ID},
+        "longest_source": task.data.context - 1,  # a line end stands before
+        "one_line": decoding.one_line,
+        "most_tokens": MOST_TOKENS,
+        "measure": SURPRISE,
+    }
+
+
+@_packed_task.register(SequenceTask)
+def _packed_sequences(
+    task: SequenceTask, model: Seq2Seq[Any], decoding: DecodingConfig
+) -> Mapping[str, object]:
     source, target = task.tokenizer.source, task.tokenizer.target
     width = decoding.beam_size if decoding.method == "beam" else 1
     return {
         "source": _packed_tokenizer(source),
         "target": None if target is source else _packed_tokenizer(target),
         "search": {
-            **search,
+            **_SEARCH,
             "beam_size": width,
             "length_penalty": decoding.length_penalty,
             "min_length": decoding.min_length,
@@ -174,8 +190,12 @@ def rounded(model: ModelT) -> ModelT:
 def check_live(predictor: Predictor) -> None:
     """Raise SettingError unless the run's model can live in a page."""
     recipe, model = predictor.recipe, predictor.model
-    known = isinstance(predictor.task, SequenceTask | LanguageModelling | Classification)
-    if not known or type(model) not in _KINDS or _reader_of(model) not in _READERS:
+    kind = _packed_task.dispatch(type(predictor.task))
+    if (
+        kind is _packed_task.dispatch(object)
+        or type(model) not in _KINDS
+        or _reader_of(model) not in _READERS
+    ):
         raise SettingError(
             "run must be of a translator (transformer, rnn_seq2seq), a language model (decoder) or "
             "a classifier (transformer, recurrent, bag) to live in a page; got "
@@ -212,9 +232,9 @@ def _options(predictor: Predictor) -> Iterator[tuple[str, object, bool]]:
     yield "model.attention", attention, attention != "mixture"
     kind = predictor.recipe.settings(TokenizerConfig).type
     yield "tokenizer.type", kind, kind != "checkpoint"
-    if not isinstance(predictor.task, SequenceTask):
+    decoding, plain = predictor.use.evaluated_search({}), DecodingConfig()
+    if decoding is None:
         return  # the page continues a text greedily, whatever the recipe does
-    plain, decoding = DecodingConfig(), predictor.decoding
     yield "decoding.method", decoding.method, decoding.method != "sample"
     for name in _RULES:
         value = getattr(decoding, name)

@@ -1,6 +1,5 @@
 """Recorded attention of a model: its calls, their weights, and their summaries."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,11 +19,12 @@ from regard.text.batches import Ids, padded
 from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import OneAttention
 
+# What a model called ``attend`` with, by kind and layer.
+Calls = Mapping[tuple[str, int], AttentionCall]
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
 # beyond which it has summaries only.
 MOST_WITHOUT_SUMMARIES = 64
 MOST_MAPPED = 512
-_PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def attention_to_source(
 @torch.no_grad()
 def calls_for_output(
     model: Seq2Seq, task: SequenceTask, source: Sequence[int], output: Sequence[int]
-) -> dict[tuple[str, int], AttentionCall]:
+) -> Calls:
     """Calls of ``attend`` for ``output``, by kind and layer."""
     # The begin that stands before an output, and the end of a source where one is read.
     _check_length(model, "source", len(source), int(task.data.source_end))
@@ -154,14 +154,12 @@ def _check_length(model: Seq2Seq, name: str, length: int, signs: int) -> None:
         )
 
 
-def attention_maps(calls: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionMap]:
+def attention_maps(calls: Calls) -> list[AttentionMap]:
     """The weights of calls of ``attend``, given by kind and layer, in the first row of each."""
     return [AttentionMap(*key, weights_of_row(call)) for key, call in calls.items()]
 
 
-def attention_summaries(
-    calls: Mapping[tuple[str, int], AttentionCall], tokens: Mapping[str, Sequence[str]]
-) -> list[OneAttention]:
+def attention_summaries(calls: Calls, tokens: Mapping[str, Sequence[str]]) -> list[OneAttention]:
     """Summaries of the first row of calls; heads are scored where there is a token for each key."""
     summaries = []
     for (kind, layer), call in calls.items():
@@ -266,19 +264,3 @@ def _no_attention(layers: Sequence[int] | None) -> SettingError:
     return SettingError(
         f"The model must attend to the source to be looked at; this one does not{where}."
     )
-
-
-def numbers_of(name: str, text: str | None) -> list[int] | None:
-    """The numbers that a text such as ``0,2-4`` names, in order and once each; None of None."""
-    if text is None:
-        return None
-    numbers: set[int] = set()
-    for part in text.split(","):
-        match = _PART.fullmatch(part)
-        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
-        if last < first:
-            raise SettingError(
-                f"{name} must be numbers from 0 and ranges of them, such as 0,2-4; got {text!r}."
-            )
-        numbers.update(range(first, last + 1))
-    return sorted(numbers)

@@ -1,40 +1,25 @@
-"""A trained run in use: records in, answers out; how good they are; what it looked at."""
+"""A trained run in use from Python, whatever its job: records in, answers out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Generic, Unpack, cast
 
 import torch
 from torch import nn
 from typing_extensions import TypeVar
 
-from regard.checks import check_choice, choose
 from regard.config import JsonValue
-from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO, Precision
-from regard.errors import RunError, SettingError
+from regard.errors import DataError, SettingError
+from regard.inference.loading import in_use, load_run
 from regard.inference.look import Look, attention_to_source
-from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
-from regard.inference.requests import records_in, request_of_value
-from regard.inference.search.searcher import Searcher
-from regard.inference.search.sequences import aligned, search
-from regard.inference.search.windows import WindowedSearch
-from regard.models import LanguageModel, Seq2Seq
-from regard.runs.run import Run
-from regard.runtime.preparing import in_precision, warm_up
-from regard.tasks import (
-    TASKS,
-    AnyTask,
-    DecodingConfig,
-    OnePassTask,
-    Recipe,
-    SequenceTask,
-    recipe_from_table,
-)
-from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.tasks.sequences.sequence_task import EncodedSequences
+from regard.inference.options import LookOptions
+from regard.inference.preparation import Preparation
+from regard.inference.requests import record_of, records_in
+from regard.inference.use import Answering, RunInUse
+from regard.models import Seq2Seq
+from regard.tasks import AnyTask, DecodingConfig, Recipe, SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize
@@ -49,15 +34,6 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 
-class AnswerOptions(TypedDict, total=False):
-    """How answers are searched for, and what comes with them; see ``Predictor.translate``."""
-
-    decoding: DecodingConfig | None
-    attention: bool
-    layers: Sequence[int] | None
-    progress: Callable[[int], None] | None
-
-
 class Predictor(Generic[AnswerT]):
     """A trained run in use, whatever its job.
 
@@ -66,9 +42,10 @@ class Predictor(Generic[AnswerT]):
         task: The one it was trained for.
 
     Attributes:
-        preparation: Makes the model ready for use, which answers whatever the amount of work.
+        use: The model in use, by its kind.
 
     Example:
+        >>> from regard.tasks import TASKS, recipe_from_table
         >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
@@ -79,22 +56,15 @@ class Predictor(Generic[AnswerT]):
     """
 
     def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
-        self.model = model
-        self.task: AnyTask = task
-        self.preparation = Preparation()
+        self.use: RunInUse[AnyTask] = in_use(model, task)
 
     @classmethod
     def load(
         cls, path: str | Path, *, precision: Precision = "auto", device: str = AUTO
     ) -> "Predictor":
         """The model of a run: see :func:`load`."""
-        is_on_cpu = precision == "int8" and device == AUTO
-        torch_device = CPU if is_on_cpu else find_device(device)
-        run = Run.open(path)
-        recipe = recipe_from_table(run.recipe)
-        task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
-        model = run.build(task.build_model)
-        return cls(in_precision(model.to(torch_device).eval(), precision), task)
+        use = load_run(path, precision=precision, device=device)
+        return cls(use.model, use.task)
 
     def __repr__(self) -> str:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
@@ -103,24 +73,30 @@ class Predictor(Generic[AnswerT]):
             f"parameters={parameters:,}, device={str(self.device)!r})"
         )
 
-    def warm_up(self) -> None:
-        """Prepare the model before the first answer, and load compiled loops."""
-        if self.is_seq2seq:
-            self.translate(["."])
-        elif self.writes:
-            self.predict(".", max_tokens=1)
-        else:
-            warm_up(self.preparation.of(self.model))
+    @property
+    def model(self) -> nn.Module:
+        """The model."""
+        return self.use.model
+
+    @property
+    def task(self) -> AnyTask:
+        """The task that the model was trained for."""
+        return self.use.task
+
+    @property
+    def preparation(self) -> Preparation:
+        """Makes the model ready for use, which answers whatever the amount of work."""
+        return self.use.preparation
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return device_of(self.model)
+        return self.use.device
 
     @property
     def recipe(self) -> Recipe:
         """Recipe that the run was trained by."""
-        return self.task.recipe
+        return self.use.recipe
 
     @property
     def writes(self) -> bool:
@@ -130,7 +106,7 @@ class Predictor(Generic[AnswerT]):
     @property
     def is_seq2seq(self) -> bool:
         """Whether it writes a text for a text: a translation, a summary, an answer."""
-        return isinstance(self.task, SequenceTask)
+        return self.task.is_written
 
     @property
     def decoding(self) -> DecodingConfig:
@@ -140,29 +116,29 @@ class Predictor(Generic[AnswerT]):
     @property
     def sequence_task(self) -> SequenceTask:
         """The task, which writes a text for a text; a RunError of one of another kind."""
-        if not isinstance(self.task, SequenceTask):
-            raise RunError(
-                f"run must be the run of a translator; it is one of {self.recipe.task}. "
-                "Ask it in Python: Predictor.load(RUN).predict(TEXTS); or with regard predict."
-            )
-        return self.task
+        return self.use.translator.task
 
     @property
     def seq2seq(self) -> Seq2Seq:
         """The model, of a run that writes a text for a text."""
-        assert isinstance(self.model, Seq2Seq)
-        return self.model
+        return self.use.translator.seq2seq
 
     @property
     def tokenizer(self) -> PairTokenizer:
         """Tokenizer of sources and targets, of a sequence-to-sequence run."""
         return self.sequence_task.tokenizer
 
+    def warm_up(self) -> None:
+        """Prepare the model before the first answer, and load compiled loops."""
+        self.use.warm_up()
+
     def predict(
         self,
         records: object,
         *,
         progress: Callable[[int], None] | None = None,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
         **decoding: JsonValue,
     ) -> list[AnswerT]:
         """The answer to each text, or record as in JSONL; ``text()`` is what people read of it.
@@ -173,6 +149,9 @@ class Predictor(Generic[AnswerT]):
             records: One text or record, or several: texts, records, rows of numbers, an array with
                 a row for each, or a data frame; of pictures, paths of files too.
             progress: Called now and then with the number of those answered since.
+            attention: Whether to work out what the best output's tokens looked at, of a run that
+                writes a text for a text: see ``Hypothesis.alignment``.
+            layers: Whose attention that is, counted from 0; None takes all layers.
             decoding: Settings of the search over those of the recipe: ``beam_size=1``. The line
                 of ``regard settings decoding`` says of each what it does.
 
@@ -180,84 +159,33 @@ class Predictor(Generic[AnswerT]):
             DataError: One asks nothing that can be answered.
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        search = self.search(decoding)
+        search = self.use.search(self.recipe, decoding)
+        self.use.check_attention(attention=attention, layers=layers)
         requests = [
-            request_of_value(self.task, each, f"record {number}")
+            self.use.parse_value(each, f"record {number}")
             for number, each in enumerate(records_in(records), 1)
         ]
-        return self.predictions(requests, decoding=search, progress=progress)
+        answers = self.use.answer(
+            requests, decoding=search, attention=attention, layers=layers, progress=progress
+        )
+        return cast("list[AnswerT]", answers)
 
-    def search(self, settings: Mapping[str, JsonValue]) -> DecodingConfig | None:
-        """Settings of the search, some of them over those of the recipe; None without a search."""
-        if not self.writes:
-            self._refuse_search(settings)
-            return None
-        known = {field.name: field for field in fields(DecodingConfig)}
-        for name in settings:
-            choose("the setting of decoding", name, known)
-        return self.decoding.changed(**settings)
-
-    def _refuse_search(self, settings: Mapping[str, JsonValue]) -> None:
-        for name in settings:
-            raise SettingError(
-                f"{name} must be left out for a run of {self.recipe.task}; nothing is searched for."
-            )
-
-    def predictions(
-        self, requests: Sequence[object], **options: Unpack[AnswerOptions]
-    ) -> list[AnswerT]:
-        """The prediction for each request: see ``answers``; of a language model, continuations."""
-        if isinstance(self.task, LanguageModelling):
-            search = self._windowed(self.task, options.get("decoding"))
-            prompts = cast("Sequence[str]", requests)
-            return cast("list[AnswerT]", search(prompts, progress=options.get("progress")))
-        return self.answers(requests, **options)
-
-    def streams(self, decoding: DecodingConfig | None) -> bool:
-        """Whether an answer can be written as it comes: one of a language model, without a beam."""
-        if decoding is None or self.is_seq2seq:
-            return False
-        return decoding.method != "beam" and decoding.n_best == 1
+    def answers(self, examples: Sequence[object], **options: Unpack[Answering]) -> list[AnswerT]:
+        """The answer to each example, as metrics take it; of running text, its −log p."""
+        return cast("list[AnswerT]", self.use.answer_examples(examples, **options))
 
     def stream(self, prompt: str, decoding: DecodingConfig | None = None) -> Iterator[str]:
         """The continuation of a prompt by a language model, piece by piece as it is written."""
-        if not isinstance(self.task, LanguageModelling):
-            raise RunError(
-                f"run must be of a language model to be streamed; it is one of {self.recipe.task}."
-            )
-        return self._windowed(self.task, decoding).stream(prompt)
-
-    def _windowed(self, task: LanguageModelling, decoding: DecodingConfig | None) -> WindowedSearch:
-        decoding = decoding or self.decoding
-        assert isinstance(self.model, LanguageModel)
-        most = batch_tokens(self.model, decoding.batch_tokens)
-        ready = self.preparation.of(self.model)
-        return WindowedSearch(self.model, ready, task, decoding, most)
-
-    def answers(
-        self, examples: Sequence[object], **options: Unpack[AnswerOptions]
-    ) -> list[AnswerT]:
-        """The answer to each example, as metrics take it; of running text, its −log p."""
-        if isinstance(self.task, OnePassTask):
-            ready, progress = self.preparation.of(self.model), options.get("progress")
-            return answer_in_one_pass(self.task, self.model, ready, examples, progress=progress)[0]
-        sources = [pair.source for pair in cast("Sequence[Pair]", examples)]
-        return cast("list[AnswerT]", self._translate(sources, **options))
-
-    def answers_and_loss(self, examples: Sequence[object]) -> tuple[list[AnswerT], float]:
-        """The answer to each example in one pass, and the mean loss over all that is predicted."""
-        assert isinstance(self.task, OnePassTask)
-        ready = self.preparation.of(self.model)
-        return answer_in_one_pass(self.task, self.model, ready, examples, with_loss=True)
+        return self.use.stream(self.use.parse(prompt, "prompt"), decoding)
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: str | Sequence[str],
         *,
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int | None = None,
-        **others: Unpack[AnswerOptions],
+        **others: Unpack[Answering],
     ) -> list[Translations]:
         """Translations of each text, best first.
 
@@ -266,7 +194,7 @@ class Predictor(Generic[AnswerT]):
         the first part.
 
         Args:
-            texts: What to translate, one sentence each.
+            texts: What to translate: one text, or several.
             beam_size: Hypotheses kept at each step of a beam; 1 is greedy. None takes the
                 settings', as the next two do.
             length_penalty: Higher gives longer outputs.
@@ -282,46 +210,17 @@ class Predictor(Generic[AnswerT]):
             SettingError: A setting is out of range or contradicts another; a word cannot be
                 spelled; or the model has no attention, or not in these layers.
         """
+        use = self.use.translator
         options = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
         changes: dict[str, object] = {k: v for k, v in options.items() if v is not None}
         if beam_size is not None:
             changes["method"] = "beam"
-        search = others.get("decoding") or self.sequence_task.recipe.settings(DecodingConfig)
-        others["decoding"] = search.changed(**changes)
-        return self._translate(list(map(normalize, texts)), **others)
-
-    def translate_parts(
-        self, parts: Sequence[EncodedSequences], **options: Unpack[AnswerOptions]
-    ) -> list[Translations]:
-        """As ``translate``, of parts of texts, as ``SequenceTask.encoded_parts`` cuts them."""
-        task = self.sequence_task
-        most = batch_tokens(self.seq2seq, self.decoding.batch_tokens)
-        outputs = search(
-            self.preparation.of(self.seq2seq),
-            task,
-            Searcher(options.get("decoding") or self.decoding, task.tokenizer.target),
-            parts,
-            device=self.device,
-            batch_tokens=most,
-            progress=options.get("progress"),
-        )
-        if not options.get("attention"):
-            return outputs
-        layers = options.get("layers")
-        return aligned(self.seq2seq, task, parts, outputs, layers=layers, batch_tokens=most)
-
-    def _translate(
-        self, sources: Sequence[str], **options: Unpack[AnswerOptions]
-    ) -> list[Translations]:
-        """Outputs of each source, in parts where it is long."""
-        task = self.sequence_task
-        cut = [task.encoded_parts(source) for source in sources]
-        flat = [part for parts in cut for part in parts]
-        outputs = iter(self.translate_parts(flat, **options))
-        return [
-            task.joined(source, [next(outputs) for _ in parts])
-            for source, parts in zip(sources, cut, strict=True)
-        ]
+        others["decoding"] = (others.get("decoding") or use.decoding).changed(**changes)
+        sources = [record_of(text, f"text {n}") for n, text in enumerate(records_in(texts), 1)]
+        if not all(isinstance(source, str) for source in sources):
+            raise DataError("texts must be texts; got a record. Ask predict for its answer.")
+        pairs = [Pair(normalize(str(source)), "", (), "") for source in sources]
+        return use.answer_examples(pairs, **others)
 
     def evaluate(
         self,
@@ -348,9 +247,7 @@ class Predictor(Generic[AnswerT]):
         """
         from regard.inference.evaluation.evaluate import measure, read_data
 
-        if not self.is_seq2seq:
-            self._refuse_search(decoding)
-        search = self.search(decoding) if self.is_seq2seq else None
+        search = self.use.evaluated_search(decoding)
         reading = nullcontext(list[Path]()) if data is None else as_files(data)
         with encoded_as(self.recipe.encoding), reading as files:
             examples = read_data(self.task, files)
@@ -359,7 +256,7 @@ class Predictor(Generic[AnswerT]):
 
     def look(
         self,
-        texts: str | Sequence[str],
+        texts: object,
         *,
         target: str | None = None,
         against: str | None = None,
@@ -367,11 +264,13 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
         neurons: Sequence[tuple[int, int]] | None = None,
+        beam_size: int | None = None,
     ) -> "NotebookPage":
         """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
 
         Args:
-            texts: One text or several, as ``predict`` takes them.
+            texts: One text or record or several, as ``predict`` takes them; of pictures paths of
+                files, too.
             target: What to explain; None explains the model's own answer. The output of one text
                 to a translator; a next word, a word for the mask, a class or a tag of others.
             against: What the target is held against: why it, and not this.
@@ -381,27 +280,35 @@ class Predictor(Generic[AnswerT]):
             heads: Which heads; None is all.
             neurons: Heads, as (layer, head), whose queries and keys the page has. None is all where
                 they take at most 1.5 MB, else none.
+            beam_size: Hypotheses kept at each step of the search of a run that writes a text for a
+                text; None takes the recipe's.
 
         Raises:
             DataError: A text cannot be read at once, or there is a target that cannot be.
             SettingError: The model has no such layer or head, or its answers are not explained.
         """
-        from regard.inference.explanation import is_explained
-        from regard.inference.looking import look_into, rows_of
-        from regard.interop.pages.explaining import Why
-        from regard.viewer import show
-
-        options = {"target": target, "against": against, "attribute": attribute}
-        for name, value in options.items():
-            if value is not None and not is_explained(self.task):
-                raise SettingError(
-                    f"{name} must be left out for a run of {self.recipe.task}, whose answers are "
-                    f"not explained; got {value!r}."
+        options = LookOptions(
+            target=target,
+            against=against,
+            attribute=attribute,
+            layers=layers,
+            heads=heads,
+            neurons=neurons,
+            beam_size=beam_size,
+        )
+        unused = self.use.unused(explain=True)
+        for name, value in options.given().items():
+            if name in unused:
+                whose = (
+                    "which has no beam"
+                    if name == "beam_size"
+                    else "whose answers are not explained"
                 )
-        output, word = (target, None) if self.is_seq2seq else (None, target)
-        why = Why(target=word, against=against, methods=attribute, neurons=neurons)
-        document = look_into(self, texts, target=output, layers=layers, heads=heads, why=why)
-        return show(document, rows=rows_of(self, document) if self.is_seq2seq else None)
+                raise SettingError(
+                    f"{name} must be left out for a run of {self.recipe.task}, {whose}; "
+                    f"got {value!r}."
+                )
+        return self.use.look(texts, options)
 
     def attention(self, source: str, output: Sequence[int] | str) -> Look:
         """Attention of the model to ``source`` for ``output``: see ``attention_to_source``."""
@@ -412,7 +319,8 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
     """The trained model of a run folder or bundle, ready to answer and to be looked into.
 
     Args:
-        run: The folder, or the bundle. Of one that is in training the newest checkpoint counts.
+        run: The folder or the bundle, or the name of a bundle that comes with the package. Of one
+            that is in training the newest checkpoint counts.
         precision: What its weights are kept in: ``int8`` is smaller, and rounds.
         device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which only a
             CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
@@ -422,11 +330,9 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
         SettingError: There is no such device, or it or the model cannot do this precision.
 
     Example:
-        Of a run that ``regard demo`` trains: ``load("regard-demo").predict("我爱中国")[0].text()``;
+        The translator that comes with the package:
 
-        >>> load("regard-demo/none")
-        Traceback (most recent call last):
-        regard.errors.RunError: regard-demo/none must be a run folder; got nothing there. ...
+        >>> load("tatoeba-zh-en").predict("我爱中国")[0].text()
+        'I love China.'
     """
-    check_choice("precision", precision, Precision)  # before anything is read
     return Predictor.load(run, precision=precision, device=device)

@@ -11,14 +11,16 @@ from torch import Tensor, nn
 from regard.attention.observing import current_editor, current_observer
 from regard.devices import device_of, moved
 from regard.devices.memory import in_halves
+from regard.layers.block import TransformerBlock
 from regard.runtime.preparing import prepared
 from regard.tasks import OnePassTask
 from regard.tasks.task import AnswerT, ExampleT
 from regard.text import batched
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
-# Tokens of a batch, padding included.
-_BATCH_TOKENS = 8192
+# Tokens of a batch, padding included; and numbers that a layer of a Transformer may put out on a
+# CPU, which gains nothing from more: they would take memory beside a training.
+_BATCH_TOKENS, _OUTPUTS = 8192, 2**22
 # A function and its arguments.
 _Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
@@ -28,6 +30,10 @@ class Preparation:
 
     def __init__(self) -> None:
         self._cached: tuple[nn.Module, list[object]] | None = None
+
+    def __reduce__(self) -> "tuple[type[Preparation], tuple[()]]":
+        """Leave the cache out of copies: compiled loops belong to their process."""
+        return Preparation, ()
 
     def of(self, model: ModelT) -> ModelT:
         """The model ready for use, in evaluation mode; see :func:`regard.runtime.prepared`."""
@@ -46,6 +52,16 @@ def batch_tokens(model: nn.Module, most: int) -> int:
     first = next(model.parameters(), None)
     is_half = first is not None and first.dtype in (torch.bfloat16, torch.float16)
     return 1 if is_half and device_of(model).type == "cpu" else most
+
+
+def _most_tokens(model: nn.Module) -> int:
+    """How many tokens a batch of answers in one pass may have: fewer of wide layers on a CPU."""
+    if device_of(model).type != "cpu":
+        return _BATCH_TOKENS
+    blocks = (module for module in model.modules() if isinstance(module, TransformerBlock))
+    layers = (each for block in blocks for each in block.modules() if isinstance(each, nn.Linear))
+    widest = max((each.out_features for each in layers), default=1)
+    return max(1, min(_BATCH_TOKENS, _OUTPUTS // widest))
 
 
 def _fingerprint(model: nn.Module) -> list[object]:
@@ -71,13 +87,13 @@ def answer_in_one_pass(
     task: OnePassTask[ExampleT, AnswerT],
     model: nn.Module,
     ready: nn.Module,
-    examples: Sequence[ExampleT],
+    encoded: Sequence[object],
     *,
     with_loss: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[list[AnswerT], float]:
-    """The answer to each example, and the mean loss over all that is predicted, where wanted."""
-    encoded, device = task.encode(examples), device_of(model)
+    """The answer to each sample, and the mean loss over all that is predicted, where wanted."""
+    device = device_of(model)
     answers: dict[int, AnswerT] = {}
     losses: list[tuple[float, int]] = []
 
@@ -89,7 +105,8 @@ def answer_in_one_pass(
             summed, count = task.loss(cached, batch)
             losses.append((float(summed), count))
 
-    for indices in batched(task.lengths(encoded).tolist(), batch_tokens(model, _BATCH_TOKENS)):
+    tokens = batch_tokens(model, _most_tokens(model))
+    for indices in batched(task.lengths(encoded).tolist(), tokens):
         in_halves(answer, indices, device)
         if progress is not None:
             progress(len(indices))

@@ -1,4 +1,4 @@
-"""Requests to a run: what a record of a program, or a line of a file, asks of its task."""
+"""Records of programs, as tasks take them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,6 @@ from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.tasks import AnyTask
-from regard.tasks.labels.label_task import LabelTask
-from regard.tasks.running_text.language_modelling import LanguageModelling
-from regard.text import UNK_ID, Line, Pair, PairTokenizer, Tokenizer
 from regard.text.reading.records import record_in
 from regard.text.reading.sources import items_of, plain
 
@@ -21,49 +17,10 @@ def records_in(records: object) -> Sequence[object]:
     return records if isinstance(records, list | tuple) else items_of(records)
 
 
-def request_of(task: AnyTask, record: str | Mapping[str, JsonValue], where: str) -> object:
-    """The example that a record asks about, or the prompt that a language model is to continue."""
-    if isinstance(task, LanguageModelling):
-        return task.prompt(record, where)
-    return task.request(record, where)
-
-
-def request_of_value(task: AnyTask, value: object, where: str) -> object:
-    """The request of a value as programs have them: see ``record_of``; the path of a picture."""
-    if isinstance(value, Path):
-        from regard.tasks.labels.image_classification import ImageClassification
-
-        if isinstance(task, ImageClassification):
-            return task.request(task.open(value), where)
+def typed_record(value: object, where: str) -> str | Mapping[str, JsonValue]:
+    """A record as tasks take it, where a text in braces is an object of JSON."""
     record = record_of(value, where)
-    if isinstance(record, str) and not isinstance(task, LanguageModelling):
-        return task.request(record_in(record), where)
-    return request_of(task, record, where)
-
-
-def request_in(task: AnyTask, line: Line, ending: str) -> object:
-    """The example or the prompt in a line of a file; None of a line that holds none."""
-    if isinstance(task, LanguageModelling):
-        return task.prompt_in(line, ending)
-    return task.parse_line(line, ending)
-
-
-def unknown_in(task: AnyTask, request: object) -> list[str]:
-    """The characters or words of a text or prompt that the tokenizer has no ids for."""
-    tokenizer: object = getattr(task, "tokenizer", None)
-    if isinstance(tokenizer, PairTokenizer):
-        tokenizer = tokenizer.source
-    if not isinstance(tokenizer, Tokenizer):
-        return []
-    if isinstance(request, Pair):
-        texts: tuple[str, ...] = (request.source,)
-    elif isinstance(request, str):
-        texts = (request,)
-    else:
-        texts = task.texts(request) if isinstance(task, LabelTask) and request is not None else ()
-    lacking = [text for text in texts if UNK_ID in tokenizer.encode(text)]
-    pieces = [piece for text in lacking for piece in tokenizer.pieces(text)]
-    return [piece.text for piece in pieces if piece.id == UNK_ID]
+    return record_in(record) if isinstance(record, str) else record
 
 
 def record_of(record: object, where: str) -> str | dict[str, JsonValue]:

@@ -71,6 +71,7 @@ class Record:
         self.scores: HeadScores | None = None
         self._options = options
         self._parts: list[Summary] = []
+        self._sizes: list[int] = []  # of the batch, by steps
         self._starts: list[tuple[int, int]] = []
         self._calls: list[AttentionCall] = []
         self._mixed: list[Mixed] = []
@@ -107,7 +108,8 @@ class Record:
             if narrow is None and len(self.heads) < H:
                 summary = summary.of_heads(self.heads)
         self._parts.append(summary)
-        if len(self._parts) >= _JOINED_AT_ONCE:
+        self._sizes.append(_size_of(summary))
+        if len(self._parts) >= _JOINED_AT_ONCE and self._sizes == sorted(self._sizes):
             self._parts = [self.summary()]
         if mixed is not None:
             self._mixed.append(mixed)
@@ -117,10 +119,20 @@ class Record:
 
     def summary(self) -> Summary:
         """Summary of all queries so far."""
-        first, *others = self._parts
-        if others:  # joined once only
+        rows = self._rows()
+        if len(self._parts) > 1:  # joined once only
+            first, *others = (part.repeated(rows // _size_of(part)) for part in self._parts)
             self._parts = [first.joined(*others)]
         return self._parts[0]
+
+    def _rows(self) -> int:
+        """Rows of the batch: a search may begin with one row a text, and go on with several."""
+        if sorted(self._sizes) != self._sizes:
+            raise SettingError(
+                "texts must be watched one by one in a search, which leaves out those that have "
+                f"ended; got {max(self._sizes)} rows of a batch, then {self._sizes[-1]}."
+            )
+        return self._sizes[-1]
 
     def notes(self) -> tuple[str, ...]:
         """Extra cost of watching: none, unless the model computes its weights itself."""
@@ -175,8 +187,9 @@ class Record:
                     rows.append(F.pad(row, (dropped, total - dropped - row.shape[-1])))
                     break
             else:
-                raise SettingError(f"queries must be places that were seen; got {position}.")
-        joined = torch.cat(rows, dim=-2)
+                raise SettingError(f"queries must be positions that were seen; got {position}.")
+        most = self._rows()
+        joined = torch.cat([row.repeat_interleave(most // len(row), dim=0) for row in rows], dim=-2)
         return joined[:, list(self.heads)] if joined.dim() > 3 else joined
 
     def head_scores(
@@ -215,6 +228,11 @@ class Record:
             value = value.detach().repeat_interleave(own.shape[-3] // value.shape[-3], dim=-3)
             return (own @ value.mT)[:, list(self.heads)]
         return own @ value.detach().mT
+
+
+def _size_of(summary: Summary) -> int:
+    """Rows of its batch."""
+    return len(summary) if summary.lse.dim() > 2 else 1
 
 
 def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:

@@ -3,6 +3,7 @@
 Nothing is kept of the N×M weights; outputs are those of the model.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -163,7 +164,7 @@ class Watch(Sequence[Watched]):
         """How much of chosen outputs comes from each input, through all layers: ``rollout``.
 
         Args:
-            queries: The places of the outputs.
+            queries: The positions of the outputs.
             kind: "encoder" or "decoder"; None where the model has one of them only.
             residual: The share that goes past the attention of a layer.
             call: Which pass; -1 is the last. Not a cached generation.
@@ -270,6 +271,13 @@ class Watch(Sequence[Watched]):
             check_seen(self._model, trace)
         if chosen.layers is None and chosen.kinds is None:
             check_all_seen(trace)
+        if not self._layers:
+            name = type(self._model).__name__
+            warnings.warn(
+                f"the watch saw no attention: {name} has none, or was not called in the block.",
+                UserWarning,
+                stacklevel=4,
+            )
         unknown = set(self._options.layers or ()) - self._layers
         if unknown and self._layers:
             raise SettingError(
@@ -297,6 +305,11 @@ class Watch(Sequence[Watched]):
     def _pass(self, call: int) -> list[Record]:
         records = self._ordered()
         calls = sorted({record.call for record in records})
+        if not calls:
+            name = type(self._model).__name__
+            raise SettingError(
+                f"the block of the watch must call {name}; it saw no attention. Call it there."
+            )
         if not -len(calls) <= call < len(calls):
             raise SettingError(
                 f"call must be of the passes that were seen, {len(calls)}; got {call}."
@@ -343,7 +356,8 @@ def watch(
     attention is the engine's inside the block only, and on any module that calls
     ``F.scaled_dot_product_attention`` or marks its weights (``mark_weights``): what these compute
     stays torch's, bit for bit. The steps of a cached generation are joined. In a beam search, a
-    batch row is a position in the beam, whichever hypothesis holds it.
+    batch row is a position in the beam, whichever hypothesis holds it; of several texts, of which
+    some end before others, it has to be one text a pass.
 
     Where a Hugging Face model computes its own attention, as DeBERTa, GPT-Neo, Bloom and
     Longformer do, the weights that its ``output_attentions`` gives are summarised: exact too, but

@@ -2,15 +2,18 @@
 
 ``attention`` has the passes of the engine, ``products`` matrix products in float32 and int8,
 ``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches,
-``training`` dropout, the residual connection and the loss; ``threads`` splits their rows among the
-threads of torch, and in ``team`` threads share out the parts of one loop.
+``training`` dropout, the residual connection and the loss. By ``team`` the threads of torch share
+out the rows of a loop, or of its parts, and ``threads`` says how many there are.
 
-No other loop knows of threads. Masks come as bytes that are one where a pair is masked; an array
+Masks come as bytes that are one where a pair is masked; an array
 without entries stands for none. Modules are imported by the first call that needs them, after
 ``why_not`` found nothing against it.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,9 +22,32 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@cache
+_is_off: ContextVar[bool] = ContextVar("compiled passes are off", default=False)
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Let other paths answer meanwhile: for little work, which takes less time than compiling.
+
+    Example:
+        >>> with uncompiled():
+        ...     why_not()
+        'compiled passes are off'
+    """
+    before = _is_off.set(True)
+    try:
+        yield
+    finally:
+        _is_off.reset(before)
+
+
 def why_not() -> str | None:
     """Reason why compiled passes cannot run here, or None; no error, as other paths answer."""
+    return "compiled passes are off" if _is_off.get() else _why_never()
+
+
+@cache
+def _why_never() -> str | None:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return "NUMBA_DISABLE_JIT turns compiling off"
     try:

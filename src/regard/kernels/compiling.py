@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from importlib import import_module
 from inspect import unwrap
@@ -15,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from regard.kernels import machine_code
+from regard.kernels.threads import Team, team
 
 # Sums may be reordered, and products fused into them, so that they run eight or sixteen at a time.
 # NaN and infinities keep their meaning.
@@ -102,7 +104,7 @@ class Loop(Subroutine):
     """A compiled loop called from Python; imports numba only where no machine code is cached."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
-        super().__init__(function, **options)
+        super().__init__(function, nogil=True, error_model="numpy", **options)
         self._entries: dict[Hashable, Callable[..., None]] = {}
 
     def _make(self) -> Any:
@@ -111,34 +113,45 @@ class Loop(Subroutine):
 
     def __call__(self, *arguments: Any) -> None:
         """Run it for these arguments, compiled if it has to be."""
-        kind = _kind(arguments)
-        entry = self._entries.get(kind)
-        if entry is not None:
-            entry(*arguments)
-            return
+        self._run(_kind(arguments), arguments)
+
+    def _run(self, kind: Hashable, arguments: tuple[Any, ...]) -> None:
+        if kind not in self._entries:
+            self._entries[kind] = self._entry(arguments)
+        self._entries[kind](*arguments)
+
+    def _entry(self, arguments: tuple[Any, ...]) -> Callable[..., None]:
+        """The loop for arguments of these types, loaded, or compiled and cached."""
         name = machine_code.name(self.function, arguments)
         with _lock:
             entry = machine_code.load(name, self.function)
-        is_known = entry is not None
-        entry = entry or self.dispatcher()
-        entry(*arguments)
-        self._entries[kind] = entry
-        if not is_known and _writable_folder() is not None:
-            machine_code.store(name, entry, arguments)
+        if entry is None:
+            entry = dispatcher = self.dispatcher()
+            dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
+            if _writable_folder() is not None:
+                machine_code.store(name, dispatcher, arguments)
+        return entry
 
-    def bind(self, *first: Any) -> Callable[..., None]:
-        """The loop with its first arguments, of many arrays, whose kinds are looked at once."""
-        entries: dict[Hashable, Callable[..., None]] = {}
 
-        def call(*arguments: Any) -> None:
-            kind = _kind(arguments)
-            if kind in entries:
-                entries[kind](*first, *arguments)
-            else:
-                self(*first, *arguments)
-                entries[kind] = self._entries[_kind((*first, *arguments))]
+class ParallelLoop(Loop):
+    """A loop ``(first, stop, ...)`` over rows, which threads share out; see ``team``."""
 
-        return call
+    _bound: tuple[Any, ...] = ()
+
+    def __call__(self, first: int, stop: int, *rest: Any) -> None:
+        """Run it for some rows, on this thread."""
+        self.share(team(1), 1, first, stop, rest)
+
+    def share(self, by: Team, tasks: int, first: int, stop: int, rest: tuple[Any, ...]) -> None:
+        """Run it for so many even parts of the rows, each on any thread of a team."""
+        self._run(_kind(rest), (by, tasks, first, stop, self._bound + rest))
+
+    def bind(self, *arguments: Any) -> "ParallelLoop":
+        """The loop with arguments behind ``stop``, whose many kinds are looked at once."""
+        bound = copy(self)
+        bound._bound, bound._entries = arguments, {}
+        bound._make = self.dispatcher  # type: ignore[method-assign]
+        return bound
 
 
 _lock = threading.RLock()
@@ -160,23 +173,7 @@ def _kind(arguments: tuple[object, ...]) -> Hashable:
 
 def compiled(loop: Callable[..., None]) -> Loop:
     """Compile ``loop`` at its first call, without the interpreter's lock, and cache it."""
-    return _entry(loop, counts=True)
-
-
-def uncounted(loop: Callable[..., None]) -> Loop:
-    """Compile a loop that makes no arrays: references to its slices are not counted."""
-    return _entry(loop, counts=False)
-
-
-def _entry(loop: Callable[..., None], *, counts: bool) -> Loop:
-    return Loop(
-        loop,
-        fastmath=_RULES,
-        nogil=True,
-        error_model="numpy",
-        boundscheck=False,
-        _nrt=counts,
-    )
+    return Loop(loop, fastmath=_RULES, boundscheck=False)
 
 
 def inlined(loop: Callable[P, R]) -> Callable[P, R]:
@@ -185,7 +182,7 @@ def inlined(loop: Callable[P, R]) -> Callable[P, R]:
 
 
 def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
-    """``loop`` as a part that ``uncounted`` loops call, and that slices arrays itself."""
+    """``loop`` as a part that slices arrays and makes none: references are not counted."""
     return _part(loop, _RULES, is_inlined=False, counts=False)
 
 

@@ -102,7 +102,7 @@ def _kind_of(argument: object) -> str:
     kind = type(argument)
     if isinstance(argument, tuple):
         return f"{kind.__module__}.{kind.__qualname__}({','.join(map(_kind_of, argument))})"
-    if kind in (int, float, bool):
+    if kind in (int, float, bool, type(None)):
         return kind.__name__
     raise TypeError(kind)
 
@@ -142,7 +142,7 @@ def _link(
     alive = (engine, file, code, environment)
     address = engine.get_function_address(wrapper)
     made: Callable[..., None] = functions.make_function(
-        module, function.__name__, function.__doc__, address, environment, alive
+        module, function.__name__, function.__doc__ or "", address, environment, alive
     )
     return made
 

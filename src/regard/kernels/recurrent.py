@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import add_scaled, copy, dot, sigmoid, tanh, to_weights
 from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.team import parallel
 
 f32 = np.float32
 
@@ -181,7 +182,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
                 answers[r, c] = mapped[r, c]
 
 
-@compiled
+@parallel
 def step(first, stop, token, before, indices, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
     """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
@@ -249,7 +250,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
             copy(states[r], out[begin + r, way * h : (way + 1) * h])
 
 
-@compiled
+@parallel
 def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
     """Read a block of sentences, longest first in ``order``, in both directions."""
     L, _, panels, h, _ = weights.hidden.shape

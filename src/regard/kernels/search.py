@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from regard.kernels.compiling import compiled, in_order, inlined
 from regard.kernels.elementary import largest
+from regard.kernels.team import parallel
 
 i32 = np.int32
 
@@ -239,7 +240,7 @@ def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids
     return token
 
 
-@compiled
+@parallel
 def draw_tokens(first, stop, log_probs, temperature, most, share, uniforms, tokens):  # type: ignore[no-untyped-def]
     """A token of each row, as ``Draw`` chooses it; −1 of a row that has a NaN."""
     V = log_probs.shape[1]

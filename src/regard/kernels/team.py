@@ -1,44 +1,29 @@
-"""Phases of a compiled loop that several threads run side by side, each taking chunks of the work.
+"""Compiled loops whose rows torch's OpenMP threads share out, without the interpreter.
 
-A phase ends when all of its chunks are done. No thread waits for another to come: one that comes
-late, or never, has taken no chunk, and the others do them all. A thread that waits for a chunk in
-progress spins for a moment, and then lets other threads run.
+A loop is called for even parts of the rows, each a task; the threads of a team take one after the
+other until there are none left. Without GNU's OpenMP the thread that asks does them all.
 """
 
-import platform
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import reduce
+from types import FunctionType
+from typing import Any
 
-import llvmlite.binding
-import numpy as np
-from jaxtyping import Int64
 from llvmlite import ir
 
-from regard.kernels.compiling import cgutils, in_order, intrinsic, types
+from regard.kernels.compiling import (
+    ParallelLoop,
+    Subroutine,
+    cgutils,
+    intrinsic,
+    shared,
+    types,
+    uncounted_part,
+)
 
-# Counters so far apart that no cache line has two of them.
-_APART = 16
-# Looks at a counter before other threads are let run: some ten microseconds.
-_SPINS = 256
-_HAS_PAUSE = platform.machine().lower() in ("x86_64", "amd64")
-_SIZE, _NONE = ir.IntType(64), ir.VoidType()
-
-
-class Team(NamedTuple):
-    """Threads in one loop; chunks of each phase that are taken, and that are done."""
-
-    threads: int
-    taken: Int64[np.ndarray, "P a"]
-    done: Int64[np.ndarray, "P a"]
-
-
-def team_of(threads: int, phases: int) -> Team:
-    """A team at the beginning of a loop."""
-    counters = np.zeros((2, phases, _APART), np.int64)
-    return Team(threads, counters[0], counters[1])
-
-
-def _pointer(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
-    return builder.inttoptr(address, _SIZE.as_pointer())
+_SIZE, _CODE, _BYTES = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+_BODY = ir.FunctionType(ir.VoidType(), [_BYTES])
+_BEGIN = ir.FunctionType(ir.VoidType(), [_BODY.as_pointer(), _BYTES, _CODE, _CODE]).as_pointer()
 
 
 @intrinsic
@@ -46,65 +31,114 @@ def _count(typing, address):  # type: ignore[no-untyped-def]
     """Add one to a counter; returns the number before."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        one = ir.Constant(_SIZE, 1)
-        return builder.atomic_rmw("add", _pointer(builder, arguments[0]), one, "acq_rel")
+        counter = builder.inttoptr(arguments[0], _SIZE.as_pointer())
+        return builder.atomic_rmw("add", counter, ir.Constant(_SIZE, 1), "acq_rel")
 
     return types.int64(types.int64), generate
 
 
-@intrinsic
-def _read(typing, address):  # type: ignore[no-untyped-def]
-    """A counter, and all that was written before it was counted."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.load_atomic(_pointer(builder, arguments[0]), "acquire", 8)
-
-    return types.int64(types.int64), generate
+# What ``_work`` and ``_entry`` of a loop find by these names.
+loop: Callable[..., None]
+share: Callable[..., None]
 
 
-def _calls(name: str, *, is_known: bool):  # type: ignore[no-untyped-def]
-    """An intrinsic that calls a function without arguments, where there is one."""
+def _work(counter, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+    # Each thread takes tasks until there are none left.
+    rows, task = stop - first, _count(counter)
+    while task < tasks:
+        loop(first + task * rows // tasks, first + (task + 1) * rows // tasks, *rest)
+        task = _count(counter)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        if is_known:
-            kind = ir.FunctionType(_NONE if name.startswith("llvm.") else ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
-        return context.get_dummy_value()
+
+def _entry(team, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+    share(team, tasks, first, stop, rest)
+
+
+def shared_out(part: Callable[..., None]) -> Callable[..., None]:
+    """``part(first, stop, ...)`` of loops, called as ``part(team, tasks, first, stop, rest)``.
+
+    The threads of the team call it for so many even parts of the rows, and with ``rest``. A part
+    that is compiled is taken as it is.
+    """
+    part = part if isinstance(part, Subroutine) else shared(part)
+    worker = uncounted_part(_with(_work, loop=part))
 
     @intrinsic
-    def call(typing):  # type: ignore[no-untyped-def]
-        return types.void(), generate
+    def share(typing, team, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+        size, known = types.int64, worker._numba_type_  # type: ignore[attr-defined]
+        call = known.get_call_type(typing, (*[size] * 4, rest), {})
 
-    return call
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            _write_call(context, builder, arguments, known.dispatcher.get_compile_result(call))
+            return context.get_dummy_value()
 
+        return types.void(team, size, size, size, rest), generate
 
-_pause = _calls("llvm.x86.sse2.pause", is_known=_HAS_PAUSE)
-_let_others_run = _calls(
-    "sched_yield", is_known=llvmlite.binding.address_of_symbol("sched_yield") is not None
-)
-
-
-@in_order
-def take(team, phase, chunks):  # type: ignore[no-untyped-def]
-    """The next chunk of a phase; ``chunks``, when all are done, if all are taken."""
-    offset = phase * 8 * _APART
-    taken, done = team.taken.ctypes.data + offset, team.done.ctypes.data + offset
-    if _read(taken) < chunks:
-        chunk = _count(taken)
-        if chunk < chunks:
-            return chunk
-    looks = 0
-    while _read(done) < chunks:
-        looks += 1
-        if looks < _SPINS:
-            _pause()
-        else:
-            _let_others_run()
-    return chunks
+    return share
 
 
-@in_order
-def take_another(team, phase, chunks):  # type: ignore[no-untyped-def]
-    """Say that a chunk is done, and take the next."""
-    _count(team.done.ctypes.data + phase * 8 * _APART)
-    return take(team, phase, chunks)
+def parallel(loop: Callable[..., None]) -> ParallelLoop:
+    """Compile ``loop(first, stop, ...)`` over rows, and what shares them out among threads."""
+    function = loop.function if isinstance(loop, Subroutine) else loop
+    entry = _with(_entry, share=shared_out(loop), __name__=function.__module__)
+    for name in ("__name__", "__qualname__", "__doc__"):
+        setattr(entry, name, getattr(function, name))
+    return ParallelLoop(entry, _nrt=False)
+
+
+def _with(function: Any, **names: object) -> FunctionType:
+    """A function with more global names: with what is in a closure numba does not cache it."""
+    return FunctionType(function.__code__, {**globals(), **names})
+
+
+def _write_call(context: Any, builder: ir.IRBuilder, arguments: Sequence[Any], work: Any) -> None:
+    """Write a call of ``_work`` on all threads of a team; on this one, if there is one task."""
+    threads, begin, alone = (builder.extract_value(arguments[0], each) for each in range(3))
+    # What threads share: the counter of tasks, arguments, and how a loop failed.
+    fields = [ir.Constant(_SIZE, 0), alone, *arguments[1:], ir.Constant(_CODE, 0), begin]
+    kind = ir.LiteralStructType([field.type for field in fields])
+    room = cgutils.alloca_once(builder, kind)
+    for index, field in enumerate(fields):
+        builder.store(field, cgutils.gep_inbounds(builder, room, 0, index))
+    body = ir.Function(builder.module, _BODY, builder.module.get_unique_name("work"))
+    body.linkage = "internal"
+    status = _write_body(context, ir.IRBuilder(body.append_basic_block()), kind, work)
+    given, one = builder.bitcast(room, _BYTES), ir.Constant(_SIZE, 1)
+    several = [builder.icmp_signed(">", count, one) for count in (threads, arguments[1], begin)]
+    with builder.if_else(reduce(builder.and_, several)) as (by_threads, by_itself):
+        with by_threads:
+            function, count = builder.inttoptr(begin, _BEGIN), builder.trunc(threads, _CODE)
+            builder.call(function, [body, given, count, ir.Constant(_CODE, 0)])
+        with by_itself:
+            builder.call(body, [given])
+    code, error = (
+        builder.load(cgutils.gep_inbounds(builder, room, 0, len(fields) - left)) for left in (2, 1)
+    )
+    with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, ir.Constant(_CODE, 0))):
+        failed = builder.inttoptr(error, status.excinfoptr.type)
+        failure = status._replace(code=code, excinfoptr=failed)
+        context.call_conv.return_status_propagate(builder, failure)
+
+
+def _write_body(context: Any, builder: ir.IRBuilder, kind: ir.Type, work: Any) -> Any:
+    """Write what each thread calls; returns how ``_work`` ended there."""
+    context.add_linking_libs([work.library])
+    function = context.declare_function(builder.module, work.fndesc)
+    room = builder.bitcast(builder.function.args[0], kind.as_pointer())
+    fields = [cgutils.gep_inbounds(builder, room, 0, each) for each in range(len(kind.elements))]
+    given = [builder.ptrtoint(fields[0], _SIZE), *map(builder.load, fields[2:-2])]
+    # Products of a task are its thread's own work.
+    alone, before = builder.load(fields[1]), cgutils.alloca_once(builder, _CODE)
+    set_threads = builder.inttoptr(alone, ir.FunctionType(_CODE, [_CODE]).as_pointer())
+    is_there = builder.icmp_signed("!=", alone, ir.Constant(_SIZE, 0))
+    with builder.if_then(is_there):
+        builder.store(builder.call(set_threads, [ir.Constant(_CODE, 1)]), before)
+    of_work = (work.fndesc.restype, work.fndesc.argtypes, given)
+    status, _ = context.call_conv.call_function(builder, function, *of_work)
+    with builder.if_then(is_there):
+        builder.call(set_threads, [builder.load(before)])
+    with cgutils.if_unlikely(builder, status.is_error):
+        builder.store(status.code, fields[-2])
+        builder.store(builder.ptrtoint(status.excinfoptr, _SIZE), fields[-1])
+    builder.ret_void()
+    return status

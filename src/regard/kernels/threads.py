@@ -1,21 +1,24 @@
-"""Threads that share the tasks of a compiled pass, and the libraries below torch that have them.
+"""Threads that share the tasks of a pass, and the libraries below torch that have them.
 
 As many as ``torch.get_num_threads()`` says, the caller among them: torch's own, or where that
-cannot be, others. What tasks ask of torch is done by the thread that asks. What a task computes
-must not depend on who does it, so that the answer is the same whatever their number.
+cannot be, others. What a task computes must not depend on who does it, so that the answer is the
+same whatever their number.
 """
 
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
-from threading import Lock
+from threading import Thread
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+
+if TYPE_CHECKING:
+    from regard.kernels.compiling import ParallelLoop
 
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
@@ -24,116 +27,99 @@ MOST_ROWS, FEWEST_ROWS = 64, 8
 _FEWEST_OPERATIONS = 2**18
 
 
-class _Pools:
-    """A pool of threads by their number."""
+class Team(NamedTuple):
+    """Threads of a compiled pass, and addresses of functions that it calls; 0 where there is none.
 
-    def __init__(self) -> None:
-        self.is_forked = False
-        self._begin()
+    Attributes:
+        threads: Their number.
+        begin: GNU's ``GOMP_parallel``, which calls a function on torch's OpenMP threads.
+        alone: MKL's ``MKL_Set_Num_Threads_Local``, by which products use one thread.
+    """
 
-    def forget(self) -> None:
-        """Begin anew: a fork has none of its parent's threads, and torch's wait for them."""
-        self.is_forked = True
-        self._begin()
-
-    def _begin(self) -> None:
-        self._made: dict[int, ThreadPoolExecutor] = {}
-        self._lock = Lock()
-
-    def of(self, threads: int) -> ThreadPoolExecutor:
-        """The pool of so many, made when it is first asked for."""
-        with self._lock:
-            if threads not in self._made:
-                self._made[threads] = ThreadPoolExecutor(threads, "attention")
-            return self._made[threads]
+    threads: int
+    begin: int
+    alone: int
 
 
-_pools = _Pools()
+class _Process:
+    """Whether this process is a fork, whose OpenMP would wait for its parent's threads."""
+
+    is_forked = False
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.is_forked = True
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.forget)
+    os.register_at_fork(after_in_child=_Process.forked)
+
+
+def team(threads: int | None = None) -> Team:
+    """So many threads of torch, or all."""
+    threads = torch.get_num_threads() if threads is None else threads
+    return Team(threads, _begin(), _address("MKL_Set_Num_Threads_Local"))
 
 
 def parallel_for(tasks: int, work: Callable[[int], object]) -> None:
-    """Call ``work(task)`` for every task on all torch threads; raises the first error of one."""
+    """Call ``work(task)`` for every task on all torch threads; raises the first error of one.
+
+    For work of Python, on which threads wait for the interpreter; a loop is for ``share_out``.
+    """
     threads = min(tasks, torch.get_num_threads())
-    if threads <= 1:
-        with alone():
-            for task in range(tasks):
-                work(task)
-        return
     numbers = count()  # next() of it is one step of the interpreter: no two threads get the same
     errors: list[BaseException] = []
 
-    def take() -> None:
-        with alone():
-            while not errors and (task := next(numbers)) < tasks:
-                work(task)
-
-    on_each(threads, take, errors)
-
-
-def on_each(
-    threads: int, do: Callable[[], None], errors: list[BaseException] | None = None
-) -> None:
-    """Call ``do`` on so many threads, the caller's among them; raises the first error of one."""
-    errors = [] if errors is None else errors
-
-    def guarded() -> None:
+    def take(_: object = None) -> None:
         try:
-            do()
+            with alone():
+                while not errors and (task := next(numbers)) < tasks:
+                    work(task)
         except BaseException as error:
             errors.append(error)
 
-    if threads == 1:
-        do()
-        return
-    if _pools.is_forked or not in_team(threads, guarded):
-        others = [_pools.of(threads - 1).submit(guarded) for _ in range(threads - 1)]
-        guarded()
-        wait(others)
+    if threads <= 1:
+        take()
+    elif begin := _begin():
+        ctypes.CFUNCTYPE(None, _Body, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(begin)(
+            _Body(take), None, threads, 0
+        )
+    else:
+        others = [Thread(target=take, name="attention") for _ in range(threads - 1)]
+        for thread in others:
+            thread.start()
+        take()
+        for thread in others:
+            thread.join()
     if errors:
         raise errors[0]
 
 
-def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
-    """Split rows among threads, if there is enough to do; ``operations`` of each row."""
-    threads = min(rows, torch.get_num_threads())
-    if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
-        work(0, rows)
+def share_out(tasks: int, rows: int, loop: "ParallelLoop", *rest: object) -> None:
+    """Call ``loop(first, stop, *rest)`` for so many even parts of the rows, on all threads."""
+    threads = team()
+    if threads.threads == 1 or threads.begin or tasks <= 1:
+        loop.share(threads, tasks, 0, rows, rest)
         return
-    each = -(-rows // threads)
-    parallel_for(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
+    parallel_for(tasks, lambda task: loop(task * rows // tasks, (task + 1) * rows // tasks, *rest))
 
 
-def parallel_blocks(rows: int, work: Callable[[int, int], object]) -> None:
+def parallel_rows(rows: int, operations: int, loop: "ParallelLoop", *rest: object) -> None:
+    """Split rows among threads, if there is enough to do; ``operations`` of each row."""
+    is_little = rows * operations < _FEWEST_OPERATIONS
+    share_out(1 if is_little else min(rows, torch.get_num_threads()), rows, loop, *rest)
+
+
+def parallel_blocks(rows: int, loop: "ParallelLoop", *rest: object) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
     each = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
-    blocks = min(-(-rows // each), rows // FEWEST_ROWS)
-    if blocks <= 1:
-        work(0, rows)
-        return
-    parallel_for(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
+    if rows:  # a loop may look at the first
+        share_out(max(1, min(-(-rows // each), rows // FEWEST_ROWS)), rows, loop, *rest)
 
 
-@cache
-def address_of_products() -> int | None:
-    """Address of MKL's ``sgemm_``, which a thread can ask to work alone; None without it."""
-    library = _library()
-    if not hasattr(library, "sgemm_") or not hasattr(library, "MKL_Set_Num_Threads_Local"):
-        return None
-    assert library is not None
-    return ctypes.cast(library.sgemm_, ctypes.c_void_p).value
-
-
-def in_team(threads: int, do: Callable[[], None]) -> bool:
-    """Call ``do``, which must not raise, on torch's OpenMP threads; False without GNU's OpenMP."""
-    library = _library()
-    if not hasattr(library, "GOMP_parallel"):
-        return False
-    assert library is not None
-    body = _Body(lambda _: do())
-    library.GOMP_parallel(body, None, ctypes.c_uint(threads), ctypes.c_uint(0))
-    return True
+def address_of_products() -> int:
+    """Address of MKL's ``sgemm_``, which a thread can ask to work alone; 0 without it."""
+    return _address("sgemm_") if _address("MKL_Set_Num_Threads_Local") else 0
 
 
 @contextmanager
@@ -156,6 +142,18 @@ def alone() -> Iterator[None]:
             library.MKL_Set_Num_Threads_Local(of_products)
         if hasattr(library, "omp_set_num_threads"):
             library.omp_set_num_threads(before)
+
+
+def _begin() -> int:
+    """Address of what begins a team of torch's threads; 0 where they cannot be had."""
+    return 0 if _Process.is_forked else _address("GOMP_parallel")
+
+
+@cache
+def _address(name: str) -> int:
+    """Address of a function of torch's libraries; 0 without it."""
+    function = getattr(_library(), name, None)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0 if function else 0
 
 
 @cache

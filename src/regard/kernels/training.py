@@ -11,47 +11,49 @@ Its speed is a part of ``benchmarks/records/training_speed.json``.
 import numpy as np
 
 from regard.kernels.bfloat16 import narrowed, widened
-from regard.kernels.compiling import compiled, inlined
+from regard.kernels.compiling import inlined
 from regard.kernels.elementary import exp, largest
+from regard.kernels.team import parallel
 
 f32, i32 = np.float32, np.int32
 
-# What one task takes, so that sums over rows do not depend on how many threads there are: elements
-# of dropout, rows of states, rows of logits.
+# What one task takes: elements of dropout and of the residual connection; rows whose gradients are
+# summed, which does not depend on how many threads there are; rows of logits.
 ELEMENTS, ROWS, WORDS = 2**17, 1024, 32
 
 
-@compiled
-def drop(task, values, randoms, threshold, growth, out):  # type: ignore[no-untyped-def]
-    """``dropout(values)`` of a task's elements; both sides may be of bfloat16."""
+@parallel
+def drop(first, stop, values, randoms, threshold, growth, out):  # type: ignore[no-untyped-def]
+    """``dropout(values)`` of elements ``first`` to ``stop``; both sides may be of bfloat16."""
     grown, least = f32(growth), i32(threshold)
-    for i in range(task * ELEMENTS, min(values.size, (task + 1) * ELEMENTS)):
+    for i in range(first, stop):
         kept = grown if i32(randoms[i]) >= least else f32(0)
         out[i] = narrowed(widened(values[i]) * kept, out[i])
 
 
-@compiled
+@parallel
 def add_dropped(  # type: ignore[no-untyped-def]
-    task, states, change, randoms, threshold, growth, total
+    first, stop, states, change, randoms, threshold, growth, total
 ):
-    """``states + dropout(change)`` of a task's elements; each may be of bfloat16."""
+    """``states + dropout(change)`` of elements ``first`` to ``stop``; each may be of bfloat16."""
     grown, least = f32(growth), i32(threshold)
-    for i in range(task * ELEMENTS, min(states.size, (task + 1) * ELEMENTS)):
+    for i in range(first, stop):
         kept = grown if i32(randoms[i]) >= least else f32(0)
         total[i] = narrowed(widened(states[i]) + widened(change[i]) * kept, total[i])
 
 
-@compiled
+@parallel
 def add_norm(  # type: ignore[no-untyped-def]
-    task, states, change, randoms, threshold, growth, weight, bias, eps, total, out, means, scales
+    first, stop, states, change, randoms, threshold, growth, weight, bias, eps, written
 ):
-    """``norm(states + dropout(change))`` of a task's rows, and what ``add_norm_back`` needs.
+    """``norm(states + dropout(change))`` of some rows, and what ``add_norm_back`` needs.
 
     ``change`` may be of bfloat16, as its gradient is then.
     """
-    rows, width = states.shape
+    total, out, means, scales = written
+    width = states.shape[1]
     grown, least = f32(growth), i32(threshold)
-    for r in range(task * ROWS, min(rows, (task + 1) * ROWS)):
+    for r in range(first, stop):
         sum_ = f32(0)
         for c in range(width):
             kept = grown if i32(randoms[r, c]) >= least else f32(0)
@@ -68,11 +70,11 @@ def add_norm(  # type: ignore[no-untyped-def]
         means[r], scales[r] = mean, scale
 
 
-@compiled
+@parallel
 def add_norm_back(  # type: ignore[no-untyped-def]
-    task, grad, total, means, scales, weight, randoms, threshold, growth, d_total, d_change, sums
+    task, _, grad, total, means, scales, weight, randoms, threshold, growth, d_total, d_change, sums
 ):
-    """Gradients of the states and of the change; ``sums`` are a task's of weight and bias."""
+    """Gradients of one task's states and change; ``sums`` are those of weight and bias."""
     rows, width = grad.shape
     grown, least = f32(growth), i32(threshold)
     of_weight, of_bias = sums[task, 0], sums[task, 1]
@@ -96,12 +98,12 @@ def add_norm_back(  # type: ignore[no-untyped-def]
             d_change[r, c] = narrowed(d_total[r, c] * kept, d_change[r, c])
 
 
-@compiled
-def cross_entropy(task, logits, labels, smoothing, gradient, losses):  # type: ignore[no-untyped-def]
-    """Losses of a task's rows against smoothed labels, and their gradient."""
-    rows, width = logits.shape
+@parallel
+def cross_entropy(first, stop, logits, labels, smoothing, gradient, losses):  # type: ignore[no-untyped-def]
+    """Losses of rows ``first`` to ``stop`` against smoothed labels, and their gradient."""
+    width = logits.shape[1]
     shares = np.empty(width, f32)
-    for r in range(task * WORDS, min(rows, (task + 1) * WORDS)):
+    for r in range(first, stop):
         log_sum, sum_ = _to_shares(logits[r], shares)
         losses[r] = _loss(logits[r], labels[r], smoothing, log_sum, sum_)
         _subtract_label(shares, labels[r], smoothing, f32(1))
@@ -109,9 +111,9 @@ def cross_entropy(task, logits, labels, smoothing, gradient, losses):  # type: i
             gradient[r, v] = narrowed(shares[v], gradient[r, v])
 
 
-@compiled
+@parallel
 def two_passes(  # type: ignore[no-untyped-def]
-    task, logits, labels, smoothing, weight, gradient, losses
+    first, stop, logits, labels, smoothing, weight, gradient, losses
 ):
     """Mean losses of words that two passes read, and the gradient of R-Drop.
 
@@ -119,10 +121,10 @@ def two_passes(  # type: ignore[no-untyped-def]
     times that of ``(KL(p‖q) + KL(q‖p)) / 2``: of KL(p‖q) it is p · (gap − KL) by the logits of p,
     with gap = log p − log q, and q − p by those of q.
     """
-    rows, width = logits.shape[1:]
+    width = logits.shape[2]
     p, q = np.empty(width, f32), np.empty(width, f32)
     half, of_gap = f32(0.5), f32(weight) * f32(0.5)
-    for r in range(task * WORDS, min(rows, (task + 1) * WORDS)):
+    for r in range(first, stop):
         one, other = logits[0, r], logits[1, r]
         log_one, sum_one = _to_shares(one, p)
         log_other, sum_other = _to_shares(other, q)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.attention.attend import attend
 from regard.attention.masks.base import Mask
 from regard.attention.scores import Additive, Bilinear, Dot, ScaledDot, Score
-from regard.checks import check_fraction, check_positive
+from regard.checks import check_count, check_fraction
 from regard.errors import ShapeError
 
 
@@ -120,9 +120,9 @@ class AdditiveAttention(ScoredAttention):
         self, query_dim: int, key_dim: int, hidden_dim: int, *, dropout: float = 0.0
     ) -> None:
         super().__init__(dropout=dropout)
-        check_positive("query_dim", query_dim)
-        check_positive("key_dim", key_dim)
-        check_positive("hidden_dim", hidden_dim)
+        check_count("query_dim", query_dim)
+        check_count("key_dim", key_dim)
+        check_count("hidden_dim", hidden_dim)
         self.query = nn.Linear(query_dim, hidden_dim, bias=False)
         self.key = nn.Linear(key_dim, hidden_dim)
         self.w = nn.Parameter(torch.empty(hidden_dim))
@@ -189,8 +189,8 @@ class BilinearAttention(ScoredAttention):
 
     def __init__(self, query_dim: int, key_dim: int, *, dropout: float = 0.0) -> None:
         super().__init__(dropout=dropout)
-        check_positive("query_dim", query_dim)
-        check_positive("key_dim", key_dim)
+        check_count("query_dim", query_dim)
+        check_count("key_dim", key_dim)
         self.w = nn.Parameter(torch.empty(query_dim, key_dim))
         nn.init.xavier_uniform_(self.w)
 
@@ -199,7 +199,7 @@ class BilinearAttention(ScoredAttention):
 
 
 class LocationAttention(ScoredAttention):
-    """Attention to places: a query says which positions count, whatever stands there.
+    """Attention to positions: a query says which positions count, whatever stands there.
 
     ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.
 
@@ -213,7 +213,7 @@ class LocationAttention(ScoredAttention):
 
     Example:
         >>> layer = LocationAttention(query_dim=1, max_length=4)
-        >>> layer.w.data = torch.tensor([[0.0], [9.0], [0.0], [0.0]])  # the second place
+        >>> layer.w.data = torch.tensor([[0.0], [9.0], [0.0], [0.0]])  # the second position
         >>> memory = torch.tensor([[[5.0], [6.0], [7.0]]])
         >>> layer(torch.tensor([[1.0]]), layer.prepare(memory), memory).round(decimals=2).tolist()
         [[6.0]]
@@ -221,13 +221,13 @@ class LocationAttention(ScoredAttention):
 
     def __init__(self, query_dim: int, max_length: int, *, dropout: float = 0.0) -> None:
         super().__init__(dropout=dropout)
-        check_positive("query_dim", query_dim)
-        check_positive("max_length", max_length)
+        check_count("query_dim", query_dim)
+        check_count("max_length", max_length)
         self.w = nn.Parameter(torch.empty(max_length, query_dim))
         nn.init.xavier_uniform_(self.w)
 
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M Q"]:
-        """The keys: for each place of the memory its row of W.
+        """The keys: for each position of the memory its row of W.
 
         Raises:
             ShapeError: The memory is longer than ``max_length``.
@@ -249,7 +249,7 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
-        check_positive("model_dim", model_dim)
+        check_count("model_dim", model_dim)
         self.queries = nn.Parameter(torch.empty(1, model_dim))
         self.key = nn.Linear(model_dim, model_dim)
         nn.init.normal_(self.queries)

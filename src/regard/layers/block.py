@@ -9,12 +9,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention.attend import KeyValueCache
 from regard.attention.biases import PositionBias
+from regard.attention.key_value_cache import KeyValueCache
 from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score
-from regard.checks import check_choice, choose
+from regard.checks import check_choice, check_count, choose
 from regard.errors import SettingError
 from regard.layers import NormKind
 from regard.layers.heads import Packing
@@ -69,6 +69,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, model_dim: int, ffn_dim: int, *, activation: str = "relu") -> None:
         super().__init__()
+        check_count("model_dim", model_dim)
+        check_count("ffn_dim", ffn_dim)
         self.activation = choose("activation", activation, ACTIVATIONS)
         sides = 2 if activation in GATED else 1
         self.inner = nn.Linear(model_dim, sides * ffn_dim)
@@ -105,7 +107,7 @@ class TransformerBlock(nn.Module):
         norm_kind: ``layer``, ``rms`` or ``batch``.
         norm_eps: What the norms add to a variance; None is the kind's own.
         activation: Of the feed-forward sublayer.
-        rotary: Turns queries and keys of self-attention by their places.
+        rotary: Turns queries and keys of self-attention by their positions.
         max_distance: The largest distance of self-attention told apart by vectors of the layer's
             own (Shaw et al., 2018); None is to have none.
         score: Makes the score of each attention in it; the parameters of each are its own.
@@ -257,6 +259,7 @@ class BlockStack(nn.ModuleList):
     """
 
     def __init__(self, num_layers: int, block: Callable[[int], TransformerBlock]) -> None:
+        check_count("num_layers", num_layers, 0)
         super().__init__(block(layer) for layer in range(num_layers))
 
     def __iter__(self) -> Iterator[TransformerBlock]:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.checks import check_positive
+from regard.checks import check_count
 from regard.errors import ShapeError
 
 # What a forbidden pair of tags costs: more than any scores gain, and finite, so that a broken gold
@@ -42,8 +42,8 @@ class Crf(nn.Module):
 
     def __init__(self, num_tags: int, *, allowed: Bool[Tensor, "rows K"] | None = None) -> None:
         super().__init__()
-        check_positive("num_tags", num_tags)
-        is_right = allowed is None or allowed.dtype == torch.bool
+        check_count("num_tags", num_tags)
+        is_right = allowed is None or getattr(allowed, "dtype", None) == torch.bool
         if allowed is not None and not (is_right and allowed.shape == (num_tags + 1, num_tags)):
             raise ShapeError(
                 f"allowed must be boolean of shape (K + 1, K) = ({num_tags + 1}, {num_tags}); got "

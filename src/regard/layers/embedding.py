@@ -7,8 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_positive, choose
+from regard.checks import check_at_most, check_count, choose
 from regard.errors import SettingError
+from regard.layers.inputs import check_beside, unknown_ids, whole
 from regard.layers.recurrent import RecurrentEncoder
 
 
@@ -39,6 +40,11 @@ class TokenEmbedding(nn.Module):
         self, vocab_size: int, model_dim: int, *, pad_id: int | None = 0, scaled: bool = True
     ) -> None:
         super().__init__()
+        check_count("vocab_size", vocab_size)
+        check_count("model_dim", model_dim)
+        if pad_id is not None:
+            check_count("pad_id", pad_id, 0)
+            check_at_most("pad_id", pad_id, vocab_size - 1)
         self.scale = model_dim**0.5 if scaled else 1.0
         self.pad_id = pad_id
         self.weight = nn.Parameter(torch.randn(vocab_size, model_dim) * model_dim**-0.5)
@@ -46,7 +52,11 @@ class TokenEmbedding(nn.Module):
             self.weight.data[pad_id] = 0
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
-        return F.embedding(ids, self.weight, padding_idx=self.pad_id) * self.scale
+        ids = whole("token ids", ids)
+        try:
+            return F.embedding(ids, self.weight, padding_idx=self.pad_id) * self.scale
+        except IndexError:  # torch has looked at each id
+            raise unknown_ids("token ids", ids, self.weight.shape[0]) from None
 
     def logits(
         self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
@@ -71,9 +81,9 @@ class PatchEmbedding(nn.Module):
         self, model_dim: int, *, size: tuple[int, int], patch: int, channels: int = 1
     ) -> None:
         super().__init__()
-        check_at_least("model_dim", model_dim, 1)
-        check_at_least("patch", patch, 1)
-        check_at_least("channels", channels, 1)
+        check_count("model_dim", model_dim)
+        check_count("patch", patch)
+        check_count("channels", channels)
         if any(side < 1 or side % patch for side in size):
             raise SettingError(
                 f"patch must divide the pictures' height and width, {size[0]} × {size[1]}; got "
@@ -95,13 +105,18 @@ class PatchEmbedding(nn.Module):
 FILTER_WIDTHS = (2, 3, 4, 5)
 
 
-def check_parts(parts: Tensor | None, kind: str) -> None:
-    """Raise SettingError unless parts are given where words are read from them, and only there."""
+def check_parts(parts: Tensor | None, kind: str, ids: Int[Tensor, "B N"]) -> None:
+    """Raise SettingError unless parts are given where words are read from them, and only there.
+
+    ShapeError if there are not some for each token.
+    """
     if (parts is None) != (kind == "none"):
         raise SettingError(
             "parts must be given where model.parts is set, and there alone; got "
             f"{'none' if parts is None else 'some'} with model.parts = {kind!r}."
         )
+    if parts is not None:
+        check_beside("parts", parts, ids, parts.dim() == 3)
 
 
 class PartsBag(nn.Module):
@@ -171,7 +186,7 @@ class PartsEmbedding(nn.Module):
 
     def __init__(self, kind: str, *, vocab_size: int, output_dim: int, embed_dim: int = 32) -> None:
         super().__init__()
-        check_positive("parts_vocab", vocab_size, cure="Words read from parts need part ids.")
+        check_count("parts_vocab", vocab_size, cure="Words read from parts need part ids.")
         self.embedding = TokenEmbedding(vocab_size, embed_dim, scaled=False)
         self.read: nn.Module = choose("parts", kind, PARTS)(embed_dim, output_dim)
 

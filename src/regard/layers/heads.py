@@ -94,7 +94,7 @@ class Packing:
         return padded
 
 
-# Autograd's own rules for these two add rows one by one; places come once, so copying will do.
+# Autograd's own rules for these two add rows one by one; positions come once, so copying will do.
 
 
 class _Pack(torch.autograd.Function):

@@ -7,12 +7,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention.attend import KeyValueCache, attend
+from regard.attention.attend import attend
 from regard.attention.biases import PositionBias
 from regard.attention.engine.options import refuse_options
+from regard.attention.key_value_cache import KeyValueCache
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
-from regard.checks import check_divides, check_fraction, check_positive
+from regard.checks import check_count, check_divides, check_fraction
 from regard.errors import SettingError, ShapeError
 from regard.layers.heads import PROJECTIONS, Packing, Part, cut, rename_torchs
 from regard.layers.positions import RotaryPositions
@@ -57,7 +58,7 @@ class MultiHeadAttention(nn.Module):
             https://arxiv.org/abs/2004.13342: no head may rely on another to find the right key.
         score: How queries and keys of a head match; per head by tensors such as (H, 1). An
             ``nn.Parameter`` in it is trained, moved and saved with the layer.
-        rotary: Turns queries and keys by their places; in attention over the states themselves.
+        rotary: Turns queries and keys by their positions; in attention over the states themselves.
         **foreign: Options of other libraries; the error says what they are called here.
 
     Raises:
@@ -114,8 +115,8 @@ class MultiHeadAttention(nn.Module):
         self.key_dim = _first(key_dim, value_dim, key_value_dim, self.query_dim)
         self.value_dim = _first(value_dim, key_dim, key_value_dim, self.query_dim)
         for name in ("head_dim", "value_head_dim", "query_dim", "key_dim", "value_dim"):
-            check_positive(name, getattr(self, name))
-        check_positive("output_dim", output_dim)
+            check_count(name, getattr(self, name))
+        check_count("output_dim", output_dim)
         check_fraction("dropout", dropout)
         check_fraction("head_dropout", head_dropout)
         self.dropout = dropout
@@ -327,8 +328,8 @@ class MultiHeadAttention(nn.Module):
             return
         if is_memory:
             raise SettingError(
-                "rotary must be left out of a layer over a memory, whose places are not those of "
-                f"the states; got {self.rotary!r}."
+                "rotary must be left out of a layer over a memory, whose positions are not "
+                f"those of the states; got {self.rotary!r}."
             )
         if self.rotary.head_dim != self.head_dim:
             raise SettingError(
@@ -359,8 +360,8 @@ class MultiHeadAttention(nn.Module):
             )
         if memory is not None and self.rotary is not None:
             raise SettingError(
-                "memory must be left out where there is rotary, since its places are not those of "
-                "the states; got both."
+                "memory must be left out where there is rotary, since its positions are not those "
+                "of the states; got both."
             )
 
     def _initialise(self) -> None:

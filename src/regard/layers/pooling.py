@@ -11,9 +11,10 @@ from regard.attention import attend, weights
 from regard.attention.masks.rules import lengths as visible
 from regard.attention.observing import at
 from regard.attention.scores import Dot
-from regard.checks import check_positive, choose
+from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
+from regard.layers.inputs import known_ids
 
 
 def first(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
@@ -74,8 +75,8 @@ class Structured(nn.Module):
 
     def __init__(self, model_dim: int, num_hops: int, hidden_dim: int) -> None:
         super().__init__()
-        check_positive("num_hops", num_hops)
-        check_positive("hidden_dim", hidden_dim)
+        check_count("num_hops", num_hops)
+        check_count("hidden_dim", hidden_dim)
         self.key = nn.Linear(model_dim, hidden_dim, bias=False)
         self.queries = nn.Parameter(torch.empty(num_hops, hidden_dim))
         nn.init.xavier_uniform_(self.key.weight)
@@ -127,7 +128,7 @@ class AspectQuery(nn.Module):
 
     def __init__(self, model_dim: int, num_aspects: int) -> None:
         super().__init__()
-        check_positive("num_aspects", num_aspects, cure="Pooling by aspect needs some.")
+        check_count("num_aspects", num_aspects, cure="Pooling by aspect needs some.")
         self.queries = nn.Parameter(torch.randn(num_aspects, model_dim))
         self.look = AdditiveAttention(model_dim, model_dim, model_dim)
 
@@ -138,7 +139,12 @@ class AspectQuery(nn.Module):
         aspects: Int[Tensor, " B"],
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches its text's aspect."""
-        return _attend(self.look, self.queries[aspects], states, lengths)
+        return _attend(
+            self.look,
+            self.queries[known_ids("aspects", aspects, len(self.queries))],
+            states,
+            lengths,
+        )
 
 
 POOLINGS: dict[str, Callable[..., Callable[..., Tensor]]] = {
@@ -186,8 +192,10 @@ class Pooling(nn.Module):
     ) -> None:
         super().__init__()
         self.name = name
+        make = choose("pooling", name, POOLINGS)
+        check_count("model_dim", model_dim)
         sizes = {"aspect": (num_aspects,), "structured": (num_hops, hidden_dim)}.get(name, ())
-        self.pool = choose("pooling", name, POOLINGS)(model_dim, *sizes)
+        self.pool = make(model_dim, *sizes)
         self.output_dim = model_dim * (num_hops if name == "structured" else 1)
 
     def forward(

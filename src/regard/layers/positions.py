@@ -1,4 +1,4 @@
-"""Positions: what tells equal words at different places apart.
+"""Positions: what tells equal words at different positions apart.
 
 Added to the states (sinusoidal, learned), turning queries and keys (rotary), or added to scores
 (relative, Shaw; ``regard.attention.alibi`` learns nothing and needs no layer).
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.biases import PositionBias, relative, shaw
-from regard.checks import check_at_least, check_positive, choose
+from regard.checks import check_count, check_flag, check_positive, choose
 from regard.errors import SettingError, ShapeError
 
 
@@ -28,7 +28,7 @@ def sinusoidal(
     al. (2017), section 3.5. Worked out in float64, since float32 angles are wrong at p = 10^6.
 
     Args:
-        positions: The places p, from 0.
+        positions: The positions p, from 0.
         model_dim: C; an odd width leaves out the last cosine.
         base: The 10000 of the formula; larger has slower waves.
         dtype: Of the result.
@@ -39,7 +39,10 @@ def sinusoidal(
                 [ 0.8415,  0.5403,  0.0100,  0.9999],
                 [ 0.9093, -0.4161,  0.0200,  0.9998]])
     """
-    check_positive("model_dim", model_dim)
+    check_count("model_dim", model_dim)
+    check_positive("base", base)
+    if not isinstance(positions, Tensor):
+        raise ShapeError(f"positions must be a tensor; got {type(positions).__name__}.")
     even = torch.arange(0, model_dim, 2, dtype=torch.float64, device=positions.device)
     angles = positions.double()[:, None] * torch.exp(even * (-log(base) / model_dim))
     waves = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (N, C/2, 2)
@@ -58,7 +61,7 @@ class SinusoidalPositions(nn.Module):
 
     Example:
         >>> layer = SinusoidalPositions(4)
-        >>> layer(torch.zeros(2, 4), first=1)  # places 1 and 2
+        >>> layer(torch.zeros(2, 4), first=1)  # positions 1 and 2
         tensor([[ 0.8415,  0.5403,  0.0100,  0.9999],
                 [ 0.9093, -0.4161,  0.0200,  0.9998]])
     """
@@ -67,6 +70,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, model_dim: int, *, max_length: int = 1024) -> None:
         super().__init__()
+        check_count("max_length", max_length)
         table = sinusoidal(torch.arange(max_length), model_dim)
         self.register_buffer("table", table, persistent=False)
 
@@ -106,7 +110,7 @@ class LearnedPositions(nn.Module):
 
     Example:
         >>> layer = LearnedPositions(4, max_length=3)
-        >>> out = layer(torch.zeros(1, 2, 4), first=1)  # places 1 and 2
+        >>> out = layer(torch.zeros(1, 2, 4), first=1)  # positions 1 and 2
         >>> torch.equal(out[0], layer.table[1:])
         True
         >>> layer(torch.zeros(1, 2, 4), first=2)
@@ -116,7 +120,8 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, model_dim: int, *, max_length: int) -> None:
         super().__init__()
-        check_positive("max_length", max_length)
+        check_count("model_dim", model_dim)
+        check_count("max_length", max_length)
         self.table = nn.Parameter(torch.empty(max_length, model_dim))
         nn.init.normal_(self.table, std=model_dim**-0.5)
 
@@ -129,7 +134,7 @@ class LearnedPositions(nn.Module):
             ShapeError: A position lies beyond ``max_length``.
         """
         if not isinstance(first, Tensor):
-            check_at_least("first", first, 0)
+            check_count("first", first, 0)
         N = states.shape[-2]
         # What a program is given cannot be looked at while it is exported, but for sizes.
         is_open = isinstance(first, Tensor) and torch.compiler.is_exporting()
@@ -152,9 +157,11 @@ def added_positions(
     return SinusoidalPositions(model_dim) if name == "sinusoidal" else None
 
 
-def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
+def turned_positions(
+    name: str, head_dim: int, *, base: float = 10_000.0
+) -> "RotaryPositions | None":
     """Rotation of queries and keys where a config says ``rotary``; else None."""
-    return RotaryPositions(head_dim) if name == "rotary" else None
+    return RotaryPositions(head_dim, base=base) if name == "rotary" else None
 
 
 def _end(first: int | Tensor, count: int) -> int:
@@ -173,9 +180,9 @@ PAIRS = {"interleaved": ((-1, 2), -1), "halves": ((2, -1), -2)}
 
 
 class RotaryPositions(nn.Module):
-    """Turns queries and keys by an angle that grows with their place; nothing is learned.
+    """Turns queries and keys by an angle that grows with their position; nothing is learned.
 
-    Pair i of a vector at place m turns by ``m / base^(2i/D)``: the rotary embedding of Su et al.
+    Pair i of a vector at position m turns by ``m / base^(2i/D)``: the rotary embedding of Su et al.
     (2021), https://arxiv.org/abs/2104.09864, equation 34. The dot product of a query and a key
     that are turned depends on their distance alone, and any length will do.
 
@@ -211,9 +218,9 @@ class RotaryPositions(nn.Module):
         max_length: int = 1024,
     ) -> None:
         super().__init__()
-        check_positive("head_dim", head_dim)
+        check_count("head_dim", head_dim)
         check_positive("base", base)
-        check_at_least("max_length", max_length, 0)
+        check_count("max_length", max_length, 0)
         if head_dim % 2:
             raise SettingError(
                 f"head_dim must be even for rotary positions, which turn pairs; got {head_dim}."
@@ -229,7 +236,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, heads: Float[Tensor, "*batch N D"], *, first: int = 0
     ) -> Float[Tensor, "*batch N D"]:
-        """Queries or keys turned by their places; in float32 at least, whatever their dtype.
+        """Queries or keys turned by their positions; in float32 at least, whatever their dtype.
 
         Args:
             heads: One vector per position.
@@ -238,7 +245,7 @@ class RotaryPositions(nn.Module):
         Raises:
             ShapeError: They are not ``head_dim`` wide.
         """
-        check_at_least("first", first, 0)
+        check_count("first", first, 0)
         if heads.shape[-1] != self.head_dim:
             raise ShapeError(
                 f"heads must be head_dim={self.head_dim} wide; got {tuple(heads.shape)}."
@@ -298,15 +305,16 @@ class RelativePositions(nn.Module):
         is_bidirectional: bool = True,
     ) -> None:
         super().__init__()
-        check_positive("num_heads", num_heads)
+        check_count("num_heads", num_heads)
+        check_flag("is_bidirectional", is_bidirectional)
         sides = 2 if is_bidirectional else 1
-        check_at_least("num_buckets", num_buckets, 2 * sides)
+        check_count("num_buckets", num_buckets, 2 * sides)
         if num_buckets % sides:
             raise SettingError(
                 f"num_buckets must be even where both directions count; got {num_buckets}."
             )
         single = num_buckets // sides // 2
-        check_at_least("max_distance", max_distance, single + 1)
+        check_count("max_distance", max_distance, single + 1)
         self.max_distance = max_distance
         self.is_bidirectional = is_bidirectional
         self.table = nn.Parameter(torch.zeros(num_buckets, num_heads))
@@ -315,7 +323,7 @@ class RelativePositions(nn.Module):
         """The bias to pass to attention.
 
         Args:
-            first: The place of query 0 among the keys. None lines the last query up with the last
+            first: The position of query 0 among the keys. None aligns the last query with the last
                 key, also behind a cache.
         """
         return relative(
@@ -358,9 +366,9 @@ class ShawPositions(nn.Module):
     ) -> None:
         super().__init__()
         value_head_dim = head_dim if value_head_dim is None else value_head_dim
-        check_positive("head_dim", head_dim)
-        check_positive("value_head_dim", value_head_dim)
-        check_at_least("max_distance", max_distance, 1)
+        check_count("head_dim", head_dim)
+        check_count("value_head_dim", value_head_dim)
+        check_count("max_distance", max_distance)
         rows = 2 * max_distance + 1
         self.key_table = nn.Parameter(torch.empty(rows, head_dim))
         nn.init.xavier_uniform_(self.key_table)

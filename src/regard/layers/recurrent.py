@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.checks import choose
+from regard.layers.inputs import row_lengths
 
 ENCODERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 _ONE_DIRECTION: dict[str, Callable[..., tuple[Tensor, ...]]] = {
@@ -64,6 +65,10 @@ class RecurrentEncoder(nn.Module):
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
         """All outputs (zero on padding), and the two directions' last states side by side."""
+        lengths = row_lengths("lengths", lengths, "inputs", inputs.shape[:2])
+        if not inputs.shape[1]:
+            nothing = inputs.new_zeros(len(inputs), 2 * self.hidden_dim)
+            return nothing[:, None][:, :0], nothing
         # Under autocast inputs come in half precision, and a recurrence is a long sum.
         whole = inputs.to(next(self.recurrence.parameters()).dtype)
         with torch.autocast(inputs.device.type, enabled=False):

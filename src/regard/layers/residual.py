@@ -17,9 +17,10 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_choice, check_fraction, check_positive, choose
+from regard.checks import check_choice, check_count, check_fraction, check_positive, choose
 from regard.kernels import numbers, takes
-from regard.kernels.threads import parallel_for
+from regard.kernels.compiling import ParallelLoop
+from regard.kernels.threads import share_out
 
 
 class Dropout(nn.Module):
@@ -140,14 +141,14 @@ def _drop(states: Tensor, randoms: Tensor, rate: float, dtype: torch.dtype) -> T
 
 
 def _over_elements(
-    loop: Callable[..., None], rate: float, out: Tensor, randoms: Tensor, *inputs: Tensor
+    loop: ParallelLoop, rate: float, out: Tensor, randoms: Tensor, *inputs: Tensor
 ) -> None:
     """Run a loop over all elements, some of them a task."""
     from regard.kernels import training as kernels
 
     read = [numbers(each).ravel() for each in (*inputs, randoms)]
     rest = (*read, threshold(rate), keep_scale(rate), numbers(out).ravel())
-    parallel_for(-(-out.numel() // kernels.ELEMENTS), lambda task: loop(task, *rest))
+    share_out(-(-out.numel() // kernels.ELEMENTS), out.numel(), loop, *rest)
 
 
 class BatchNorm(nn.Module):
@@ -158,7 +159,7 @@ class BatchNorm(nn.Module):
 
     def __init__(self, model_dim: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
         super().__init__()
-        check_positive("model_dim", model_dim)
+        check_count("model_dim", model_dim)
         check_fraction("momentum", momentum)
         self.momentum = momentum
         self.eps = eps
@@ -198,6 +199,9 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
 def make_norm(kind: str, model_dim: int, *, eps: float | None = None) -> nn.Module:
     """A norm of states of this width; ``eps`` None is the kind's own."""
     norm = choose("kind", kind, NORMS)
+    check_count("model_dim", model_dim)
+    if eps is not None:
+        check_positive("eps", eps)
     return norm(model_dim) if eps is None else norm(model_dim, eps=eps)
 
 
@@ -349,9 +353,9 @@ def _add_norm(
     mean, rstd = (torch.empty(*states.shape[:-1], 1) for _ in range(2))
     rows = [_rows(each) for each in (states, change, randoms)]
     norm = [each.detach().numpy() for each in (weight, bias)]
-    written = [_rows(total), _rows(out), mean.numpy().ravel(), rstd.numpy().ravel()]
-    rest = (*rows, threshold(rate), keep_scale(rate), *norm, eps, *written)
-    parallel_for(-(-len(rows[0]) // kernels.ROWS), lambda task: kernels.add_norm(task, *rest))
+    written = (_rows(total), _rows(out), mean.numpy().ravel(), rstd.numpy().ravel())
+    rest = (*rows, threshold(rate), keep_scale(rate), *norm, eps, written)
+    share_out(-(-total.numel() // kernels.ELEMENTS), len(rows[0]), kernels.add_norm, *rest)
     return out, total, mean, rstd
 
 
@@ -375,7 +379,7 @@ def _add_norm_back(
     of_dropout = (_rows(randoms), threshold(rate), keep_scale(rate))
     written = (_rows(d_total), _rows(d_change), sums.numpy())
     rest = (*read, weight.detach().numpy(), *of_dropout, *written)
-    parallel_for(tasks, lambda task: kernels.add_norm_back(task, *rest))
+    share_out(tasks, tasks, kernels.add_norm_back, *rest)
     d_weight, d_bias = sums.sum(0)
     return d_total, d_change, d_weight, d_bias
 

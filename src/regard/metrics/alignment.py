@@ -6,6 +6,8 @@ Links are pairs (source place, target place); where they come from is no matter 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+from regard.metrics.score import check_as_many
+
 Link = tuple[int, int]
 
 
@@ -97,10 +99,12 @@ def alignment_error_rate(
         >>> alignment_error_rate([[(0, 0)], [(1, 0)]], [{(0, 0)}, {(0, 0)}])
         0.5
     """
-    gold = list(sure)
+    links_of, gold = list(predicted), list(sure)
     maybe: list[Set[Link]] = [frozenset()] * len(gold) if possible is None else list(possible)
+    check_as_many("predicted", links_of, "sure", gold)
+    check_as_many("possible", maybe, "sure", gold)
     counts = (
         count_links(links, must, may, linked_only=linked_only)
-        for links, must, may in zip(predicted, gold, maybe, strict=True)
+        for links, must, may in zip(links_of, gold, maybe, strict=True)
     )
     return sum(counts, AlignmentCounts()).error_rate

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.checks import choose
+from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.metrics.score import (
     SEED,
@@ -13,6 +13,7 @@ from regard.metrics.score import (
     References,
     answers,
     draw,
+    floored,
     interval,
     num_references,
     streams,
@@ -124,6 +125,7 @@ def exact_match(
         one.strip() in {answer.strip() for answer in known}
         for one, known in zip(hypotheses, answers(references), strict=True)
     ]
+    check_count("resamples", resamples, 0)
     share = sum(right) / len(right)
     signature = f"nrefs:{num_references(references)}|case:mixed|space:trimmed"
     mean = margin = None
@@ -131,6 +133,7 @@ def exact_match(
         # Resampling a share is drawing from a binomial.
         drawn = np.random.default_rng(SEED).binomial(len(right), share, resamples) / len(right)
         mean, margin = (100 * figure for figure in interval(drawn))
+        margin = floored(margin, 100 * share, len(right))
         signature = f"{signature}|bs:{resamples}|seed:{SEED}"
     return MetricScore(
         name="exact match", value=100 * share, signature=signature, mean=mean, margin=margin
@@ -155,6 +158,7 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
 
 
 def _score(metric: "Metric", hypotheses: Sequence[str], resamples: int) -> MetricScore:
+    check_count("resamples", resamples, 0)
     score = metric.corpus_score(hypotheses, None)
     signature, mean, margin = str(metric.get_signature()), None, None
     details: dict[str, float] = {}
@@ -164,7 +168,8 @@ def _score(metric: "Metric", hypotheses: Sequence[str], resamples: int) -> Metri
     if resamples:
         drawn = draw({"system": hypotheses}, {score.name: metric}, "bs", resamples)
         signature, (result,) = drawn[score.name]
-        mean, margin = float(result.mean or 0.0), float(result.ci or 0.0)
+        mean = float(result.mean or 0.0)
+        margin = floored(float(result.ci or 0.0), float(score.score), len(hypotheses))
     return MetricScore(
         name=score.name,
         value=float(score.score),

@@ -1,10 +1,15 @@
 """Scores of chosen labels and of entities in tag sequences: accuracy, F1, confusion."""
 
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from regard.errors import DataError
+from regard.metrics.score import check_as_many, check_list
+
+# Signs between the labels of a cell, and those around each, as in a list of Python's.
+_BETWEEN_LABELS, _AROUND_LABELS = ";|,/+&；、，", " []'\""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ def confusion(predicted: Sequence[str], true: Sequence[str]) -> dict[tuple[str, 
 
 
 def _check(predicted: Sequence[str], true: Sequence[str]) -> None:
+    check_list("predicted", predicted)
+    check_list("true", true)
     if len(predicted) != len(true):
         raise DataError(
             f"labels must be as many as are right; got {len(predicted)} for {len(true)} texts."
@@ -72,6 +79,66 @@ Entity = tuple[str, int, int]
 # What begins an entity, and what ends one, in BIO, BIOES, BILOU and BMEWO.
 _BEGINS, _ENDS, _INSIDE = frozenset("BSUW"), frozenset("ESLUW"), frozenset("IM")
 _MARKS = _BEGINS | _ENDS | _INSIDE
+# A tag of an entity: B-PER, PER-B, or B where all are of one type.
+_PREFIXED, _SUFFIXED, _BARE = (
+    re.compile(pattern)
+    for pattern in (
+        "(?P<mark>[BIMESLUWbimesluw])[-_:](?P<kind>.+)",
+        "(?P<kind>.+)[-_:](?P<mark>[BIMESLUWbimesluw])",
+        "(?P<mark>[BIMESLUWbimesluw])(?P<kind>)",
+    )
+)
+
+
+def combined_labels(labels: Iterable[str]) -> list[str]:
+    """Labels that hold several others, with a sign between them.
+
+    Each of their parts is a label by itself, or a part of another one.
+
+    Example:
+        >>> combined_labels(["food", "price", "food;price", "Sci/Tech"])
+        ['food;price']
+        >>> combined_labels(["['food', 'price']", "['price']", "['food']"])
+        ["['food', 'price']"]
+    """
+    every = dict.fromkeys(labels)
+    for sign in _BETWEEN_LABELS:
+        parts = {one: {part.strip(_AROUND_LABELS) for part in one.split(sign)} for one in every}
+        counts = Counter(part for each in parts.values() for part in each)
+        combined = [
+            one
+            for one, each in parts.items()
+            if len(each) > 1 and all(part and counts[part] > 1 for part in each)
+        ]
+        if combined:
+            return combined
+    return []
+
+
+def entity_tags(tags: Collection[str]) -> dict[str, str] | None:
+    """Each tag as ``B-X`` and the like, or ``B`` of one type alone; None if any marks no entity.
+
+    Example:
+        >>> entity_tags(["O", "PER-B", "LOC-I"])
+        {'O': 'O', 'PER-B': 'B-PER', 'LOC-I': 'I-LOC'}
+        >>> entity_tags(["O", "B", "I"])
+        {'O': 'O', 'B': 'B', 'I': 'I'}
+        >>> entity_tags(["NOUN", "VERB"])
+    """
+    inside = [tag for tag in tags if tag not in ("O", "o")]
+    for pattern in (_PREFIXED, _SUFFIXED, _BARE) if inside else ():
+        names = dict.fromkeys(tags, "O")
+        for tag in inside:
+            if match := pattern.fullmatch(tag):
+                names[tag] = _spell(match["mark"].upper(), match["kind"])
+        marks = {names[tag] for tag in inside}
+        if "O" not in marks and (pattern is not _BARE or "B" in marks or marks == {"I"}):
+            return names
+    return None
+
+
+def _spell(mark: str, kind: str) -> str:
+    return f"{mark}-{kind}" if kind else mark
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
@@ -79,7 +146,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
     ``B-X`` begins one; ``I-X`` (``M-X``) goes on with the one before if that is of type X, else
     begins one; ``E-X`` (``L-X``) is its last word, and ``S-X`` (``U-X``, ``W-X``) its only one;
-    anything else is outside.
+    without a type it is ''; anything else is outside.
 
     Example:
         >>> entities(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
@@ -88,14 +155,14 @@ def entities(tags: Sequence[str]) -> list[Entity]:
         [('PER', 0, 2), ('PER', 2, 3)]
     """
     spans: list[Entity] = []
-    kind, first, is_ended = "", 0, False
+    kind, first, is_ended = None, 0, False
     for position, tag in enumerate([*tags, "O"]):
-        prefix, _, name = tag.partition("-")
-        name = name if prefix in _MARKS else ""
-        if kind and (name != kind or prefix in _BEGINS or is_ended):
+        prefix, _, rest = tag.partition("-")
+        name = rest if prefix in _MARKS else None
+        if kind is not None and (name != kind or prefix in _BEGINS or is_ended):
             spans.append((kind, first, position))
-            kind = ""
-        if name and not kind:
+            kind = None
+        if name is not None and kind is None:
             kind, first = name, position
         is_ended = prefix in _ENDS
     return spans
@@ -107,13 +174,16 @@ def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Convert entity tags to the scheme of known tags, such as those of a run."""
-    prefixes = {tag.partition("-")[0] for tag in known}
+    """Convert entity tags to the scheme and the spelling of known tags, such as those of a run."""
+    names = entity_tags(known) or {}
+    prefixes = {name.partition("-")[0] for name in names.values()}
     single, inside, last = (
         next((mark for mark in marks if mark in prefixes), bio)
         for marks, bio in (("SUW", "B"), ("M", "I"), ("EL", "I"))
     )
-    return _spelled(tags, single=single, inside=inside, last=last)
+    spelled = {name: tag for tag, name in names.items()}
+    mended = _spelled(tags, single=single, inside=inside, last=last)
+    return tuple(spelled.get(tag, tag) for tag in mended)
 
 
 def _spelled(tags: Sequence[str], *, single: str, inside: str, last: str) -> tuple[str, ...]:
@@ -121,15 +191,14 @@ def _spelled(tags: Sequence[str], *, single: str, inside: str, last: str) -> tup
     for kind, first, end in entities(tags):
         size = end - first
         marks = [single] if size == 1 else ["B", *[inside] * (size - 2), last]
-        mended[first:end] = [f"{mark}-{kind}" for mark in marks]
+        mended[first:end] = [_spell(mark, kind) for mark in marks]
     return tuple(mended)
 
 
 def marks_entities(tags: Collection[str]) -> bool:
     """Whether all tags are ``O`` or mark a word of an entity, ``B-X``, and some are not ``O``."""
-    return all(tag == "O" or (tag[:1] in _MARKS and tag[1:2] == "-") for tag in tags) and any(
-        tag != "O" for tag in tags
-    )
+    names = entity_tags(tags)
+    return names is not None and all(tag == name for tag, name in names.items())
 
 
 def is_bio(tags: Collection[str]) -> bool:
@@ -144,6 +213,9 @@ def entity_scores(
     hits: Counter[str] = Counter()
     predicted_counts: Counter[str] = Counter()
     true_counts: Counter[str] = Counter()
+    check_list("predicted", predicted)
+    check_list("true", true)
+    check_as_many("predicted", predicted, "true", true)
     for index, (ours, theirs) in enumerate(zip(predicted, true, strict=True)):
         if len(ours) != len(theirs):
             raise DataError(
@@ -155,7 +227,7 @@ def entity_scores(
         predicted_counts.update(kind for kind, _, _ in spans)
         true_counts.update(kind for kind, _, _ in true_spans)
     each = [
-        label_score(kind, hits[kind], predicted_counts[kind], true_counts[kind])
+        label_score(kind or "entity", hits[kind], predicted_counts[kind], true_counts[kind])
         for kind in sorted(predicted_counts | true_counts)
     ]
     return label_score("all", hits.total(), predicted_counts.total(), true_counts.total()), each

@@ -3,10 +3,19 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from regard.checks import check_count
 from regard.errors import DataError
 from regard.metrics.corpus import bleu_metric
 from regard.metrics.rouge import sentence_rouge_l, sentence_rouge_n, signature_of
-from regard.metrics.score import SEED, References, SystemComparison, draw, streams, swapped
+from regard.metrics.score import (
+    SEED,
+    References,
+    SystemComparison,
+    check_texts,
+    draw,
+    streams,
+    swapped,
+)
 
 
 def compare(
@@ -38,6 +47,9 @@ def compare(
         >>> chrf.name, chrf.second, chrf.p_value
         ('chrF2', 100.0, 0.01)
     """
+    check_count("trials", trials)
+    check_texts("first", first)
+    check_texts("second", second)
     if len(first) != len(second):
         raise DataError(
             "second must have one output for each of the first; "
@@ -77,6 +89,7 @@ def compare_rouge(
         "ROUGE-1": partial(sentence_rouge_n, n=1),
         "ROUGE-2": partial(sentence_rouge_n, n=2),
     }
+    check_count("trials", trials)
     comparisons = []
     for name, way in ways.items():
         one, other = way(first, references), way(second, references)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from regard.metrics.score import check_list
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 # One character of Chinese or Japanese; or a run of letters or digits of other scripts.
 _UNSPACED = re.compile(
@@ -39,6 +41,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
         >>> exact_match("the Cat!", ["dog", "cat"]), exact_match("", [])
         (1.0, 1.0)
     """
+    check_list("references", references)
     return float(
         any(answer_words(answer, other=each) == answer_words(each) for each in references or [""])
     )
@@ -46,6 +49,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
 
 def f1(answer: str, references: Sequence[str]) -> float:
     """F1 of the words in common with the nearest reference; of Chinese, of the longest run."""
+    check_list("references", references)
     return max(_f1(answer, each) for each in references or [""])
 
 

@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.metrics.score import (
     SEED,
     MetricScore,
     References,
     answers,
+    check_as_many,
+    check_texts,
+    floored,
     interval,
     num_references,
     streams,
@@ -86,7 +89,7 @@ def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: in
         >>> [round(value, 1) for value in found]
         [85.7, 0.0]
     """
-    check_at_least("n", n, 1)
+    check_count("n", n)
 
     def shared(one: Sequence[str], other: Sequence[str]) -> _Shared:
         first, second = n_grams(one, n), n_grams(other, n)
@@ -149,10 +152,12 @@ def _f1(common: int, output: Sized, reference: Sized) -> float:
 def _mean(
     name: str, values: Sequence[float], references: References, resamples: int
 ) -> MetricScore:
+    check_count("resamples", resamples, 0)
     signature, mean, margin = signature_of(references), None, None
     if resamples:
         indices = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
         mean, margin = interval(np.asarray(values)[indices].mean(axis=1))
+        margin = floored(margin, float(np.mean(values)), len(values))
         signature = f"{signature}|bs:{resamples}|seed:{SEED}"
     value = float(np.mean(values))
     return MetricScore(name=name, value=value, signature=signature, mean=mean, margin=margin)
@@ -168,6 +173,10 @@ def novelty(outputs: Sequence[str], sources: Sequence[str], *, n: int) -> float:
         >>> novelty(["the sad king ran off"], ["The king was sad. The sad king left."], n=2)
         50.0
     """
+    check_count("n", n)
+    check_texts("outputs", outputs)
+    check_texts("sources", sources)
+    check_as_many("sources", sources, "outputs", outputs)
     is_new = []
     for output, source in zip(outputs, sources, strict=True):
         there = set(n_grams(words(source), n))
@@ -182,6 +191,8 @@ def repetition(outputs: Sequence[str], *, n: int) -> float:
         >>> repetition(["a king and a king"], n=2)
         25.0
     """
+    check_count("n", n)
+    check_texts("outputs", outputs)
     is_repeated = []
     for output in outputs:
         known: set[tuple[str, ...]] = set()

@@ -1,6 +1,7 @@
 """Scores and comparisons of systems, their references, and drawing sentences again."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set, Sized
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.config import JsonValue
-from regard.errors import DataError
+from regard.errors import DataError, excerpt
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -102,11 +103,41 @@ def answers(references: References) -> list[tuple[str, ...]]:
         >>> answers(["Hi.", ["Run!", "Run."]])
         [('Hi.',), ('Run!', 'Run.')]
     """
-    rows = [(one,) if isinstance(one, str) else tuple(one) for one in references]
-    for index, one in enumerate(rows):
-        if not one:
+    check_list("references", references)
+    rows: list[tuple[str, ...]] = []
+    for index, one in enumerate(references):
+        row = [one] if isinstance(one, str) else one
+        check_texts(f"references[{index}]", row)
+        if not row:
             raise DataError(f"references[{index}] must hold at least one answer; got none.")
+        rows.append(tuple(row))
     return rows
+
+
+def check_texts(name: str, texts: Sequence[str]) -> None:
+    """Raise DataError unless it is a list of texts; one text by itself is a list of its letters."""
+    check_list(name, texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"{name}[{index}] must be text; got {excerpt(text)}.")
+
+
+def check_list(name: str, values: object) -> None:
+    """Raise DataError unless values have an order and a length, and are no text by themselves."""
+    is_single = isinstance(values, str | bytes)
+    if is_single or not hasattr(values, "__len__") or not hasattr(values, "__iter__"):
+        cure = f" Put it into a list: [{excerpt(values)}]." if is_single else ""
+        raise DataError(f"{name} must be a list; got {excerpt(values)}.{cure}")
+    if isinstance(values, Mapping | Set):
+        raise DataError(f"{name} must be a list; got a {type(values).__name__}.")
+
+
+def check_as_many(name: str, values: Sized, other_name: str, others: Sized) -> None:
+    """Raise DataError unless two lists are equally long."""
+    if len(values) != len(others):
+        raise DataError(
+            f"{name} must be as many as {other_name}; got {len(values)} and {len(others)}."
+        )
 
 
 def num_references(references: References) -> str:
@@ -117,6 +148,7 @@ def num_references(references: References) -> str:
 
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
     """Transpose references for sacrebleu, which takes None where a sentence has no more."""
+    check_texts("hypotheses", hypotheses)
     rows = answers(references)
     if len(rows) != len(hypotheses):
         raise DataError(
@@ -140,6 +172,30 @@ def interval(drawn: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
     """The mean of resampled figures, and half the width of their 95 % interval."""
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(drawn.mean()), float(high - low) / 2
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of a proportion of ``count`` trials.
+
+    Wilson (1927), https://doi.org/10.1080/01621459.1927.10502953: of no trial's failure, or of
+    every one's, it still has a width, where resampling has none.
+
+    Example:
+        >>> [round(end, 3) for end in wilson(1.0, 5)]
+        [0.566, 1.0]
+        >>> [round(end, 3) for end in wilson(0.5, 100)]
+        [0.404, 0.596]
+    """
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) / (1 + z * z / count) * z
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def floored(margin: float, value: float, count: int) -> float:
+    """A margin in percent; that of Wilson's interval where no resample of ``count`` differs."""
+    low, high = wilson(min(1.0, value / 100), count)  # sums of logarithms may be above 1
+    return margin or 50 * (high - low)
 
 
 def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> float:

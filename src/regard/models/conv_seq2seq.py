@@ -10,16 +10,17 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrizations import weight_norm
 
 from regard.attention import Dot, at, attend, lengths
-from regard.checks import check_at_least, check_fraction
+from regard.checks import check_count, check_fraction
 from regard.errors import SettingError
 from regard.layers import Dropout, LearnedPositions, TokenEmbedding
+from regard.layers.inputs import check_state, pairs, step_tokens, texts
 from regard.models.configs.generation import ConvSeq2SeqConfig
 from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
 HALF = 0.5**0.5
-# Of words and places alike (section 4.2). Nothing scales the dot products: were embeddings of unit
-# size, each query would begin with one key, and hardly hear of the others.
+# Of words and positions alike (section 4.2). Nothing scales the dot products: were embeddings of
+# unit size, each query would begin with one key, and hardly hear of the others.
 EMBEDDING_DEVIATION = 0.1
 
 
@@ -94,6 +95,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T E"], None]:
+        source, source_lengths, target, _ = pairs(source, source_lengths, target, target_lengths)
         read = self._read(source, source_lengths)
         states, _ = self._write(target, read, [None] * len(self.decoder), first=0)
         return states, None
@@ -102,7 +104,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         return self.output.logits(states, self.output_bias)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> ConvState:
-        read = self._read(source, source_lengths)
+        read = self._read(*texts("source", source, source_lengths))
         width = self.config.hidden_dim
         nothing = read.keys.new_zeros(len(source), self.config.kernel_size - 1, width)
         return ConvState((nothing,) * len(self.decoder), read, 0)
@@ -110,6 +112,8 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
     def step(
         self, token: Int[Tensor, " B"], state: ConvState
     ) -> tuple[Float[Tensor, "B V"], ConvState]:
+        check_state(state, ConvState)
+        token = step_tokens(token, state.num_rows)
         states, past = self._write(token[:, None], state.read, state.past, first=state.length)
         log_probs = torch.log_softmax(self.project(states[:, 0]).float(), dim=-1)
         return log_probs, replace(state, past=tuple(past), length=state.length + 1)
@@ -135,7 +139,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         *,
         first: int,
     ) -> tuple[Float[Tensor, "B T E"], list[Tensor]]:
-        """The outputs for tokens from place ``first`` on, and what later ones see of them."""
+        """The outputs for tokens from position ``first`` on, and what later ones see of them."""
         embedded = self.target_positions(self.target_embedding(target), first=first)
         embedded = self.dropout(embedded)
         states = self.decoder_input(embedded)
@@ -148,10 +152,10 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
 
 
 class GatedConvolution(nn.Module):
-    """Each place made of its neighbourhood: half of a convolution, gated by the other half."""
+    """Each position made of its neighbourhood: half of a convolution, gated by the other half."""
 
-    # ``v(A, B) = A * sigmoid(B)`` with ``[A B] = W x + b`` over k places: the gated linear unit of
-    # Dauphin et al. (2017), https://arxiv.org/abs/1612.08083, as Gehring et al. (2017) use it.
+    # ``v(A, B) = A * sigmoid(B)`` with ``[A B] = W x + b`` over k positions: the gated linear unit
+    # of Dauphin et al. (2017), https://arxiv.org/abs/1612.08083, as Gehring et al. (2017) use it.
     # Beyond the ends stand zeros. Weight norm learns lengths and directions of the weights apart:
     # Salimans & Kingma (2016), https://arxiv.org/abs/1602.07868.
 
@@ -165,7 +169,7 @@ class GatedConvolution(nn.Module):
         has_weight_norm: bool = False,
     ) -> None:
         super().__init__()
-        check_at_least("kernel_size", kernel_size, 1)
+        check_count("kernel_size", kernel_size)
         check_fraction("dropout", dropout)
         if not is_causal and kernel_size % 2 == 0:
             raise SettingError(
@@ -186,7 +190,7 @@ class GatedConvolution(nn.Module):
     def forward(
         self, states: Float[Tensor, "B N C"], past: Float[Tensor, "B P C"] | None = None
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B P C"]]:
-        """The places one layer further on, and the last inputs: the ``past`` of what follows."""
+        """The positions one layer further on, and the last inputs: the ``past`` of what follows."""
         B, N, C = states.shape
         inputs = F.dropout(states, self.dropout, training=self.training)
         before = inputs.new_zeros(B, self.before, C) if past is None else past

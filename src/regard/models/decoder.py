@@ -15,6 +15,7 @@ from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, TokenEmbedding
 from regard.layers.heads import Packing
+from regard.layers.inputs import check_state, known_ids, rows_of_ids, step_tokens, texts
 from regard.layers.positions import added_positions
 from regard.layers.residual import final_norm
 from regard.models.configs.generation import DecoderConfig
@@ -50,7 +51,7 @@ class Decoder(LanguageModel[DecoderState]):
 
     def __init__(self, config: DecoderConfig, *, vocab_size: int, pad_id: int | None = 0) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.vocab_size = config, vocab_size
         self.output_dim = width = config.model_dim
         self.max_length = config.max_length if config.positions == "learned" else None
         is_scaled = config.positions == "sinusoidal"  # their size is one, as in the paper
@@ -73,6 +74,9 @@ class Decoder(LanguageModel[DecoderState]):
 
         No state sees padding; with lengths, it costs nothing where there is much of it.
         """
+        ids = rows_of_ids("ids", ids)
+        if lengths is not None:
+            ids, lengths = texts("ids", ids, lengths)
         states = self._embed(ids, first=0)
         packing = Packing.if_worthwhile(lengths, ids.shape[1])
         if packing is not None:
@@ -94,6 +98,7 @@ class Decoder(LanguageModel[DecoderState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
+        prompt = known_ids("token ids", prompt, self.vocab_size)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         past = self.layers.empty_caches(len(prompt))
         padding = None if cut.is_even else cut.padding
@@ -103,6 +108,9 @@ class Decoder(LanguageModel[DecoderState]):
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
+        check_state(state, DecoderState)
+        token = step_tokens(token, state.num_rows)
+        token = known_ids("token ids", token, self.vocab_size)
         token = token if state.pending is None else state.pending
         states, state = self.read(token[:, None], state)
         logits = self.project(states[:, 0])

@@ -11,14 +11,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_positive
+from regard.checks import check_count
+from regard.errors import ShapeError
 from regard.layers import Dropout
 from regard.layers.crf import Crf
-from regard.layers.embedding import PartsEmbedding
+from regard.layers.inputs import known_ids, rows_of_ids, texts, whole
 from regard.layers.ngram_scores import NgramScores
 from regard.layers.pooling import Pooling
 from regard.models.configs.readers import ClassifierConfig, SpanFinderConfig, TaggerConfig
 from regard.models.interfaces import Reader
+
+_NO_TEXT = "Nothing can be said of a text without tokens: leave it out."
 
 
 class Classifier(nn.Module):
@@ -28,7 +31,8 @@ class Classifier(nn.Module):
     Zhou et al. (2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with the pooling
     ``tanh_query``, that of Lin et al. (2017, https://arxiv.org/abs/1703.03130) one with
     ``structured``, that of Kim (2014) a ``ConvReader`` with ``maximum``; with ``query`` that is
-    attention over convolutions. The scores of n-grams, where the config has them, are added.
+    attention over convolutions. The scores of n-grams, where the config has them, are added where
+    the model is used: in training the rest learns by itself.
 
     Args:
         config: Options.
@@ -36,7 +40,7 @@ class Classifier(nn.Module):
         num_classes: How many labels there are.
         num_aspects: How many aspects there are, for pooling by aspect.
         num_features: How many numbers say what two texts side by side share, F.
-        parts_vocab: Number of part ids, for scores of n-grams.
+        num_ngrams: How many n-grams have scores.
 
     Example:
         >>> from regard.models import BagReader, BagReaderConfig
@@ -54,10 +58,10 @@ class Classifier(nn.Module):
         num_classes: int,
         num_aspects: int = 0,
         num_features: int = 0,
-        parts_vocab: int = 0,
+        num_ngrams: int = 0,
     ) -> None:
         super().__init__()
-        check_positive("num_classes", num_classes)
+        check_count("num_classes", num_classes)
         self.config = config
         self.reader = reader
         self.max_length = reader.max_length
@@ -70,16 +74,12 @@ class Classifier(nn.Module):
         )
         width = self.pooling.output_dim
         self.pooler = nn.Linear(width, width) if config.pooler else None
-        self._reads_parts = any(isinstance(each, PartsEmbedding) for each in reader.modules())
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
         self.overlap = OverlapScore(num_features, num_classes) if num_features else None
         self.ngrams: NgramScores | None = None
         if config.ngram_scores:
-            by_aspect = num_aspects if config.pooling == "aspect" else 0
-            self.ngrams = NgramScores(
-                parts_vocab, num_classes, num_aspects=by_aspect, dropout=config.ngram_dropout
-            )
+            self.ngrams = NgramScores(num_ngrams, num_classes)
 
     def forward(
         self,
@@ -88,7 +88,8 @@ class Classifier(nn.Module):
         *,
         aspects: Int[Tensor, " B"] | None = None,
         overlap: Float[Tensor, "B F"] | None = None,
-        parts: Int[Tensor, "B N L"] | None = None,
+        ngrams: Int[Tensor, "B M"] | None = None,
+        ngram_values: Float[Tensor, "B M"] | None = None,
         return_penalty: bool = False,
         **reading: Tensor,
     ) -> Float[Tensor, "B K"] | tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
@@ -99,13 +100,13 @@ class Classifier(nn.Module):
             lengths: How many of them are real.
             aspects: What each text is read for, with pooling by aspect.
             overlap: What both texts share, in numbers, whose logits are added.
-            parts: Ids of each word's parts, padded with 0, for the reader and scores of n-grams.
+            ngrams: Ids of each text's n-grams, padded with 0, whose scores are added.
+            ngram_values: Their TF-IDF.
             return_penalty: Whether to return what each text adds to the loss as well, which is
                 nothing but in training.
-            reading: What else the reader takes: ``segments``.
+            reading: What else the reader takes: ``segments``, ``parts``.
         """
-        if parts is not None and self._reads_parts:
-            reading["parts"] = parts
+        ids, lengths = texts("ids", ids, lengths, least=1, cure=_NO_TEXT)
         states = self.reader(ids, lengths, **reading)
         pooled = self.pooling(states, lengths, aspects=aspects)
         if self.pooler is not None:
@@ -113,13 +114,29 @@ class Classifier(nn.Module):
         logits: Tensor = self.output(self.dropout(pooled))
         if self.overlap is not None and overlap is not None:
             logits = logits + self.overlap(overlap)
-        if self.ngrams is not None and parts is not None:
-            logits = logits + self.ngrams(parts, aspects)
+        if self.ngrams is not None and ngrams is not None and not self.training:
+            logits = logits + self.ngrams(ngrams, ngram_values)
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):
             return logits, states.new_zeros(states.shape[0])
         return logits, self.config.penalty * self.pooling.penalty(states, lengths)
+
+    def divide_logits(self, temperature: float) -> None:
+        """Divide all that is summed to logits by a temperature, in the weights."""
+        scale = 1.0 if self.ngrams is None else float(self.ngrams.scale)
+        self.scale_logits(network=1 / temperature, ngrams=scale / temperature)
+
+    @torch.no_grad()
+    def scale_logits(self, *, network: float, ngrams: float) -> None:
+        """Multiply the network's logits by a factor, and set that of the scores of n-grams."""
+        factors = [self.output.weight, self.output.bias]
+        if self.overlap is not None:
+            factors += [self.overlap.output.weight, self.overlap.output.bias]
+        for each in factors:
+            each.mul_(network)
+        if self.ngrams is not None:
+            self.ngrams.scale.fill_(ngrams)
 
 
 class MultipleChoice(nn.Module):
@@ -156,6 +173,13 @@ class MultipleChoice(nn.Module):
         A length is 0 where a question has fewer answers, which can never be chosen. The penalty is
         what each question's answers add to the loss; ``reading`` has an axis of answers as well.
         """
+        ids, lengths = rows_of_ids("ids", ids), whole("lengths", lengths)
+        if not torch.compiler.is_compiling() and ids.shape[:2] != lengths.shape:
+            raise ShapeError(
+                f"lengths must be one for each answer, {tuple(ids.shape[:2])}; "
+                f"got {tuple(lengths.shape)}."
+            )
+        texts("ids", ids.flatten(0, 1), lengths.flatten())
         flat = {name: each.flatten(0, 1) for name, each in reading.items()}
         scores, penalty = self.score(
             ids.flatten(0, 1), lengths.flatten().clamp(min=1), return_penalty=True, **flat
@@ -165,6 +189,10 @@ class MultipleChoice(nn.Module):
         if not return_penalty:
             return logits
         return logits, penalty.view(lengths.shape).masked_fill(absent, 0).sum(-1)
+
+    def divide_logits(self, temperature: float) -> None:
+        """Divide the logits by a temperature, in the weights."""
+        self.score.divide_logits(temperature)
 
 
 class Tagger(nn.Module):
@@ -195,7 +223,7 @@ class Tagger(nn.Module):
         allowed: Bool[Tensor, "rows K"] | None = None,
     ) -> None:
         super().__init__()
-        check_positive("num_tags", num_tags)
+        check_count("num_tags", num_tags)
         self.config = config
         self.reader = reader
         self.max_length = reader.max_length
@@ -208,17 +236,19 @@ class Tagger(nn.Module):
         ids: Int[Tensor, "B N"],
         lengths: Int[Tensor, " B"],
         *,
-        places: Int[Tensor, "B W"] | None = None,
+        positions: Int[Tensor, "B W"] | None = None,
         **reading: Tensor,
     ) -> Float[Tensor, "B W K"]:
         """How well each tag fits each position, or each word.
 
-        ``places`` are the positions to tag, such as those of the words' first pieces; None is all.
+        ``positions`` are those to tag, such as those of the words' first pieces; None is all.
         ``reading`` is what else the reader takes: ``segments``, ``parts``.
         """
+        ids, lengths = texts("ids", ids, lengths)
         states = self.reader(ids, lengths, **reading)
-        if places is not None:
-            states = states[torch.arange(states.shape[0], device=states.device)[:, None], places]
+        if positions is not None:
+            positions = known_ids("positions", positions, ids.shape[1])
+            states = states[torch.arange(states.shape[0], device=states.device)[:, None], positions]
         scores: Tensor = self.output(self.dropout(states))
         return scores
 
@@ -244,15 +274,15 @@ class Tagger(nn.Module):
         return scores.argmax(-1).masked_fill(~real, 0)
 
 
-NO_ANSWER = 0  # the place of the first token, which is no word of the passage
+NO_ANSWER = 0  # the position of the first token, which is no word of the passage
 
 
 @dataclass(frozen=True)
 class AnswerSpans:
     """The best answers."""
 
-    start: Int[Tensor, " B"]  # the first place of each
-    end: Int[Tensor, " B"]  # the last place of each, itself included
+    start: Int[Tensor, " B"]  # the first position of each
+    end: Int[Tensor, " B"]  # the last position of each, itself included
     # The sum of the two logits; −inf where a text has no place for an answer.
     score: Float[Tensor, " B"]
     none: Float[Tensor, " B"]  # the score of there being no answer
@@ -292,6 +322,7 @@ class SpanFinder(nn.Module):
 
         ``reading`` is what else the reader takes: ``segments``, ``parts``.
         """
+        ids, lengths = texts("ids", ids, lengths, least=1, cure=_NO_TEXT)
         logits = self.output(self.dropout(self.reader(ids, lengths, **reading)))
         padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
         start, end = logits.masked_fill(padding[..., None], -torch.inf).unbind(-1)
@@ -321,7 +352,7 @@ def best_spans(
 ) -> AnswerSpans:
     """The answer with the largest sum of logits, for every text at once."""
     # Among N × max_length spans, so that long passages cost no N × N.
-    check_at_least("max_length", max_length, 1)
+    check_count("max_length", max_length)
     starts = start.masked_fill(~allowed, -torch.inf)
     ends = end.masked_fill(~allowed, -torch.inf)
     ahead = F.pad(ends, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)

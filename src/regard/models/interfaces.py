@@ -1,9 +1,10 @@
 """Interfaces of models, which tasks and searches call, and the states that decoding carries."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic
+from itertools import chain
+from typing import Any, ClassVar, Generic, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,7 +13,7 @@ from typing_extensions import TypeVar
 
 from regard.attention import KeyValueCache, Mask
 from regard.attention import lengths as lengths_mask
-from regard.errors import ShapeError
+from regard.layers.inputs import known_rows, rows_of_ids, texts
 
 # What decoding carries from one token to the next; each architecture has its own.
 StateT = TypeVar("StateT", default=Any)
@@ -243,6 +244,14 @@ class PairReader(Reader):
         """
 
 
+@runtime_checkable
+class DividesLogits(Protocol):
+    """Interface of classifiers whose probabilities can be calibrated."""
+
+    def divide_logits(self, temperature: float) -> None:
+        """Divide the logits by a temperature, in the weights."""
+
+
 class PairClassifier(nn.Module, ABC):
     """Interface of models that classify a pair of texts without a head.
 
@@ -296,9 +305,29 @@ class DecodingState:
     """A tree of tensors whose first axis is the batch's, and of numbers that all rows share."""
 
     def select(self: T, rows: Int[Tensor, " K"]) -> T:
-        """The state of these rows, in this order; a row may come twice."""
+        """The state of these rows, in this order; a row may come twice.
+
+        Raises:
+            ShapeError: A row is none of the state.
+        """
+        if self.num_rows is not None:
+            rows = known_rows(rows, self.num_rows)
         chosen = {each.name: _rows_of(getattr(self, each.name), rows) for each in fields(self)}
         return replace(self, **chosen)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of its tensors; None if it has none."""
+        return next((each.shape[0] for each in _tensors(self)), None)
+
+
+def _tensors(part: object) -> Iterator[Tensor]:
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, DecodingState | KeyValueCache | SourceMemory):
+        part = tuple(getattr(part, each.name) for each in fields(part))
+    if isinstance(part, tuple):
+        yield from chain.from_iterable(map(_tensors, part))
 
 
 def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
@@ -328,7 +357,7 @@ class SourceMemory:
         return SourceMemory(self.keys[rows], self.values[rows], lengths, lengths_mask(lengths))
 
     @property
-    def places(self) -> Float[Tensor, " S"]:
+    def positions(self) -> Float[Tensor, " S"]:
         """1 … S, as the papers count."""
         S = self.values.shape[1]
         return torch.arange(1, S + 1, dtype=self.values.dtype, device=self.values.device)
@@ -336,7 +365,7 @@ class SourceMemory:
     @property
     def is_padding(self) -> Bool[Tensor, "B S"]:
         """Mask of the padded positions."""
-        return self.places > self.lengths[:, None]
+        return self.positions > self.lengths[:, None]
 
 
 @dataclass(frozen=True)
@@ -351,15 +380,17 @@ class AlignedPrompt:
     @classmethod
     def of(cls, prompt: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> "AlignedPrompt":
         """Cut prompts that are padded on the right; ShapeError if a row is empty or too long."""
-        S = prompt.shape[1]
-        if not S or not len(prompt):
+        prompt, lengths = texts(
+            "prompt",
+            prompt,
+            lengths,
+            least=min(1, rows_of_ids("prompt", prompt).shape[1]),
+            cure="Begin every prompt with a token that begins a text.",
+            waits=True,
+        )
+        if not prompt.numel():
             return cls(prompt[:, :0], torch.zeros_like(lengths), None, True)
         shortest, longest = int(lengths.min()), int(lengths.max())
-        if not 1 <= shortest <= longest <= S:
-            raise ShapeError(
-                f"prompt_lengths must be from 1 to S = {S}; got {shortest} to {longest}. "
-                "Begin every prompt with a token that begins a text."
-            )
         padding = longest - lengths
         columns = torch.arange(longest, device=prompt.device) - padding[:, None]
         # Padding reads as whatever the row holds: no state sees it.

@@ -22,7 +22,7 @@ from regard.attention import (
     weights,
     window,
 )
-from regard.checks import check_positive
+from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.models.configs.readers import KernelRegressionConfig
 
@@ -53,7 +53,7 @@ class KernelRegression(nn.Module):
 
     def __init__(self, config: KernelRegressionConfig, *, dim: int = 1) -> None:
         super().__init__()
-        check_positive("dim", dim)
+        check_count("dim", dim)
         self.config = config
         self.dim = dim
         w = torch.full((dim if config.per_dimension else 1,), 1 / config.bandwidth)

@@ -12,13 +12,16 @@ from torch import Tensor, nn
 
 from regard.attention import Dot, ScaledDot, at, attend
 from regard.attention import lengths as visible
-from regard.checks import check_positive
+from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
+from regard.layers.inputs import known_ids, texts
 from regard.layers.pooling import LearnedQuery, maximum, mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.heads import OverlapScore
 from regard.models.interfaces import PairClassifier, PairReader
+
+_NO_TEXT = "Nothing can be said of a text without tokens: leave it out."
 
 
 class Esim(PairClassifier):
@@ -47,7 +50,7 @@ class Esim(PairClassifier):
         self, config: EsimConfig, *, vocab_size: int, num_classes: int = 2, num_features: int = 0
     ) -> None:
         super().__init__()
-        check_positive("num_classes", num_classes)
+        check_count("num_classes", num_classes)
         self.config = config
         self.max_length = None
         hidden = config.hidden_dim
@@ -72,6 +75,8 @@ class Esim(PairClassifier):
         *,
         overlap: Float[Tensor, "B F"] | None = None,
     ) -> Float[Tensor, "B K"]:
+        first, first_lengths = texts("first", first, first_lengths, least=1, cure=_NO_TEXT)
+        second, second_lengths = texts("second", second, second_lengths, least=1, cure=_NO_TEXT)
         a = self.read(self.dropout(self.embedding(first)), first_lengths)[0]
         b = self.read(self.dropout(self.embedding(second)), second_lengths)[0]
         with at("cross", 0):
@@ -87,6 +92,13 @@ class Esim(PairClassifier):
         if self.overlap is not None and overlap is not None:
             logits = logits + self.overlap(overlap)
         return logits
+
+    @torch.no_grad()
+    def divide_logits(self, temperature: float) -> None:
+        """Divide all that is summed to logits by a temperature, in the weights."""
+        for layer in (self.output, *([] if self.overlap is None else [self.overlap.output])):
+            layer.weight.div_(temperature)
+            layer.bias.div_(temperature)
 
     def _compose(self, own: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and maximum of a text read beside its context in the other."""
@@ -156,6 +168,8 @@ class MatchReader(PairReader):
         Raises:
             ShapeError: The rows of the other text do not divide those of the text.
         """
+        ids, lengths = texts("ids", ids, lengths)
+        other, other_lengths = texts("other", other, other_lengths)
         if len(ids) % len(other):
             raise ShapeError(
                 f"other must have as many rows as ids, or divide them; got {len(other)} for "
@@ -220,8 +234,8 @@ class MemoryNetwork(nn.Module):
     """Memory network: selects the sentence, or the word, that answers a question, in several hops.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
-    with C, to be mixed; l tells words' places apart, or is 1, and i counts sentences backwards from
-    the last, which is nearest to the question (section 4.1). A hop adds what it
+    with C, to be mixed; l tells words' positions apart, or is 1, and i counts sentences backwards
+    from the last, which is nearest to the question (section 4.1). A hop adds what it
     finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
     finds the sentences that have its words. Where numbers say what a sentence shares with the
@@ -278,6 +292,7 @@ class MemoryNetwork(nn.Module):
         Raises:
             ShapeError: There are more sentences than ``max_sentences``.
         """
+        sentences, counts = texts("sentences", sentences, counts)
         mask = visible(counts)
         u = self.dropout(self._read(question, self.match))
         positions = self._positions(sentences, counts)
@@ -317,6 +332,7 @@ class MemoryNetwork(nn.Module):
 
     def _read(self, ids: Tensor, words: Tensor) -> Tensor:
         """Sums of word vectors: a vector for each row of words."""
+        ids = known_ids("token ids", ids, len(words))
         vectors = words[ids] * (ids > 0)[..., None]
         if self.config.encoding == "position":
             vectors = vectors * _position_weights(ids, words.shape[1])

@@ -18,6 +18,7 @@ from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PartsEmbedding, check_parts
 from regard.layers.heads import Packing
+from regard.layers.inputs import check_beside, known_ids, rows_of_ids, texts
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs import LayersConfig
@@ -52,7 +53,11 @@ def transformer_layers(
             TransformerBlock,
             kind,
             num_key_heads=num_key_heads,
-            rotary=turned_positions(config.positions, config.model_dim // config.num_heads),
+            rotary=turned_positions(
+                config.positions,
+                config.model_dim // config.num_heads,
+                base=config.rotary_base if isinstance(config, DecoderConfig) else 10_000.0,
+            ),
             **block_options(config),
         ),
     )
@@ -61,8 +66,8 @@ def transformer_layers(
 class Encoder(TextReader):
     """A state for each token that has seen all the others.
 
-    Embeddings of token, parts, place and segment and what the features say are added and normed;
-    each layer is self-attention and feed-forward.
+    Embeddings of token, parts, position, segment and what the features say are added, normed, and
+    widened where they are narrower than states; each layer is self-attention and feed-forward.
 
     Args:
         config: Sizes and options.
@@ -92,7 +97,8 @@ class Encoder(TextReader):
     ) -> None:
         super().__init__()
         self.config = config
-        self.output_dim = width = config.model_dim
+        self.output_dim = config.model_dim
+        width = config.embedding_dim or config.model_dim
         self.max_length = config.max_length if config.positions == "learned" else None
         is_scaled = config.positions == "sinusoidal"  # their size is one, as in the paper
         self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=is_scaled)
@@ -111,8 +117,9 @@ class Encoder(TextReader):
         )
         self.embedding_norm = make_norm(config.norm_kind, width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
+        self.widen = nn.Linear(width, self.output_dim) if config.embedding_dim else None
         self.layers = transformer_layers(config, "encoder")
-        self.norm = final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps)
+        self.norm = final_norm(config.norm, config.norm_kind, self.output_dim, eps=config.norm_eps)
 
     def forward(
         self,
@@ -137,6 +144,9 @@ class Encoder(TextReader):
             SettingError: Parts are missing where words are read from them, or not wanted; or
                 features are not.
         """
+        ids = rows_of_ids("ids", ids)
+        if lengths is not None:
+            ids, lengths = texts("ids", ids, lengths)
         states = self.embedded(ids, segments=segments, parts=parts, features=features)
         mask = None if lengths is None else visible(lengths)
         packing = Packing.if_worthwhile(lengths, ids.shape[1])
@@ -154,9 +164,12 @@ class Encoder(TextReader):
         features: Float[Tensor, "B N F"] | None = None,
     ) -> Float[Tensor, "B N C"]:
         """Inputs of the first layer; arguments and errors are those of ``forward``."""
-        check_parts(parts, self.config.parts)
+        check_parts(parts, self.config.parts, ids)
         if features is not None and self.features is None:
             raise SettingError("features must be left out where num_features is 0; got some.")
+        for name, numbers in (("segments", segments), ("features", features)):
+            if numbers is not None:
+                check_beside(name, numbers, ids)
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = states + self.parts(parts)
@@ -165,16 +178,20 @@ class Encoder(TextReader):
         if self.positions is not None:
             states = self.positions(states)
         if self.segments is not None:
-            states = states + (self.segments[0] if segments is None else self.segments[segments])
+            if segments is None:
+                states = states + self.segments[0]
+            else:
+                states = states + self.segments[known_ids("segments", segments, len(self.segments))]
         embedded: Tensor = self.dropout(self.embedding_norm(states))
-        return embedded
+        return embedded if self.widen is None else self.widen(embedded)
 
 
 class MaskedLanguageModel(nn.Module):
     """An encoder that guesses masked words, and whether one sentence follows another.
 
     Devlin et al. (2019), section 3.1: ``softmax(E · norm(gelu(W h)) + b)`` with the embeddings' own
-    table E, and a linear layer on ``tanh(W h_0)`` of the first position.
+    table E, and a linear layer on ``tanh(W h_0)`` of the first position. Where embeddings are of
+    another width than states, the activation is that of the layers, as in ALBERT.
 
     Args:
         config: Sizes and options of the encoder.
@@ -192,10 +209,13 @@ class MaskedLanguageModel(nn.Module):
     def __init__(self, config: EncoderConfig, *, vocab_size: int, pad_id: int = 0) -> None:
         super().__init__()
         width = config.model_dim
+        narrow = config.embedding_dim or width
+        is_tanh = bool(config.embedding_dim) and config.activation == "gelu_tanh"
+        self.approximate = "tanh" if is_tanh else "none"
         self.encoder = Encoder(config, vocab_size=vocab_size, pad_id=pad_id)
         self.max_length = self.encoder.max_length
-        self.transform = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width, eps=config.norm_eps)
+        self.transform = nn.Linear(width, narrow)
+        self.norm = nn.LayerNorm(narrow, eps=config.norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocab_size))
         self.pooler = nn.Linear(width, width)
         self.next_sentence = nn.Linear(width, 2)
@@ -213,7 +233,8 @@ class MaskedLanguageModel(nn.Module):
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the words at these states; pass only the masked ones."""
-        return self.encoder.embedding.logits(self.norm(F.gelu(self.transform(states)))) + self.bias
+        guessed = F.gelu(self.transform(states), approximate=self.approximate)
+        return self.encoder.embedding.logits(self.norm(guessed)) + self.bias
 
     def follows(self, states: Float[Tensor, "B N C"]) -> Float[Tensor, "B 2"]:
         """Logits of whether the second sentence follows the first, and of whether it does not."""
@@ -257,7 +278,10 @@ class BagReader(TextReader):
         Raises:
             SettingError: Parts are missing where words are read from them, or not wanted.
         """
-        check_parts(parts, self.config.parts)
+        ids = rows_of_ids("ids", ids)
+        check_parts(parts, self.config.parts, ids)
+        if lengths is not None:
+            ids, lengths = texts("ids", ids, lengths)
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = torch.cat([states, self.parts(parts)], dim=-1)
@@ -302,8 +326,10 @@ class RecurrentReader(TextReader):
         *,
         parts: Int[Tensor, "B N L"] | None = None,
     ) -> Float[Tensor, "B N C"]:
+        ids = rows_of_ids("ids", ids)
         if lengths is None:
             lengths = torch.full((len(ids),), ids.shape[1], device=ids.device)
+        ids, lengths = texts("ids", ids, lengths)
         states: Tensor = self.recurrence(self.words(ids, lengths, parts=parts), lengths)[0]
         return states
 

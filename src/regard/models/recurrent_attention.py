@@ -87,7 +87,7 @@ class Covering(nn.Module):
 
 
 class Sampled(nn.Module):
-    """One place, drawn by the weights; in use the likeliest: Xu et al. (2015), section 4.1."""
+    """One position, drawn by the weights; in use the likeliest: Xu et al. (2015), section 4.1."""
 
     def __init__(self, *, mean_share: float = 0.5) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class Near(nn.Module):
             context = attention(query, memory.keys, memory.values, mask=near)
             return AttentionOutput(context, state.next())
         fraction = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
-        distance = memory.places - memory.lengths[:, None] * fraction  # (B, S)
+        distance = memory.positions - memory.lengths[:, None] * fraction  # (B, S)
         is_hidden = (distance.abs() > self.reach) | memory.is_padding
         align = _log_weights(attention, query, memory.keys, memory, is_hidden)
         log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
@@ -163,12 +163,12 @@ class Mixture(nn.Module):
         super().__init__()
         self.num_gaussians = num_gaussians
         self.window = nn.Linear(query_dim, 3 * num_gaussians)
-        # At first the mean of the bumps, each one place further with each step.
+        # At first the mean of the bumps, each one position further with each step.
         nn.init.zeros_(self.window.bias)
         nn.init.constant_(self.window.bias.data[:num_gaussians], -log(num_gaussians))
 
     def start(self, memory: SourceMemory) -> AttentionState:
-        """All bumps stand before the first place."""
+        """All bumps stand before the first position."""
         return AttentionState(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
 
     def forward(
@@ -182,7 +182,7 @@ class Mixture(nn.Module):
         log_alpha, log_beta, log_move = self.window(query).to(dtype).chunk(3, dim=-1)
         assert state.past is not None
         kappa = state.past + log_move.exp()
-        distance = kappa.unsqueeze(-1) - memory.places  # (B, K, S)
+        distance = kappa.unsqueeze(-1) - memory.positions  # (B, K, S)
         bumps = log_alpha.unsqueeze(-1) - log_beta.exp().unsqueeze(-1) * distance.square()
         log_weights = bumps.logsumexp(1).masked_fill(memory.is_padding, float("-inf"))
         return AttentionOutput(_mixed(log_weights, memory), state.next(kappa))
@@ -221,7 +221,7 @@ def _log_weights(
     memory: SourceMemory,
     is_hidden: Bool[Tensor, "B S"],
 ) -> Float[Tensor, "B S"]:
-    """The logarithm of a softmax over the places that are not hidden."""
+    """The logarithm of a softmax over the positions that are not hidden."""
     dtype = memory.values.dtype
     score, queries = attention.score(dtype), attention.ask(query).to(dtype).unsqueeze(1)
     # As in ``attend``, automatic precision narrows nothing.

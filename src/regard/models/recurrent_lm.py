@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.layers import Dropout, TokenEmbedding
+from regard.layers.inputs import check_state, known_ids, rows_of_ids, step_tokens, texts
 from regard.models.configs.generation import RecurrentLmConfig
 from regard.models.interfaces import AlignedPrompt, DecodingState, LanguageModel
 
@@ -47,7 +48,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         self, config: RecurrentLmConfig, *, vocab_size: int, pad_id: int | None = 0
     ) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.vocab_size = config, vocab_size
         self.max_length = None
         embed, hidden = config.embed_dim, config.hidden_dim
         self.embedding = TokenEmbedding(vocab_size, embed, pad_id=pad_id)
@@ -76,6 +77,9 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B N C"]:
+        ids = rows_of_ids("ids", ids)
+        if lengths is not None:
+            ids, _ = texts("ids", ids, lengths)
         return self._read(ids, None)[0]
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
@@ -89,6 +93,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
+        prompt = known_ids("token ids", prompt, self.vocab_size)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         B, L, h = len(prompt), self.config.num_layers, self.config.hidden_dim
         nothing = self.embedding.weight.new_zeros(B, L, h)
@@ -103,6 +108,9 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     def step(
         self, token: Int[Tensor, " B"], state: RecurrentLmState
     ) -> tuple[Float[Tensor, "B V"], RecurrentLmState]:
+        check_state(state, RecurrentLmState)
+        token = step_tokens(token, state.num_rows)
+        token = known_ids("token ids", token, self.vocab_size)
         token = token if state.pending is None else state.pending
         states, layers = self._read(token[:, None], state.layers)
         logits = self.project(states[:, 0])

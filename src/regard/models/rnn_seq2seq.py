@@ -4,7 +4,7 @@
 and Sutskever et al. (2014): the sentence goes through one vector. ``attention = "additive"`` is
 Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: a context of its own for every word; with
 ``decoder = "luong"`` and the other scores, Luong et al. (2015), https://arxiv.org/abs/1508.04025.
-How it may look otherwise (near, at one place, onwards only) is in ``recurrent_attention.py``.
+How it may look otherwise (near, at one position, onwards only) is in ``recurrent_attention.py``.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from regard.layers import (
     ScoredAttention,
     TokenEmbedding,
 )
+from regard.layers.inputs import check_state, pairs, step_tokens, texts
 from regard.layers.pointer import Pointer, check_shared
 from regard.layers.recurrent import RecurrentCell
 from regard.models.configs.generation import RnnSeq2SeqConfig
@@ -137,10 +138,13 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
-        """The readouts; while training, also the loss of coverage or of drawn places.
+        """The readouts; while training, also the loss of coverage or of drawn positions.
 
         See :meth:`Seq2Seq.forward`.
         """
+        source, source_lengths, target, target_lengths = pairs(
+            source, source_lengths, target, target_lengths
+        )
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
         gates = self._cells[0].project(embedded)
@@ -173,6 +177,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         return of_vocabulary(states)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> RnnState:
+        source, source_lengths = texts("source", source, source_lengths)
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
         return self.begin(source, source_lengths, embedded, states, last)
@@ -212,6 +217,8 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
     def step(
         self, token: Int[Tensor, " B"], state: RnnState
     ) -> tuple[Float[Tensor, "B V"], RnnState]:
+        check_state(state, RnnState)
+        token = step_tokens(token, state.num_rows)
         embedded = self.dropout(self.target_embedding(token))
         top, output, state = self._advance(self._cells[0].project(embedded), state)
         states = self._read(top, embedded, output.context, output.weights, state.source)

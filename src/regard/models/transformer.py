@@ -21,6 +21,7 @@ from regard.attention.scores.content import make_score
 from regard.layers import Dropout, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.heads import Packing
+from regard.layers.inputs import check_state, pairs, step_tokens, texts
 from regard.layers.pointer import CopyAttention, Pointer, check_shared
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
@@ -133,6 +134,9 @@ class Transformer(Seq2Seq[TransformerState]):
 
         With target_lengths, padding costs nothing where there is much of it.
         """
+        source, source_lengths, target, target_lengths = pairs(
+            source, source_lengths, target, target_lengths
+        )
         source_mask = lengths(source_lengths)
         source_packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_lengths, source_packing)
@@ -165,6 +169,7 @@ class Transformer(Seq2Seq[TransformerState]):
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> TransformerState:
+        source, source_lengths = texts("source", source, source_lengths)
         packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_lengths, packing)
         return TransformerState(
@@ -177,6 +182,8 @@ class Transformer(Seq2Seq[TransformerState]):
     def step(
         self, token: Int[Tensor, " B"], state: TransformerState
     ) -> tuple[Float[Tensor, "B V"], TransformerState]:
+        check_state(state, TransformerState)
+        token = step_tokens(token, state.num_rows)
         first = state.past[0].length
         states = self._embed(token[:, None], first=first)
         source_mask = lengths(state.source_lengths)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.layers import Dropout, LearnedPositions
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PatchEmbedding
@@ -44,7 +44,7 @@ class VisionTransformer(nn.Module):
         num_classes: int,
     ) -> None:
         super().__init__()
-        check_at_least("num_classes", num_classes, 1)
+        check_count("num_classes", num_classes)
         width = config.model_dim
         self.config = config
         self.patches = PatchEmbedding(width, size=size, patch=config.patch, channels=channels)
@@ -81,3 +81,9 @@ class VisionTransformer(nn.Module):
         pooled = states.mean(dim=1) if self.first is None else states[:, 0]
         logits: Tensor = self.output(pooled)
         return logits
+
+    @torch.no_grad()
+    def divide_logits(self, temperature: float) -> None:
+        """Divide the logits by a temperature, in the weights."""
+        self.output.weight.div_(temperature)
+        self.output.bias.div_(temperature)

@@ -11,17 +11,20 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 
 from regard.config import JsonValue
-from regard.errors import RunError, excerpt
+from regard.errors import RegardError, RunError, excerpt
 from regard.runs.card import CARD_FILE, RECIPE_FILE
 from regard.runs.checkpoints import MODEL_FILE
-from regard.runs.files import DamageError, explain_path, explain_refusal
+from regard.runs.files import DamageError, explain_path
 
 SUFFIX = ".regard"
+# Bundles that come with the package, each with its card beside it.
+SHIPPED = Path(__file__).parents[1] / "shipped"
 README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
 # The second one of versions that had shortlists; nothing reads it.
@@ -44,6 +47,23 @@ def is_bundle(path: Path) -> bool:
         return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))
 
 
+def shipped(path: Path) -> Path:
+    """The bundle that comes with the package by this name, or the path itself.
+
+    What is at the path goes before it.
+
+    Example:
+        >>> shipped(Path("tatoeba-zh-en")).name
+        'tatoeba-zh-en.regard'
+        >>> shipped(Path("runs/ende")).as_posix()
+        'runs/ende'
+    """
+    bundle = SHIPPED / f"{path}{SUFFIX}"
+    with explain_path(path):
+        is_name = len(path.parts) == 1 and not path.exists() and bundle.is_file()
+    return bundle if is_name else path
+
+
 def pack(bundle: Path, *, written: Mapping[str, str | bytes], files: Mapping[str, Path]) -> None:
     """Write a bundle of what is ``written`` for it, and of files, by their names in it."""
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
@@ -60,25 +80,44 @@ def without_folders(names: JsonValue) -> JsonValue:
     """Names of files without the folders of whoever trained; other values as they are.
 
     Example:
-        >>> without_folders(["/home/mary/pairs.tsv", "more.tsv"])
-        ['pairs.tsv', 'more.tsv']
+        >>> without_folders(["/home/mary/pairs.tsv", "more.tsv"]), without_folders("hf:mary/bert")
+        (['pairs.tsv', 'more.tsv'], 'hf:mary/bert')
     """
     if isinstance(names, list):
         return [without_folders(name) for name in names]
-    return Path(names).name if isinstance(names, str) else names
+    if not isinstance(names, str) or names.startswith("hf:"):  # of the Hub, not of a machine
+        return names
+    return Path(names).name
 
 
 def unpack(bundle: Path) -> Path:
     """A new folder with a bundle's files, for the caller to delete."""
-    with explain_refusal(bundle):
-        folder = Path(mkdtemp(prefix="regard-"))
     try:
-        with explain_refusal(folder):
+        folder = Path(mkdtemp(prefix="regard-"))
+        try:
             _unpack_into(bundle, folder)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    except OSError as error:
+        refused = error.strerror or str(error)
+        if error.filename == str(bundle):
+            raise RunError(f"{bundle} must be readable; got {refused!r}.") from error
+        raise RunError(
+            f"{bundle} must be unpacked into {gettempdir()}; got {refused!r}. Free some space "
+            "there, or name another folder in TMPDIR."
+        ) from error
     return folder
+
+
+@contextmanager
+def naming(bundle: Path, folder: Path) -> Iterator[None]:
+    """Let errors about the files of a bundle name it, not the folder they are unpacked into."""
+    try:
+        yield
+    except RegardError as error:
+        error.args = tuple(str(part).replace(str(folder), str(bundle)) for part in error.args)
+        raise
 
 
 def _unpack_into(bundle: Path, folder: Path) -> None:

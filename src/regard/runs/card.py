@@ -13,7 +13,7 @@ import torch
 from regard.checks import nearest
 from regard.config import JsonValue, parse_json, read_toml, retired_settings
 from regard.errors import RunError, SettingError, excerpt
-from regard.fields import checked_table
+from regard.fields import checked_table, hints_of, nearest_within
 from regard.runs.files import (
     DamageError,
     RunWarning,
@@ -35,6 +35,8 @@ _MOST_CARD = 2**24  # bytes
 
 CHECKSUMS = "checksums.json"
 _MOST_LISTING = 2**20  # bytes
+# Endings of the files that tokenizers and labels are read from; others may lie beside them.
+_READ = {".json", ".model", ".safetensors"}
 # A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
 _INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
 
@@ -65,6 +67,7 @@ class Card(_Card, total=False):
     text: str | None  # a fingerprint of the training text
     threads: int
     processes: int  # where they are several
+    pretrained_commit: str  # of the Hugging Face Hub, where training began with one of its models
     changes: list[Change]  # the oldest first
     tokenizer: str | None  # checksum of the tokenizer's listing
 
@@ -158,20 +161,27 @@ def _check_format(path: Path, content: bytes) -> None:
         card = parse_json(content)
     except ValueError:
         return  # damaged, and `unseal` says so
-    made = card.get("format") if isinstance(card, dict) else None
-    if isinstance(made, int) and made > FORMAT:
+    made = card.get("format", FORMAT) if isinstance(card, dict) else FORMAT
+    if type(made) is not int or made < 1:
+        raise DamageError(
+            f"{path / CARD_FILE} must have a format from 1 to {FORMAT}; got {excerpt(made)}. It is "
+            "damaged."
+        )
+    if made > FORMAT:
         raise RunError(
             f"{path} was made by a newer version of regard (format {made});"
             f" this is {__version__}, which reads up to {FORMAT}. Upgrade regard."
         )
 
 
-def read_initial_recipe(path: Path, expected: str | None) -> RecipeTable:
-    """The recipe that a run was begun with, from its file."""
+def read_initial_recipe(
+    path: Path, expected: str | None, *, name: Path | None = None
+) -> RecipeTable:
+    """The recipe that a run was begun with, from its file; warnings call the run by its name."""
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)
-        table = _without_retired(read_toml(path), path.parent)
+        table = _with_usable_search(read_toml(path), name or path.parent)
         return checked_table(str(path), saved_recipe(table), RecipeTable)
     except DamageError as error:
         raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
@@ -183,12 +193,15 @@ def read_initial_recipe(path: Path, expected: str | None) -> RecipeTable:
         raise RunError(f"{error} The run folder is damaged; restore the file.") from error
 
 
-def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
-    """Leave out settings of searches that are no longer any; a model that has such is refused."""
-    decoding = table.get("decoding")
+def _with_usable_search(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
+    """Leave out settings of searches that are no longer any, and keep the others to their bounds.
+
+    A model that has settings which are gone is refused.
+    """
+    decoding, data = table.get("decoding"), table.get("data")
     if not isinstance(decoding, Mapping):
         return table
-    retired = retired_settings(DecodingConfig, decoding)
+    retired, usable = retired_settings(DecodingConfig, decoding), dict[str, JsonValue]()
     for name, value in retired.items():
         warnings.warn(
             f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
@@ -196,12 +209,34 @@ def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonVa
             RunWarning,
             stacklevel=2,
         )
-    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
+    hints = hints_of(DecodingConfig)
+    for name, value in decoding.items():
+        if name in retired:
+            continue
+        usable[name] = near = _nearest(value, hints.get(name))
+        longest = data.get("max_length") if isinstance(data, Mapping) else None
+        if name == "min_length" and isinstance(near, int) and isinstance(longest, int):
+            usable[name] = min(near, longest)
+        if usable[name] != value:
+            warnings.warn(
+                f"{run} was made with decoding.{name} = {value!r}, which is out of bounds now; "
+                f"{usable[name]!r} is taken.",
+                RunWarning,
+                stacklevel=2,
+            )
+    return {**table, "decoding": usable}
 
 
-def current_recipe(path: Path, card: Card) -> RecipeTable:
+def _nearest(value: JsonValue, hint: object) -> JsonValue:
+    """The nearest number that an annotation allows; what is none stays."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return nearest_within(value, hint)
+
+
+def current_recipe(path: Path, card: Card, *, name: Path | None = None) -> RecipeTable:
     """The recipe of a run as it is now, which is of the task that the card names."""
-    initial = read_initial_recipe(path / RECIPE_FILE, card.get("recipe"))
+    initial = read_initial_recipe(path / RECIPE_FILE, card.get("recipe"), name=name)
     if initial.get("task", card["task"]) != card["task"]:
         raise DamageError(
             f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
@@ -258,6 +293,13 @@ def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
         if not _INSIDE.fullmatch(name):
             raise DamageError(
                 f"{listing} must name files of the tokenizer; got {excerpt(name)}. It is damaged."
+            )
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path != listing and path.suffix in _READ and name not in files:
+            raise DamageError(
+                f"{listing} must hold the checksum of each file of the tokenizer; it has none of "
+                f"{name}. It is damaged."
             )
     return files
 

@@ -18,11 +18,13 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.devices.memory import build_within, is_finite
 from regard.errors import RunError, excerpt
+from regard.files import fill_file
 from regard.runs.files import (
     DamageError,
     RunWarning,
+    check_file,
     checksum,
-    fill_file,
+    explain_path,
     make_folder,
     new_folder,
     read_checked,
@@ -90,7 +92,7 @@ class Checkpoint:
     def check(self) -> None:
         """Read everything once."""
         for name in (MODEL_FILE, _TENSORS_FILE):
-            self._content(name)
+            check_file(self.folder / name, self._expected(name))
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights, on the CPU; tied weights share one tensor."""
@@ -117,17 +119,19 @@ class Checkpoint:
     def _record(self) -> "_Record":
         return read_sealed(self.folder / _STATE_FILE, _Record)
 
-    def _content(self, name: str) -> bytes:
+    def _expected(self, name: str) -> str:
+        """The recorded checksum of a file."""
         expected = self._record()["files"].get(name)
         if expected is None:
             raise DamageError(
                 f"{self.folder / _STATE_FILE} must hold the checksum of {name}; it does not. It is "
                 "damaged."
             )
-        return read_checked(self.folder / name, expected)
+        return expected
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
-        return unpack_tensors(self._content(name), where=self.folder / name)
+        path = self.folder / name
+        return unpack_tensors(read_checked(path, self._expected(name)), where=path)
 
     def _joined(self, tensors: Mapping[str, Tensor], plain: JsonValue) -> State:
         try:
@@ -155,7 +159,7 @@ def save_checkpoint(
     files = {MODEL_FILE: pack_tensors(model_state), _TENSORS_FILE: pack_tensors(tensors)}
     record: _Record = {
         "step": step,
-        "files": {name: checksum(content) for name, content in files.items()},
+        "files": {name: checksum(*parts) for name, parts in files.items()},
         "metrics_length": metrics_length,
         "trainer": plain,
     }
@@ -165,17 +169,18 @@ def save_checkpoint(
             return checkpoint
     make_folder(home)
     with new_folder(checkpoint.folder) as folder:
-        for name, content in files.items():
-            fill_file(folder / name, content)
+        for name, parts in files.items():
+            fill_file(folder / name, *parts)
         fill_file(folder / _STATE_FILE, seal(record))
     return checkpoint
 
 
 def checkpoints(home: Path) -> list[Checkpoint]:
     """Every checkpoint in the folder ``home``, oldest first, damaged ones too."""
-    if not home.is_dir():
-        return []
-    named = [path for path in home.iterdir() if path.name.isdecimal() and path.is_dir()]
+    with explain_path(home):
+        if not home.is_dir():
+            return []
+        named = [path for path in home.iterdir() if path.name.isdecimal() and path.is_dir()]
     return [Checkpoint(path) for path in sorted(named, key=lambda path: int(path.name))]
 
 
@@ -300,7 +305,12 @@ def build_filled(
     build: Callable[[], ModelT], tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path
 ) -> ModelT:
     """A model with saved weights, no tensor of which is made before they are known to fit."""
-    numbers = sum(tensor.numel() for tensor in tensors.values())
+    # Of several names for one tensor, which costs nothing to claim, two count.
+    several = {id(tensor): 0 for tensor in tensors.values()}
+    numbers = 0
+    for tensor in tensors.values():
+        several[id(tensor)] += 1
+        numbers += tensor.numel() if several[id(tensor)] <= 2 else 0
     refusal = _other_weights(where, f"no more than {len(tensors)} tensors of {numbers:,} numbers")
     model = build_within(build, tensors=len(tensors), numbers=numbers, refusal=refusal)
     fill_model(model, tensors, where)

@@ -1,9 +1,7 @@
-"""Files and folders that are whole or not there, at whatever moment the process or the disk stops.
+"""Folders that are whole or not there, and files that carry their checksums.
 
-Everything is written beside its place under a temporary name, synced to the disk, and then renamed
-into its place; a rename is all or nothing. What a killed writer leaves behind starts with
-``.tmp-`` or ``.old-``, and ``tidy`` clears it away. One writer at a time is assumed: the lock of
-the run folder sees to that.
+What a killed writer leaves behind starts with ``.tmp-`` or ``.old-``, and ``tidy`` clears it away.
+One writer at a time is assumed: the lock of the run folder sees to that.
 """
 
 import errno
@@ -11,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,13 +18,11 @@ from regard import config
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import checked_table
+from regard.files import TEMPORARY, explain_refusal, opened, sync_file, sync_folder, write_all
 
 TableT = TypeVar("TableT", bound=Mapping[str, object])
 
-_TEMPORARY = ".tmp-"
 _REPLACED = ".old-"
-# The disk is full, the user's share of it is, or the file is beyond the largest size allowed.
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SEAL = "sha256"
 # Bytes of a sealed table, which a training's position, or what bulk work has answered, may have.
 _MOST_SEALED = 2**28
@@ -41,40 +36,12 @@ class RunWarning(UserWarning):
     """Something in a run folder is damaged, unfinished or unprotected; says what is done."""
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path``: a reader sees the old file or the whole new one."""
-    with new_file(path) as temporary:
-        fill_file(temporary, content)
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """A file to write, which appears at ``path`` when the block ends well, and else not at all."""
-    temporary = path.with_name(_TEMPORARY + path.name)
-    with explain_refusal(path):
-        try:
-            yield temporary
-            sync_file(temporary)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def fill_file(path: Path, content: bytes) -> None:
-    """Write a file of a folder that ``new_folder`` makes, and which syncs it."""
-    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
-        _write_all(descriptor, content)
+def check_plain(path: Path) -> None:
+    """Raise RunError if what is written to at ``path`` would be another file, or none."""
+    # In a folder of someone else's a link may lead to a file of ours.
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a link" if path.is_symlink() else "none"
+        raise RunError(f"{path} must be a plain file to be written; got {kind}. Remove it.")
 
 
 def make_folder(path: Path) -> None:
@@ -94,7 +61,7 @@ def make_folder(path: Path) -> None:
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which replaces ``path`` when the block ends well, and else not at all."""
-    temporary = path.with_name(_TEMPORARY + path.name)
+    temporary = path.with_name(TEMPORARY + path.name)
     with explain_refusal(path):
         try:
             if temporary.exists():
@@ -111,7 +78,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 def remove_folder(path: Path) -> None:
     """Delete a folder so that it is never seen half deleted."""
     with explain_refusal(path):
-        doomed = path.with_name(_TEMPORARY + path.name)
+        doomed = path.with_name(TEMPORARY + path.name)
         path.rename(doomed)
         shutil.rmtree(doomed)
 
@@ -125,7 +92,7 @@ def tidy(folder: Path) -> None:
                 shutil.rmtree(leftover)
             else:
                 leftover.rename(original)
-        for leftover in sorted(folder.glob(f"{_TEMPORARY}*")):
+        for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
             if leftover.is_dir():
                 shutil.rmtree(leftover)
             else:
@@ -135,22 +102,13 @@ def tidy(folder: Path) -> None:
 def append(path: Path, content: bytes) -> None:
     """Add ``content`` to a file, or nothing of it if the disk is full; not synced."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with explain_refusal(path), _opened(path, flags) as descriptor:
+    with explain_refusal(path), opened(path, flags) as descriptor:
         before = os.fstat(descriptor).st_size
         try:
-            _write_all(descriptor, content)
+            write_all(descriptor, content)
         except BaseException:
             os.ftruncate(descriptor, before)
             raise
-
-
-def sync_file(path: Path) -> int:
-    """Push a file to the disk; its length in bytes, 0 if there is none."""
-    if not path.exists():
-        return 0
-    with explain_refusal(path), _opened(path, os.O_RDWR) as descriptor:
-        os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
 
 
 def cut(path: Path, length: int) -> None:
@@ -160,17 +118,12 @@ def cut(path: Path, length: int) -> None:
             os.truncate(path, length)
 
 
-def sync_folder(folder: Path) -> None:
-    """Push the names in a folder to the disk, so that a rename outlives a power cut."""
-    if sys.platform == "win32":  # a folder cannot be opened there; renames are journaled
-        return
-    with explain_refusal(folder), _opened(folder, os.O_RDONLY) as descriptor:
-        os.fsync(descriptor)
-
-
-def checksum(content: bytes) -> str:
-    """The sha256 of ``content`` in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
+def checksum(*parts: bytes | memoryview) -> str:
+    """The sha256 of ``parts``, one after the other, in hexadecimal."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def checksums(folder: Path) -> dict[str, str]:
@@ -182,18 +135,37 @@ def checksums(folder: Path) -> dict[str, str]:
 def read_checked(path: Path, expected: str) -> bytes:
     """The content of a file whose checksum is known."""
     content = read_file(path)
-    if checksum(content) != expected:
+    _compare(path, checksum(content), expected)
+    return content
+
+
+def check_file(path: Path, expected: str) -> None:
+    """Raise DamageError unless a file has this checksum; no more than a part of it is in memory."""
+    with _explain_reading(path):
+        config.check_plain_file(path)
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    _compare(path, found, expected)
+
+
+def _compare(path: Path, found: str, expected: str) -> None:
+    if found != expected:
         raise DamageError(
             f"{path} must have the recorded sha256 {expected[:12]}…; it has another."
             " The file is damaged."
         )
-    return content
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:
     """The content of a file; a missing one, or one the disk cannot return, counts as damaged."""
-    try:
+    with _explain_reading(path):
         return config.read_file(path, most=most)
+
+
+@contextmanager
+def _explain_reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         kind = DamageError if error.errno in (errno.ENOENT, errno.EIO) else RunError
         raise kind(f"{path} must be readable; got {error.strerror!r}.") from error
@@ -227,21 +199,6 @@ def known_table(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Pa
 
 
 @contextmanager
-def explain_refusal(path: Path) -> Iterator[None]:
-    """Turn the system's refusal to write ``path`` into a RunError with the cure."""
-    try:
-        yield
-    except OSError as error:
-        refused = error.strerror or str(error)
-        if error.errno in _NO_ROOM:
-            raise RunError(
-                f"{path} must fit on its disk; got {refused!r}."
-                " What was saved before is kept. Free some space and run the same command again."
-            ) from error
-        raise RunError(f"{path} must be writable; got {refused!r}.") from error
-
-
-@contextmanager
 def explain_path(path: Path) -> Iterator[None]:
     """Turn the system's refusal to look at ``path`` into a RunError."""
     try:
@@ -255,12 +212,6 @@ def explain_path(path: Path) -> Iterator[None]:
 
 def _dump(table: Mapping[str, object]) -> bytes:
     return json.dumps(table, indent=1, allow_nan=False).encode() + b"\n"
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:  # the system may take less than it was given, and at most 2 GiB at once
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _sync_tree(folder: Path) -> None:

@@ -9,10 +9,14 @@ import sys
 import warnings
 import weakref
 from pathlib import Path
+from typing import TypedDict
 
+from regard.config import parse_json, read_file
 from regard.errors import RunError
+from regard.fields import checked_table
+from regard.files import explain_refusal
 from regard.runs.card import RECIPE_FILE, is_run
-from regard.runs.files import RunWarning, explain_refusal, make_folder, tidy
+from regard.runs.files import RunWarning, check_plain, make_folder, tidy
 
 if sys.platform == "win32":
     import msvcrt
@@ -23,6 +27,7 @@ else:
 _BEFORE_CARD = {"lock", RECIPE_FILE}
 _BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 _CURE = "Wait until it ends, or train into another folder."
+_MOST = 4096  # bytes of the file
 _FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be able to read
 
 
@@ -44,6 +49,7 @@ class Lock:
                     itself = os.open(folder, os.O_RDONLY)
                 self._hold(itself, is_enough=False)
             with explain_refusal(self._path):
+                check_plain(self._path)
                 file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
             self._hold(file, is_enough=True)
         except BaseException:
@@ -105,6 +111,13 @@ def is_held(folder: Path) -> bool:
     return False
 
 
+class _Holder(TypedDict):
+    """Contents of ``lock``."""
+
+    process: int
+    host: str
+
+
 def _may_be_alive(path: Path) -> bool:
     """Whether the process that a lock's file names is there, as far as this host can tell."""
     process, host = _read_holder(path)
@@ -151,12 +164,12 @@ def _write_holder(descriptor: int) -> None:
 
 
 def _read_holder(path: Path) -> tuple[int | None, str]:
-    """Process and host of the owner; no process where the file does not say."""
+    """Process and host of the owner; no process where the file does not say, whoever wrote it."""
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
-        return int(holder["process"]), str(holder["host"])
-    except (OSError, ValueError, KeyError, TypeError):
+        holder = checked_table("lock", parse_json(read_file(path, most=_MOST)), _Holder)
+    except (OSError, ValueError):
         return None, ""
+    return (holder["process"], holder["host"]) if holder["process"] > 0 else (None, "")
 
 
 def lock_new(path: Path) -> Lock:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -60,9 +61,13 @@ def find_runs(folder: str | Path) -> tuple[list[RunOverview], list[Path]]:
 def overview(path: Path) -> RunOverview:
     """One run at a glance, with its problem if it has one."""
     try:
-        run = Run.open(path)
+        return overview_of(Run.open(path))
     except RegardError as error:
         return RunOverview(run=path, state="damaged", problem=str(error))
+
+
+def overview_of(run: Run) -> RunOverview:
+    """An open run at a glance."""
     training = cast(Mapping[str, JsonValue], run.recipe.get("training", {}))
     try:
         records, unreadable = run.metrics(), None
@@ -73,11 +78,12 @@ def overview(path: Path) -> RunOverview:
     metric = str(training.get("metric", "loss"))
     best = _best(records, metric, run.task)
     last = max((_whole(record.get("update")) for record in records), default=0)
+    summary = run.summary if isinstance(run.summary, Mapping) else {}  # all that a bundle has
     return RunOverview(
-        run=path,
+        run=run.path,
         recipe=run.name or f"{run.task} {run.recipe.get('model', {}).get('type') or ''}".strip(),
-        state="running" if is_held(path) else "done" if run.is_finished else "stopped",
-        updates=max(updates, last),
+        state="running" if is_held(run.folder) else "done" if run.is_finished else "stopped",
+        updates=max(updates, last, _whole(summary.get("updates"))),
         limit=limit if isinstance(limit, int) else None,
         metric=None if best is None else metric,
         best=None if best is None else cast(float, best[metric]),
@@ -132,7 +138,8 @@ def _speed(run: Run) -> tuple[int, float | None, str | None]:
             continue
         match position:
             case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
-                return saved.step, tokens / seconds, problem
+                with suppress(OverflowError):  # of no number that a training counts to
+                    return saved.step, tokens / seconds, problem
         return saved.step, None, problem
     return 0, None, problem
 

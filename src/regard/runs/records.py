@@ -11,6 +11,8 @@ from regard.config import JsonValue, parse_json
 from regard.errors import RunError, excerpt
 from regard.runs.files import RunWarning, append, cut, read_file
 
+_MOST = 2**28  # bytes
+
 
 def append_record(path: Path, record: Mapping[str, object]) -> None:
     """Add a line to ``path``, or nothing of it."""
@@ -46,7 +48,7 @@ def read_records(path: Path) -> list[dict[str, JsonValue]]:
     if not path.exists():
         return []
     records = []
-    *lines, _ = read_file(path).split(b"\n")
+    *lines, _ = read_file(path, most=_MOST).split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
             record = parse_json(line)

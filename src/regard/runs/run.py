@@ -22,12 +22,23 @@ from copy import deepcopy
 from pathlib import Path
 from typing import cast
 
+import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from regard.checks import check_path
 from regard.config import JsonValue, write_toml
 from regard.errors import RunError
-from regard.runs.bundle import README, is_bundle, pack, unpack, without_folders
+from regard.files import fill_file, new_file, sync_file, sync_folder, write_file
+from regard.runs.bundle import (
+    README,
+    is_bundle,
+    naming,
+    pack,
+    shipped,
+    unpack,
+    without_folders,
+)
 from regard.runs.card import (
     CARD_FILE,
     CHECKSUMS,
@@ -57,23 +68,19 @@ from regard.runs.checkpoints import (
 from regard.runs.files import (
     DamageError,
     RunWarning,
+    check_plain,
     checksum,
     checksums,
-    fill_file,
-    new_file,
     new_folder,
     read_checked,
     read_file,
     seal,
-    sync_file,
-    sync_folder,
     tidy,
-    write_file,
 )
 from regard.runs.lock import Lock, lock_new
 from regard.runs.records import append_record, cut_records, finite, read_records
-from regard.runs.state import pack_tensors, unpack_tensors
-from regard.tasks import RecipeTable
+from regard.runs.state import converted, pack_tensors, unpack_tensors
+from regard.tasks import TASKS, AnyTask, RecipeTable, recipe_from_table
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
@@ -96,6 +103,11 @@ class Run:
             run.prune(keep_last=3, best=best_step)
             run.finish(average(run.newest_checkpoints(3)), {"steps": step})
 
+    Attributes:
+        path: The folder or bundle, as it was named.
+        folder: Where its files are: the folder itself, or one for a bundle that ends with the Run.
+        recipe: The settings as they are now.
+
     Raises:
         RunError: By every method: there is no run, a newer version of regard made it, another
             process trains into it, it is damaged (the message names the file), or the disk is full
@@ -112,10 +124,13 @@ class Run:
         ('translation', {'steps': 10}, {'w': tensor([1., 1.])})
     """
 
-    def __init__(self, path: Path, *, card: Card, lock: Lock | None) -> None:
+    def __init__(
+        self, path: Path, *, card: Card, lock: Lock | None, folder: Path | None = None
+    ) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        self.recipe = current_recipe(path, card)
+        self.folder = folder or path
+        self.recipe = current_recipe(self.folder, card, name=path)
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
@@ -130,6 +145,7 @@ class Run:
         name: str | None = None,
         text: str | None = None,
         processes: int = 1,
+        pretrained_commit: str | None = None,
     ) -> "Run":
         """A new run at ``path``, open for training.
 
@@ -140,7 +156,10 @@ class Run:
             name: What the recipe is called, for people.
             text: A fingerprint of the text that is trained on, to know it again.
             processes: How many train it together.
+            pretrained_commit: The commit of the checkpoint of the Hugging Face Hub that it begins
+                with; None if it begins with none.
         """
+        check_path("run", path)
         path = Path(path)
         lock = lock_new(path)
         try:
@@ -148,6 +167,8 @@ class Run:
             write_file(path / RECIPE_FILE, content)
             recipe_checksum = checksum(content)
             card = new_card(task, recipe=recipe_checksum, name=name, text=text, processes=processes)
+            if pretrained_commit is not None:
+                card["pretrained_commit"] = pretrained_commit
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -156,13 +177,18 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
-        """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile."""
-        path = Path(path)
+        """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile.
+
+        Where nothing is there, the name of a bundle that comes with the package stands for it.
+        """
+        check_path("run", path)
+        path = shipped(Path(path))
         if not is_bundle(path):
             return cls(path, card=read_card(path), lock=None)
         folder = unpack(path)
         try:
-            run = cls(folder, card=read_card(folder), lock=None)
+            with naming(path, folder):
+                run = cls(path, card=read_card(folder), lock=None, folder=folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -178,21 +204,35 @@ class Run:
             )
         return model
 
-    def pack(self, bundle: str | Path, *, readme: str) -> None:
+    def pack(self, bundle: str | Path, *, readme: str, dtype: torch.dtype | None = None) -> None:
         """Write what it takes to use this run, and a README, into a file that ``open`` takes.
 
         Its recipe has the settings that training ended with, and files without their folders.
+
+        Args:
+            bundle: The file.
+            readme: Its README, in Markdown.
+            dtype: Of the weights in it; None leaves them as they are.
         """
-        self._read_model(self.check_finished())
+        content = self._read_model(self.check_finished())
+        if dtype is not None:
+            weights = converted(unpack_tensors(content, where=self.path), dtype)
+            content = b"".join(pack_tensors(weights))
         listed = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
-        names = [MODEL_FILE, *sorted(f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS))]
+        names = sorted(f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS))
         recipe = write_toml(_of_no_machine(self.recipe)).encode()
-        card = {**self._card, "recipe": checksum(recipe), "changes": []}
+        changed = {"recipe": checksum(recipe), "model": checksum(content), "changes": []}
+        card = {**self._card, **changed}
         with new_file(Path(bundle)) as temporary:
             pack(
                 temporary,
-                written={README: readme, RECIPE_FILE: recipe, CARD_FILE: seal(card)},
-                files={name: self.path / name for name in names},
+                written={
+                    README: readme,
+                    RECIPE_FILE: recipe,
+                    CARD_FILE: seal(card),
+                    MODEL_FILE: content,
+                },
+                files={name: self.folder / name for name in names},
             )
 
     @classmethod
@@ -202,6 +242,8 @@ class Run:
         read_card(path)
         lock = Lock(path)
         try:
+            for name in (CARD_FILE, MODEL_FILE, _METRICS):
+                check_plain(path / name)
             tidy(path)
             if (path / _CHECKPOINTS).exists():
                 tidy(path / _CHECKPOINTS)
@@ -252,6 +294,11 @@ class Run:
         return self._card.get("processes", 1)
 
     @property
+    def pretrained_commit(self) -> str | None:
+        """The commit of the Hugging Face Hub that it began with, as given to ``create``."""
+        return self._card.get("pretrained_commit")
+
+    @property
     def changes(self) -> list[Change]:
         """Changes of settings during training, the oldest first."""
         return list(self._card.get("changes", ()))
@@ -287,19 +334,20 @@ class Run:
     @property
     def has_tokenizer(self) -> bool:
         """Whether the tokenizer has been saved, whole or damaged."""
-        return (self.path / _TOKENIZER).is_dir()
+        return (self.folder / _TOKENIZER).is_dir()
 
     @property
     def tokenizer_folder(self) -> Path:
         """Where the tokenizer is, its files checked once."""
-        folder = self.path / _TOKENIZER
+        folder = self.folder / _TOKENIZER
         if not self.has_tokenizer:
             raise RunError(
                 f"{folder} must hold the tokenizer; there is none."
                 " Training ended before it was saved: run it again."
             )
         if not self._tokenizer_checked:
-            check_tokenizer(folder, self._card.get("tokenizer"))
+            with naming(self.path, self.folder):
+                check_tokenizer(folder, self._card.get("tokenizer"))
             self._tokenizer_checked = True
         return folder
 
@@ -314,7 +362,7 @@ class Run:
         self._check_open_for_training()
         if self._card.get("tokenizer") is not None:
             self._update_card(tokenizer=None)
-        with new_folder(self.path / _TOKENIZER) as folder:
+        with new_folder(self.folder / _TOKENIZER) as folder:
             yield folder
             listing = seal({"files": checksums(folder)})
             fill_file(folder / CHECKSUMS, listing)
@@ -322,7 +370,7 @@ class Run:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, oldest first, unchecked."""
-        return checkpoints(self.path / _CHECKPOINTS)
+        return checkpoints(self.folder / _CHECKPOINTS)
 
     def newest_checkpoint(self) -> Checkpoint | None:
         """The newest undamaged checkpoint, or None if none was ever saved."""
@@ -330,7 +378,7 @@ class Run:
 
     def newest_checkpoints(self, count: int) -> list[Checkpoint]:
         """The last ``count`` undamaged checkpoints, oldest first; a RunWarning names others."""
-        return newest_checkpoints(self.path / _CHECKPOINTS, count)
+        return newest_checkpoints(self.folder / _CHECKPOINTS, count)
 
     def resume(self) -> Checkpoint | None:
         """The checkpoint to go on from, with the folder as it was when that was saved.
@@ -342,12 +390,12 @@ class Run:
         self._check_open_for_training()
         newest = self.newest_checkpoint()
         if newest is None:
-            cut_records(self.path / _METRICS, 0)
+            cut_records(self.folder / _METRICS, 0)
             return None
         for saved in self.checkpoints():
             if saved.step > newest.step:
                 saved.delete()
-        cut_records(self.path / _METRICS, newest.metrics_length, step=newest.step)
+        cut_records(self.folder / _METRICS, newest.metrics_length, step=newest.step)
         return newest
 
     def save_checkpoint(
@@ -365,10 +413,10 @@ class Run:
                 tensors, and lists, tuples and mappings of those, as deep as you like.
         """
         self._check_open_for_training()
-        home = self.path / _CHECKPOINTS
+        home = self.folder / _CHECKPOINTS
         before = {saved.step for saved in self.checkpoints()}
-        length = sync_file(self.path / _METRICS)
-        sync_folder(self.path)  # where metrics.jsonl may be new
+        length = sync_file(self.folder / _METRICS)
+        sync_folder(self.folder)  # where metrics.jsonl may be new
         if self.is_finished and step not in before:
             self._update_card(finished=False)
         return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)
@@ -376,16 +424,16 @@ class Run:
     def prune(self, *, keep_last: int, best: int | None = None) -> None:
         """Delete all checkpoints but the newest ``keep_last`` and the one of step ``best``."""
         self._check_open_for_training()
-        prune(self.path / _CHECKPOINTS, keep_last=keep_last, best=best)
+        prune(self.folder / _CHECKPOINTS, keep_last=keep_last, best=best)
 
     def append_metrics(self, record: Mapping[str, object]) -> None:
         """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none."""
         self._check_open_for_training()
-        append_record(self.path / _METRICS, record)
+        append_record(self.folder / _METRICS, record)
 
     def metrics(self) -> list[dict[str, JsonValue]]:
         """The records of ``metrics.jsonl``; a last line that a kill tore is left out."""
-        return read_records(self.path / _METRICS)
+        return read_records(self.folder / _METRICS)
 
     def finish(
         self, model_state: Mapping[str, Shaped[Tensor, "..."]], summary: object = None
@@ -397,23 +445,32 @@ class Run:
             summary: What to remember of the training, as JSON can hold it.
         """
         self._check_open_for_training()
-        content = pack_tensors(model_state)
+        parts = pack_tensors(model_state)
         if self._card["model"] is not None:
             self._update_card(finished=False, model=None, summary=None)
-        write_file(self.path / MODEL_FILE, content)
-        self._update_card(finished=True, model=checksum(content), summary=finite(summary))
+        write_file(self.folder / MODEL_FILE, *parts)
+        self._update_card(finished=True, model=checksum(*parts), summary=finite(summary))
+
+    def load_task(self) -> AnyTask:
+        """The task, with what it learned from the text."""
+        recipe = recipe_from_table(self.recipe)
+        folder = self.tokenizer_folder
+        with naming(self.path, self.folder):
+            return TASKS[recipe.task].task.load(recipe, folder)
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights to use, on the CPU; before the end those of the newest checkpoint."""
-        while (expected := self._card["model"]) is not None:
-            try:
-                return unpack_tensors(self._read_model(expected), where=self.path / MODEL_FILE)
-            except DamageError:
-                card = read_card(self.path)
-                if card["model"] == expected:
-                    raise
-                self._card = card  # a training has finished again since the card was read
-        return load_newest_model(self.path / _CHECKPOINTS)
+        with naming(self.path, self.folder):
+            while (expected := self._card["model"]) is not None:
+                content = self.folder / MODEL_FILE
+                try:
+                    return unpack_tensors(self._read_model(expected), where=content)
+                except DamageError:
+                    card = read_card(self.folder)
+                    if card["model"] == expected:
+                        raise
+                    self._card = card  # a training has finished again since the card was read
+            return load_newest_model(self.folder / _CHECKPOINTS)
 
     def fill(self, model: nn.Module) -> None:
         """Put the weights to use into a model; RunError if they are of another one."""
@@ -425,9 +482,12 @@ class Run:
 
     def _read_model(self, expected: str) -> bytes:
         try:
-            return read_checked(self.path / MODEL_FILE, expected)
+            return read_checked(self.folder / MODEL_FILE, expected)
         except DamageError as error:
-            raise DamageError(f"{error} Run its training again to make it anew.") from error
+            cure = "Run its training again to make it anew."
+            if self.folder != self.path:
+                cure = "Fetch the bundle once more from where it came."
+            raise DamageError(f"{error} {cure}") from error
 
     def _drop_damaged_model(self) -> None:
         """Training goes on from the checkpoints where the final weights are damaged."""
@@ -441,13 +501,13 @@ class Run:
 
     def _record_tokenizer(self) -> None:
         """Note which tokenizer it is, where a kill came before that."""
-        listing = self.path / _TOKENIZER / CHECKSUMS
+        listing = self.folder / _TOKENIZER / CHECKSUMS
         if self._card.get("tokenizer") is None and listing.exists():
             self._update_card(tokenizer=checksum(read_file(listing)))
 
     def _update_card(self, **entries: object) -> None:
         card = cast(Card, {**self._card, **entries})
-        write_file(self.path / CARD_FILE, seal(card))
+        write_file(self.folder / CARD_FILE, seal(card))
         self._card = card
 
     def _check_open_for_training(self) -> None:

@@ -6,6 +6,7 @@ The same tensors give the same bytes, so that two runs can be compared file by f
 import json
 import math
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -16,7 +17,7 @@ from jaxtyping import Shaped
 from safetensors import SafetensorError
 from torch import Tensor
 
-from regard.config import JsonValue, parse_json
+from regard.config import JsonValue, check_header, parse_json
 from regard.errors import RunError, excerpt
 from regard.runs.files import DamageError
 
@@ -30,11 +31,31 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
     State = bool | int | float | str | Tensor | Sequence | Mapping | None
 
 _ALIASES = "aliases"
+# What safetensors calls each kind of number:
+# https://huggingface.co/docs/safetensors/index#format.
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.complex64: "C64",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 _PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
 
 
-def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
-    """Tensors as a safetensors file, the same bytes whatever their order and device."""
+def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> list[memoryview]:
+    """The parts of a safetensors file, the same bytes whatever the tensors' order and device."""
     # A tensor under several names (tied weights) is stored once, under the name that sorts first;
     # the file's metadata maps the other names to it. Tensors that overlap in part are stored whole.
     stored: dict[str, Tensor] = {}
@@ -45,19 +66,40 @@ def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
         tensor = tensors[name]
         if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_meta:
             raise RunError(f"{name} must be a dense tensor to be saved; got {_kind(tensor)}.")
+        if tensor.dtype not in _DTYPES:
+            kinds = ", ".join(map(str, _DTYPES))
+            raise RunError(f"{name} must be of one of {kinds} to be saved; got {tensor.dtype}.")
         original = first_name.setdefault(_memory(name, tensor), name)
         if original == name:
             stored[name] = _own_copy(tensor, storages)
         else:
             aliases[name] = original
-    # One key at most: safetensors writes several in random order.
-    metadata = {_ALIASES: json.dumps(aliases)} if aliases else None
-    return safetensors.torch.save(stored, metadata)
+    return _file_of(stored, {_ALIASES: json.dumps(aliases)} if aliases else None)
+
+
+def _file_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> list[memoryview]:
+    """The header of a safetensors file, then each tensor where it lies in memory."""
+    # With copies, as of safetensors' own writer, a training would take as much memory again for
+    # each checkpoint. The widest numbers come first, so that all can be read in place.
+    header: dict[str, object] = {} if metadata is None else {"__metadata__": metadata}
+    end, parts = 0, list[memoryview]()
+    for name, tensor in sorted(tensors.items(), key=lambda pair: (-pair[1].itemsize, pair[0])):
+        start, end = end, end + tensor.nbytes
+        header[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
+        parts.append(_bytes_of(tensor))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return [memoryview(struct.pack("<Q", len(text)) + text), *parts]
 
 
 def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "..."]]:
     """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor."""
     try:
+        check_header(content)
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
         (header_length,) = struct.unpack("<Q", content[:8])
         header = json.loads(content[8 : 8 + header_length])
@@ -70,6 +112,16 @@ def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "
             f"{excerpt(str(error))}."
         ) from error
     return {name: tensors[name] for name in sorted(tensors)}
+
+
+def converted(
+    tensors: Mapping[str, Shaped[Tensor, "..."]], dtype: torch.dtype
+) -> dict[str, Shaped[Tensor, "..."]]:
+    """The tensors with those in floating point in another dtype; tied names still share one."""
+    made = {
+        id(tensor): tensor.to(dtype) for tensor in tensors.values() if tensor.is_floating_point()
+    }
+    return {name: made.get(id(tensor), tensor) for name, tensor in tensors.items()}
 
 
 def split_state(state: object) -> tuple[dict[str, Shaped[Tensor, "..."]], JsonValue]:
@@ -149,6 +201,15 @@ def _own_copy(tensor: Tensor, storages: set[int]) -> Tensor:
         return plain.clone()
     storages.add(storage)
     return plain
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    """The memory of a contiguous tensor of the CPU, little end first."""
+    numbers = tensor.reshape(-1).view(torch.uint8)
+    if sys.byteorder == "big" and tensor.itemsize > 1:
+        width = tensor.itemsize // (2 if tensor.is_complex() else 1)
+        numbers = numbers.view(-1, width).flip(1).reshape(-1)
+    return numbers.numpy().data
 
 
 def _kind(value: object) -> str:

@@ -10,11 +10,14 @@ import torch
 from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
-from regard.attention.observing import current_observer
+from regard.attention.observing import current_editor, current_observer
+from regard.checks import check_at_least, check_at_most
+from regard.errors import SettingError, ShapeError
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import TokenEmbedding
+from regard.layers.inputs import check_state, is_within, step_tokens, unknown_ids
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT
 from regard.runtime.products import Linear
 
@@ -43,6 +46,14 @@ class PackedState(Protocol):
     """State of a decoder whose step is compiled."""
 
     @property
+    def owner(self) -> nn.Module:
+        """The model whose state it is."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+
+    @property
     def pending(self) -> Tensor | None:
         """The last tokens of prompts, which take the place of the next step's."""
 
@@ -63,14 +74,28 @@ class RankedTokens(NamedTuple):
 
 
 class DecoderSteps(ABC, Generic[PackedStateT]):
-    """Step function of a search: log-probabilities, or the likeliest tokens."""
+    """Step function of a search: log-probabilities, or the likeliest tokens.
 
-    def __init__(self, output: OutputLayer, output_bias: Tensor | None) -> None:
+    All that a compiled loop takes for an index is checked here, before it is entered.
+
+    Attributes:
+        vocab_size: Number of token ids, V.
+    """
+
+    def __init__(
+        self,
+        owner: nn.Module,
+        state_type: type[PackedStateT],
+        vocab_size: int,
+        output: OutputLayer,
+        output_bias: Tensor | None,
+    ) -> None:
+        self._owner, self._state_type, self.vocab_size = owner, state_type, vocab_size
         self._output, self._output_bias = output, output_bias
 
     @abstractmethod
     def _advance(
-        self, token: Int[Tensor, " R"], state: PackedStateT, ranking: RankedTokens | None
+        self, token: Int64[np.ndarray, " R"], state: PackedStateT, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PackedStateT]:
         """Logits, None where the loop has written the ranking, and the state after ``token``."""
 
@@ -79,28 +104,33 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         self, token: Int[Tensor, " R"], state: PackedStateT
     ) -> tuple[Float[Tensor, "R V"], PackedStateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
-        logits, after = self._advance(read(token, state), state, None)
+        logits, after = self._advance(self._read(token, state), state, None)
         assert logits is not None
         return torch.log_softmax(logits, dim=-1), after
 
     def best(
         self, token: Int[Tensor, " R"], state: PackedStateT, count: int, hidden: Sequence[int]
     ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PackedStateT]:
-        """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
-        shape = (token.shape[0], count)
+        """The ``count`` likeliest next tokens of each row, up to all; see ``RankingStep``."""
+        ids = self._read(token, state)
+        if not 1 <= count <= self.vocab_size:
+            check_at_least("count", count, 1)
+            check_at_most("count", count, self.vocab_size)
+        shape = (len(ids), count)
         values, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        ranking = RankedTokens(np.array(hidden, np.int64), values, tokens)
-        logits, after = self._advance(read(token, state), state, ranking)
+        ranking = RankedTokens(self._hidden(hidden), values, tokens)
+        logits, after = self._advance(ids, state, ranking)
         if logits is not None:
-            rest = (logits.numpy(), *ranking)
             operations = 4 * logits.shape[1]
-            parallel_rows(len(token), operations, lambda *part: best_tokens(*part, *rest))
+            parallel_rows(len(ids), operations, best_tokens, logits.numpy(), *ranking)
         return torch.from_numpy(values), torch.from_numpy(tokens), after
 
     def divide(
         self, state: PackedStateT, parts: Sequence[Int[Tensor, " K"]], width: int
     ) -> list[PackedStateT] | None:
         """The state of each part of the sentences, for threads; see ``DivisibleStep``."""
+        if (count := sum(map(len, parts))) != state.num_rows:
+            raise ShapeError(f"parts must hold all {state.num_rows} rows; got {count}.")
         rows = width * min(map(len, parts))
         if current_observer() is not None or not self._is_worth_dividing(rows):
             return None
@@ -109,6 +139,29 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
     @abstractmethod
     def _is_worth_dividing(self, rows: int) -> bool:
         """Whether threads with at least so many rows each are fastest by themselves."""
+
+    def _read(self, token: Int[Tensor, " R"], state: PackedStateT) -> Int64[np.ndarray, " R"]:
+        """Ids of the tokens that a step reads, if token and state are the model's."""
+        check_unedited()
+        check_state(state, self._state_type)
+        if state.owner is not self._owner:
+            raise SettingError(
+                "state must be one of this model; got one of another. Begin with start()."
+            )
+        token = step_tokens(token, state.num_rows)
+        if not token.is_cpu:
+            raise ShapeError(f"token must be on the CPU, as the model is; got {token.device}.")
+        ids: Int64[np.ndarray, " R"] = token.numpy()
+        if not is_within(ids, self.vocab_size):
+            raise unknown_ids("token ids", token, self.vocab_size)
+        # What is not read must be known too; what is, contiguous: it may be a table's column.
+        return np.ascontiguousarray(ids if state.pending is None else state.pending.numpy())
+
+    def _hidden(self, hidden: Sequence[int]) -> Int64[np.ndarray, " X"]:
+        """Hidden tokens as loops take them."""
+        if hidden and not 0 <= min(hidden) <= max(hidden) < self.vocab_size:
+            raise unknown_ids("hidden", torch.tensor(hidden), self.vocab_size)
+        return np.array(hidden, np.int64)
 
     @cached_property
     def _logits_of(self) -> Callable[[Tensor], Tensor]:
@@ -119,9 +172,13 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         return torch.no_grad()(lambda states: output.logits(states, bias))
 
 
-def read(token: Int[Tensor, " R"], state: PackedState) -> Int[Tensor, " R"]:
-    """The token that a step reads, contiguous as loops take it: it may be a table's column."""
-    return (token if state.pending is None else state.pending).contiguous()
+def check_unedited() -> None:
+    """Raise SettingError where attention is edited: compiled steps ask no editor."""
+    if current_editor() is not None:
+        raise SettingError(
+            "model must not be prepared where its attention is edited; got one that is. "
+            "Edit the model itself, or call prepared() inside the block."
+        )
 
 
 class _Forwarding(nn.Module, Generic[StateT]):
@@ -132,6 +189,10 @@ class _Forwarding(nn.Module, Generic[StateT]):
     def __init__(self, model: Seq2Seq | LanguageModel) -> None:
         super().__init__()
         self.model, self.max_length = model, model.max_length
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copy and pickle the model; what is packed and compiled is made anew of it."""
+        return type(self), (self.model,), {"training": self.training}
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         return self.model.forward(*inputs, **options)

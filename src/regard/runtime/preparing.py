@@ -9,7 +9,7 @@ from regard.attention.observing import current_editor, current_observer
 from regard.checks import check_choice
 from regard.devices.finding import multiplies_bfloat16
 from regard.devices.kinds import Precision
-from regard.errors import SettingError
+from regard.errors import SettingError, excerpt
 from regard.kernels import why_not
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
@@ -33,6 +33,10 @@ def prepared(model: ModelT) -> ModelT:
             class of one's own, whose steps may be others, is left as it is. What is made of it may
             hold copies of its weights: prepare it again when it has learned more.
 
+    Raises:
+        SettingError: It is no module. Later, where its steps are asked for while its attention is
+            edited, or with a state of another model.
+
     Example:
         >>> import torch
         >>> from regard.models import TransformerConfig
@@ -46,6 +50,8 @@ def prepared(model: ModelT) -> ModelT:
         >>> prepared(relative) is relative
         True
     """
+    if not isinstance(model, nn.Module):
+        raise SettingError(f"model must be a module of torch; got {excerpt(model)}.")
     is_watched = current_editor() is not None or current_observer() is not None
     if is_watched or why_not() is not None:
         return model

@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
-from regard.errors import SettingError
+from regard.errors import SettingError, ShapeError
 from regard.kernels.products import int8, packed
 from regard.kernels.products.int8 import NO_NUMBERS, NO_PROJECTIONS, EmbeddingTable, Projections
 from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
+from regard.layers.inputs import known_ids
 from regard.models.decoder import Decoder
 from regard.models.transformer import Transformer
 
@@ -46,12 +47,19 @@ class Linear:
         rows = len(states)
         mapped = states.new_empty(rows, self._outputs)
         rest = (np.ascontiguousarray(states.numpy()), self._panels, self._bias, mapped.numpy())
-        parallel_rows(
-            len(self._panels),
-            2 * rows * self._panels[0].size,
-            lambda *part: packed.multiply_panels(*part, *rest),
-        )
+        operations = 2 * rows * self._panels[0].size
+        parallel_rows(len(self._panels), operations, packed.multiply_panels, *rest)
         return mapped
+
+
+def _flat(states: Float[Tensor, "*batch I"], width: int) -> Float[Tensor, "R I"]:
+    """The states as rows; ShapeError if they are not as wide as the weights."""
+    if states.dim() == 0 or states.shape[-1] != width or states.dtype != torch.float32:
+        raise ShapeError(
+            f"states must be of width {width}, in float32; got {tuple(states.shape)}, "
+            f"{states.dtype}."
+        )
+    return states.reshape(-1, width)
 
 
 class PackedLinear(nn.Linear):
@@ -67,7 +75,7 @@ class PackedLinear(nn.Linear):
         return Linear.of(self.weight, self.bias)
 
     def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
-        flat = self._map(states.reshape(-1, self.in_features))
+        flat = self._map(_flat(states, self.in_features))
         return flat.view(*states.shape[:-1], self.out_features)
 
 
@@ -85,7 +93,7 @@ class PackedEmbedding(TokenEmbedding):
     def logits(
         self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
     ) -> Float[Tensor, "*batch V"]:
-        logits = self._map(states.reshape(-1, states.shape[-1])).view(*states.shape[:-1], -1)
+        logits = self._map(_flat(states, self.weight.shape[1])).view(*states.shape[:-1], -1)
         return logits if bias is None else logits + bias
 
 
@@ -126,7 +134,7 @@ class _Int8Matrix(nn.Module):
     ) -> Float[Tensor, "*batch O"]:
         """``states @ weightᵀ + bias``, its rows and panels split among threads."""
         (outputs, inputs), (panels, steps, _) = self.shape, self.panels.shape
-        flat = states.float().reshape(-1, inputs).contiguous().numpy()
+        flat = _flat(states.float(), inputs).contiguous().numpy()
         added = np.zeros_like(self._scales)
         if bias is not None:
             added = packed.pad(bias.numpy(), int8.OUTPUTS)
@@ -134,10 +142,9 @@ class _Int8Matrix(nn.Module):
         rounded = np.empty((rows, int8.INPUTS * steps), int8.ROUNDED)
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
         out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
-        args = (flat, rounded, begins, sizes)
-        parallel_rows(rows, inputs, lambda *part: int8.round_part(*part, *args))
+        parallel_rows(rows, inputs, int8.round_part, flat, rounded, begins, sizes)
         rest = (rounded, self.panels, begins, sizes, self._scales, added, out)
-        parallel_rows(panels, rows * inputs, lambda *part: int8.multiply_part(*part, *rest))
+        parallel_rows(panels, rows * inputs, int8.multiply_part, *rest)
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.
         products = torch.from_numpy(out)[:, :outputs].contiguous()
         return products.view(*states.shape[:-1], outputs)
@@ -170,7 +177,8 @@ class Int8Embedding(_Int8Matrix):
 
     @torch.no_grad()
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
-        rows = self.rows(ids.flatten()).float().view(*ids.shape, -1)
+        ids = known_ids("token ids", ids, self.shape[0])
+        rows = self.rows(ids.flatten()).float().view(*ids.shape, self.shape[1])
         return rows * (self.scales[ids] * self.scale)[..., None]
 
     @torch.no_grad()
@@ -279,6 +287,12 @@ def embedding_table(embedding: TokenEmbedding | Int8Embedding) -> EmbeddingTable
     nothing = np.zeros((0, 0, 0), np.int8)
     vectors = embedding.weight.detach().numpy()
     return EmbeddingTable(vectors, nothing, np.zeros(0, np.float32), scale)
+
+
+def size_of(embedding: TokenEmbedding | Int8Embedding) -> int:
+    """Number of ids that a table has."""
+    table = embedding if isinstance(embedding, Int8Embedding) else embedding.weight
+    return table.shape[0]
 
 
 def bytes_of(layers: Sequence[nn.Module | None]) -> int:

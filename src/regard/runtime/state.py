@@ -7,12 +7,12 @@ import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from jaxtyping import Float32, Int, Int32, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import gather
+from regard.layers.inputs import known_row_array
 
 # Positions of a new store; they double as answers grow. Memory is taken as they are written.
 _POSITIONS = 64
@@ -55,9 +55,9 @@ class Store:
         """Copy the past of each row, by its slots so far, with room for one more position."""
         (layers, _, _, width), (rows, filled) = self.cache.shape, ancestors.shape
         store = Store(layers, rows, width, filled=filled)
-        args = (self.cache, ancestors, store.cache)
         if filled:
-            parallel_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
+            operations = layers * filled * width
+            parallel_rows(rows, operations, gather, self.cache, ancestors, store.cache)
         return store
 
 
@@ -72,12 +72,13 @@ class PreparedState:
     sentences: Int64[np.ndarray, " R"]  # the source of each row
     memory: Float32[np.ndarray, "L B M W"]  # keys and values of the sources
     lengths: Int64[np.ndarray, " B"]  # of the sources
+    owner: nn.Module  # the model whose state it is
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
     is_padded: bool = False  # whether any row starts later than at 0
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order; copies no keys and values."""
-        chosen = rows.numpy()
+        chosen = known_row_array(rows, self.num_rows)
         # Written out: ``replace`` would take twice as long, at each step of a search.
         return PreparedState(
             store=self.store,
@@ -87,6 +88,7 @@ class PreparedState:
             sentences=self.sentences[chosen],
             memory=self.memory,
             lengths=self.lengths,
+            owner=self.owner,
             pending=None if self.pending is None else self.pending[rows],
             is_padded=self.is_padded,
         )
@@ -103,6 +105,11 @@ class PreparedState:
             return self
         store = self.store.of_rows(self.ancestors[:, : self.length])
         return replace(self, store=store, ancestors=_own_slots(store))
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+        return len(self.sentences)
 
     @property
     def room(self) -> int:
@@ -126,6 +133,7 @@ class PreparedState:
             sentences=self.sentences,
             memory=self.memory,
             lengths=self.lengths,
+            owner=self.owner,
             is_padded=self.is_padded,
         )
 
@@ -135,6 +143,7 @@ def begin(
     layers: int,
     width: int,
     *,
+    owner: nn.Module,
     memory: Float32[np.ndarray, "L B M W"],
     lengths: Int[Tensor, " B"] | None = None,
     length: int = 0,
@@ -148,7 +157,8 @@ def begin(
         length=length,
         sentences=np.arange(rows),
         memory=memory,
-        lengths=np.zeros(0, np.int64) if lengths is None else lengths.to(torch.int64).numpy(),
+        lengths=np.zeros(0, np.int64) if lengths is None else lengths.numpy(),
+        owner=owner,
     )
 
 

@@ -1,6 +1,6 @@
 """Runs and Hugging Face models over HTTP: answers, attention, and the inspector's page.
 
-Needs the extra ``serve``; from outside in: ``process`` (listen, stop), ``connections``, ``guard``
+Needs the extra ``serve``; from outside in: ``process`` (listen, stop), ``guard``
 (who may ask, and every refusal's form), ``app`` (routes), ``service`` (one request), ``batching``
 (many at once), ``work`` (the models).
 """

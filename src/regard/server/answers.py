@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.inference.checkpoint_predictor import Reply
+from regard.inference.use import Reply
 
 
 class _Answer(BaseModel):

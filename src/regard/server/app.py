@@ -212,7 +212,7 @@ def _described(
     app: FastAPI, service: Service, open_paths: Collection[str], *, has_token: bool
 ) -> Callable[[], Schema]:
     """The OpenAPI schema of this very server: what asks for its token, and requests to try."""
-    note = "Of regard serve --token." if has_token else "This server asks nobody for one."
+    note = "Whoever started the server has it." if has_token else "This server asks nobody for one."
 
     @cache
     def schema() -> Schema:

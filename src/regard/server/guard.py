@@ -7,9 +7,11 @@ than as a ``Problem``.
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,6 +32,8 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 
+# A name or an address, in brackets where it has colons itself; and a port.
+_HOST = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::[0-9]*)?")
 _VERSIONS = ("1.0", "1.1")
 
 # Whatever else is asked for is counted under one name, so that the counts stay few.
@@ -147,7 +151,8 @@ class Guard:
             got = "another one" if token else "none"
             raise Problem(
                 401,
-                f"token must be the server's; got {got}. Send Authorization: Bearer TOKEN.",
+                f"token must be the server's; got {got}. Whoever started the server has it: type "
+                "it into the page, or send it with each request as Authorization: Bearer TOKEN.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
 
@@ -246,16 +251,18 @@ def _too_large(most: int, got: str) -> Problem:
 
 
 def _name(host: str) -> str:
-    """The host of a ``Host`` header, without its port."""
-    text = host.lower()
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0] if text.count(":") == 1 else text
+    """The host of a ``Host`` header, without its port; all of it where it is no host."""
+    parts = _HOST.fullmatch(host.lower())
+    return parts[1] if parts else host
 
 
 def loopback_hosts(host: str) -> Iterable[str] | None:
     """Names under which a server at ``host`` may be asked for; None if it is not on loopback."""
     names = {"localhost", "127.0.0.1", "[::1]"}
-    if host in ("localhost", "::1") or host.startswith("127."):
-        return names | ({host} if ":" not in host else set())
-    return None
+    try:
+        is_loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name, whatever it begins with
+        is_loopback = False
+    if not is_loopback:
+        return None
+    return names | ({host} if ":" not in host else set())

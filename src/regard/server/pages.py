@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from regard.config import JsonValue
 from regard.errors import RegardError
-from regard.inference import Predictor
-from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.server.served import Served, explains
+from regard.inference.use import InUse, RunInUse
 from regard.viewer.html import files_below, styles
 
 # Packages whose static files a browser finds in these folders, and their media types.
@@ -138,12 +136,10 @@ _INPUTS: tuple[str | Mapping[str, JsonValue], ...] = (
 )
 
 
-def example_requests(served: Mapping[str, Served]) -> dict[str, dict[str, JsonValue]]:
+def example_requests(served: Mapping[str, InUse]) -> dict[str, dict[str, JsonValue]]:
     """A request for each route that some run answers, by the route's path."""
-    predictors = {
-        name: each for name, each in served.items() if not isinstance(each, CheckpointPredictor)
-    }
-    inputs = {name: _example_input(served) for name, served in predictors.items()}
+    runs = {name: cast("RunInUse[Any]", each) for name, each in served.items() if each.answers_name}
+    inputs = {name: _example_input(each) for name, each in runs.items()}
     requests: dict[str, dict[str, JsonValue]] = {"/explain": {"mask": _MASK}}
 
     def add(path: str, names: list[str], members: dict[str, JsonValue] | None = None) -> None:
@@ -151,24 +147,21 @@ def example_requests(served: Mapping[str, Served]) -> dict[str, dict[str, JsonVa
             run = {} if names[0] == next(iter(served)) else {"run": names[0]}
             requests[path] = {**(members or inputs.get(names[0], {"text": _TEXT})), **run}
 
-    tasks = {name: served.recipe.task for name, served in predictors.items()}
-    translators = [name for name, each in predictors.items() if each.is_seq2seq]
     looked = [
-        name for name, each in inputs.items() if "text" in each and tasks[name] != "regression"
+        name for name, each in inputs.items() if "text" in each and runs[name].job != "regression"
     ]
     add("/predict", [name for name, each in inputs.items() if each])
-    add("/attention", looked or [name for name in served if name not in predictors])
-    add("/attribution", [name for name in looked or served if explains(served[name])])
-    add("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
+    add("/attention", looked or [name for name in served if name not in runs])
+    add("/attribution", [name for name in looked or served if served[name].explains])
+    with_rows = [name for name, each in runs.items() if each.has_rows]
+    add("/attention/rows", with_rows, {"text": _TEXT, "layer": 0, "head": 0})
     return requests
 
 
-def _example_input(served: Predictor) -> dict[str, JsonValue]:
+def _example_input(use: RunInUse[Any]) -> dict[str, JsonValue]:
     """A text or records that a run answers; empty if there are none."""
-    if served.is_seq2seq:
-        return {"text": _TEXT}
     for record in _INPUTS:
         with suppress(RegardError):
-            served.answers([served.task.request(record, "")])
+            use.parse(record, "")
             return {"text": record} if isinstance(record, str) else {"records": [record]}
     return {}

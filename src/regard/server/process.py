@@ -20,11 +20,12 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import SettingError
+from regard.inference import Predictor
+from regard.inference.use import InUse
 from regard.server.app import make_app
 from regard.server.guard import loopback_hosts
 from regard.server.problems import Problem
 from regard.server.requests import Limits
-from regard.server.served import Served
 from regard.server.service import Service
 
 log = logging.getLogger("regard.server")
@@ -40,7 +41,7 @@ _GRACE = 5.0
 
 
 def serve(
-    served: Mapping[str, Served],
+    served: Mapping[str, Predictor | InUse],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -81,7 +82,7 @@ def serve(
 
 
 async def _serve(
-    served: Mapping[str, Served],
+    served: Mapping[str, Predictor | InUse],
     listener: socket.socket,
     host: str,
     token: str | None,
@@ -163,6 +164,11 @@ async def _close_door(server: uvicorn.Server, listener: socket.socket) -> None:
         if waited >= _FAREWELL and not is_unheard:
             return
         await asyncio.sleep(0.02)
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise SettingError if nothing can listen there now."""
+    _listener(host, port).close()
 
 
 def _listener(host: str, port: int) -> socket.socket:

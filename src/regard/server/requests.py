@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias, get_type_hints
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.fields import Count, Positive, at_least, check_fields
+from regard.fields import Count, Positive, at_least, check_fields, meanings_of
+from regard.inference.options import AnswerOptions, LookOptions
 from regard.server.problems import Problem, quoted
 
 # Bytes of a request that any text fits in, below 10,000 characters.
@@ -91,6 +92,10 @@ Number = Annotated[int, Field(ge=0)] | Literal["mean"]
 
 # Tokens written after a text, and samples of it, at most.
 _MOST_TOKENS, MOST_SAMPLES = 2000, 16
+# Longest output for a source.
+_MOST_RATIO = 10
+# Words that no output holds, each of which is spelled in all ways that tokens allow.
+_MOST_AVOIDED = 100
 # Tokens of a call that is planned, not run.
 LARGEST_PLAN = 1 << 20
 
@@ -103,48 +108,66 @@ class _Request(BaseModel):
 Input: TypeAlias = tuple[str | Mapping[str, JsonValue], str]
 
 
-class PredictRequest(_Request):
+class _Inputs(_Request):
     """Inputs of a request: one ``text``, several ``texts``, or ``records`` of several fields."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
     texts: list[str] | None = Field(None, description="Several texts, instead of one.")
     records: list[dict[str, object]] | None = Field(
         None,
-        description="Of runs of other tasks than translation: records as in their files.",
+        description="Records as in the run's files, of several fields each.",
         examples=[[{"text": "很好吃", "aspect": "水果"}]],
     )
     run: Run = None
-    alignments: bool = Field(
-        False, description="Add the tokens, and the weights with which the output looked at them."
-    )
-    method: Literal["beam", "greedy", "sample"] | None = Field(
-        None, description="How to search; a beam of translators, else as the run's recipe says."
-    )
-    beam_size: BeamSize = None
-    n_best: int = Field(
-        1, ge=1, description="Outputs for each text: at most beam_size, or so many samples."
-    )
-    length_penalty: float | None = Field(
-        None, ge=0, le=100, description="Higher gives longer outputs; the run's if left out."
-    )
-    max_tokens: int | None = Field(
-        None, ge=1, le=_MOST_TOKENS, description="Language models: tokens written after a text."
-    )
-    one_line: bool | None = Field(
-        None, description="Language models: whether to stop where a line ends."
-    )
-    temperature: float | None = Field(
-        None, description="Of samples: below 1 likelier, above freer."
-    )
-    top_k: int | None = Field(None, ge=1, description="Of samples: from so many tokens only.")
-    top_p: float | None = Field(None, description="Of samples: from so much probability only.")
-    repetition_penalty: float | None = Field(None, description="Above 1 against repetitions.")
-    seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
 
-    def decoding(self) -> dict[str, JsonValue]:
-        """The settings of the search that the request has."""
-        others = {"text", "texts", "records", "run", "alignments"}
-        return self.model_dump(exclude_none=True, exclude=others)
+    def options(self) -> AnswerOptions:
+        """The settings of the search that the request has, and what comes with its answers."""
+        return AnswerOptions(**_given(self, AnswerOptions))
+
+
+def _given(request: _Request, kind: type) -> dict[str, Any]:
+    """Members of a request for the fields of a class of options; lists of its tuples are tuples."""
+    values = {f.name: getattr(request, _NAMES.get(f.name, f.name), None) for f in fields(kind)}
+    return {
+        name: tuple(map(_plain, value)) if isinstance(value, list) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# Names of options that the server has others for.
+_NAMES = {"attention": "alignments"}
+# Members whose form or bounds are the server's.
+_FORMS: dict[str, Any] = {
+    "beam_size": Annotated[int | None, Field(ge=1)],
+    "n_best": int,
+    "min_length": Annotated[int | None, Field(le=_MOST_TOKENS)],
+    "max_tokens": Annotated[int | None, Field(ge=1, le=_MOST_TOKENS)],
+    "max_ratio": Annotated[float | None, Field(ge=0, le=_MOST_RATIO)],
+    "avoid": Annotated[list[str] | None, Field(max_length=_MOST_AVOIDED)],
+    "attribute": list[str] | None,
+    "layers": list[Place] | None,
+    "heads": list[Place] | None,
+    "neurons": list[Annotated[list[Place], Field(min_length=2, max_length=2)]] | None,
+}
+_DEFAULTS = {"n_best": 1}
+
+
+def _members_of(kind: type, without: Collection[str] = ()) -> dict[str, Any]:
+    """Members of a request for the fields of a class of options."""
+    hints, meanings = get_type_hints(kind), meanings_of(kind)
+    return {
+        _NAMES.get(each.name, each.name): (
+            _FORMS.get(each.name, hints[each.name]),
+            Field(_DEFAULTS.get(each.name, each.default), description=meanings[each.name]),
+        )
+        for each in fields(kind)
+        if each.name not in without
+    }
 
 
 class HeadsEdit(_Request):
@@ -160,12 +183,12 @@ class HeadsEdit(_Request):
     )
 
 
-class AttentionRequest(_Request):
-    """A text whose translation is looked into."""
+class LookRequest(_Request):
+    """A text whose answer is looked into."""
 
     text: str = Field(description="The text.", examples=["我爱中国"])
     target: str | None = Field(
-        None, description="Explain this translation, instead of the model's own."
+        None, description="Explain this output or class, instead of the model's own."
     )
     run: Run = None
     beam_size: BeamSize = None
@@ -177,8 +200,33 @@ class AttentionRequest(_Request):
         examples=[None],
     )
 
+    def options(self) -> LookOptions:
+        """Options of attention shown and of answers explained."""
+        return LookOptions(**_given(self, LookOptions))
 
-class RowsRequest(AttentionRequest):
+
+if TYPE_CHECKING:
+
+    class PredictRequest(_Inputs):
+        """Inputs, and how they are answered."""
+
+    class AttentionRequest(LookRequest):
+        """A text, and what of the attention is shown and explained."""
+
+else:
+    PredictRequest = create_model(
+        "PredictRequest", __base__=_Inputs, __doc__=_Inputs.__doc__, **_members_of(AnswerOptions)
+    )
+
+    AttentionRequest = create_model(
+        "AttentionRequest",
+        __base__=LookRequest,
+        __doc__=LookRequest.__doc__,
+        **_members_of(LookOptions, ("target", "beam_size")),
+    )
+
+
+class RowsRequest(LookRequest):
     """Exact weights of one head, for the same text, target, run, beam_size and edits."""
 
     kind: Literal["cross", "encoder", "decoder"] = Field(

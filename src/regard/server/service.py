@@ -18,8 +18,8 @@ from prometheus_client import (
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.inference.checkpoint_predictor import CheckpointPredictor, Reply
-from regard.inference.looking import looked_parts
+from regard.inference.options import AnswerOptions
+from regard.inference.use import InUse, Reply, Request, RunInUse
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
 from regard.server.problems import Problem, quoted
@@ -28,18 +28,16 @@ from regard.server.requests import (
     AttentionRequest,
     ExplainRequest,
     Limits,
+    LookRequest,
     PredictRequest,
     RowsRequest,
     checked,
     inputs_of,
     sentences,
 )
-from regard.server.served import Served, explains, task_of
-from regard.server.work import Job, Worker, named_unknown
-from regard.tasks import DecodingConfig
-from regard.tasks.sequences.sequence_task import EncodedSequences
-from regard.tasks.sequences.translations import Translations
-from regard.text import normalize
+from regard.server.work import Job, Part, Worker
+from regard.tasks import AnyTask, DecodingConfig
+from regard.tasks.task import Answer
 from regard.viewer import Document
 
 # Bounds of histograms: seconds, from a page's file to a long list; texts worked on at once.
@@ -52,7 +50,11 @@ _AT_ONCE = 2000
 # Tokens that a language model writes while a sentence is translated.
 _WRITTEN = 32
 
-LookT = TypeVar("LookT", bound=AttentionRequest)
+# Seconds within which it is noticed that a client has gone, while the worker has all cores.
+_NOTICED = 0.5
+
+ResultT = TypeVar("ResultT")
+LookT = TypeVar("LookT", bound=LookRequest)
 
 # Returns once the client has gone away.
 Gone = Callable[[], Awaitable[object]]
@@ -114,14 +116,16 @@ class Service:
         1 1 1
     """
 
-    def __init__(self, served: Mapping[str, Served], limits: Limits) -> None:
+    def __init__(self, served: Mapping[str, Predictor | InUse], limits: Limits) -> None:
         self.limits = limits
         self.meters = Meters()
         self.is_stopping = False
         self.active = 0  # requests not answered yet
-        self._served = served
+        self._served: dict[str, InUse] = {
+            name: cast(InUse, getattr(each, "use", each)) for name, each in served.items()
+        }
         self._batcher: Batcher[Job, Any, Any] = Batcher(
-            Worker(served),
+            Worker(self._served),
             weigh=_weigh,
             max_batch=limits.max_batch,
             capacity=limits.queue,
@@ -136,23 +140,38 @@ class Service:
         )
 
     async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, JsonValue]:
-        """Translations of the texts of a request, or the answers of another task."""
-        run, predictor = self._run(request.run)
-        _refuse_settings(request, predictor)
-        decoding = self._decoding(predictor, request) if predictor.writes else None
+        """The answers to the texts or records of a request; parts of a long text wait apart."""
+        name, use = self._run(request.run)
+        options = request.options()
+        decoding = self._decoding(use, request, options)
         records = inputs_of(request, self.limits)
-        if predictor.is_seq2seq:
-            if request.records is not None:
-                raise Problem(
-                    422,
-                    "records must be of a run that labels or tags; this one translates. "
-                    "Send texts.",
-                )
-            texts = [cast(str, text) for text, _ in records]
-            job = Job("translate", run, decoding, request.alignments)
-            return {"run": run, "translations": await self._translated(predictor, job, texts, gone)}
-        answers = await self._answers(Job("predict", run, decoding), records, gone)
-        return {"run": run, "answers": answers}
+        weights = [_cost(use, decoding, str(record)) for record, _ in records]
+        # Before any work is done for it.
+        await self._in_line(lambda: self._batcher.check_room(sum(weights)))
+        is_much = sum(len(str(record)) for record, _ in records) > _AT_ONCE
+
+        def parse() -> list[Request]:
+            return [use.parse(*record) for record in records]
+
+        requests = await asyncio.to_thread(parse) if is_much else parse()
+        job = Job("answer", name, decoding, options.attention, options.layers)
+        items = [
+            Part(part, 1 + (weight - 1) // len(each.parts))
+            for each, weight in zip(requests, weights, strict=True)
+            for part in each.parts
+        ]
+        answers: list[Answer] = await self._answers(job, items, gone)
+
+        def join() -> list[JsonValue]:
+            rest, joined = iter(answers), list[JsonValue]()
+            for each in requests:
+                answer = use.join(each, [next(rest) for _ in each.parts])
+                unknown = {"unknown": list(dict.fromkeys(each.unknown))} if each.unknown else {}
+                joined.append({**answer.to_dict(), **unknown})
+            return joined
+
+        made = await asyncio.to_thread(join) if is_much or options.attention else join()
+        return {"run": name, use.answers_name: made}
 
     async def look(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON."""
@@ -163,10 +182,10 @@ class Service:
 
     async def attribute(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text whose answer is explained, as JSON."""
-        _, served = self._find(request.run)
-        if not explains(served):
+        _, use = self._find(request.run)
+        if not use.explains:
             raise Problem(
-                422, f"run must be one whose answers are explained; got one of {task_of(served)}."
+                422, f"run must be one whose answers are explained; got one of {use.job}."
             )
         documents: list[Document] = await self._looked("attribute", request, gone)
         return await asyncio.to_thread(_joined(documents).to_json)
@@ -175,32 +194,25 @@ class Service:
         self, kind: Literal["look", "attribute"], request: AttentionRequest, gone: Gone
     ) -> list[Any]:
         """Results of each part of a text, and with edits once without and once with them."""
-        name, served = self._find(request.run)
-        request = self._checked(request)
-        requests = [request]
-        refused = [] if served.is_seq2seq else ["target", "beam_size"]
-        if isinstance(served, CheckpointPredictor):
-            refused = [*refused, "beam_size"]
-        elif served.is_seq2seq:
-            # Each part stands in line by itself, so that others are answered between them.
-            texts = looked_parts(served, request.text, request.target)
-            requests = [request.model_copy(update={"text": text}) for text in texts]
-        for each in refused:
-            if (value := getattr(request, each)) is not None:
-                raise Problem(
-                    422,
-                    f"{each} must be left out for a run of {task_of(served)}; got {quoted(value)}.",
-                )
+        name, use = self._find(request.run)
+        request, given = self._checked(request), request.options().given()
+        for each in given.keys() & use.unused(explain=kind == "attribute"):
+            raise Problem(
+                422, f"{each} must be left out for a run of {use.job}; got {quoted(given[each])}."
+            )
+        # Each part stands in line by itself, so that others are answered between them.
+        texts = use.parts(request.text, request.target)
+        requests = [request.model_copy(update={"text": text}) for text in texts]
         parts: list[list[Any]] = await self._answers(Job(kind, name), requests, gone)
         return [each for part in parts for each in part]
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
         """Exact weights of one head."""
-        run, predictor = self._run(request.run)
-        if not predictor.is_seq2seq:
+        run, use = self._run(request.run)
+        if not use.has_rows:
             raise Problem(
                 422,
-                f"run must be of translation; got one of {predictor.recipe.task}. "
+                f"run must be of translation; got one of {use.job}. "
                 "All its weights are in what /attention gives.",
             )
         (weights,) = await self._answers(Job("rows", run), [self._checked(request)], gone)
@@ -213,7 +225,7 @@ class Service:
 
     def runs(self) -> list[dict[str, JsonValue]]:
         """List the served runs."""
-        return [_about(name, served) for name, served in self._served.items()]
+        return [{"name": name, **use.about()} for name, use in self._served.items()]
 
     def examples(self) -> dict[str, dict[str, JsonValue]]:
         """A request that is answered, for each route that some run answers."""
@@ -237,62 +249,38 @@ class Service:
         self.is_stopping = True
         await self._batcher.close()
 
-    async def _translated(
-        self, predictor: Predictor, job: Job, texts: Sequence[str], gone: Gone
-    ) -> list[dict[str, JsonValue]]:
-        """The translations of texts; parts of a long one stand in line by themselves."""
-        is_much = sum(map(len, texts)) > _AT_ONCE
-        task = predictor.sequence_task
-        try:  # before any work is done for it
-            self._batcher.check_room(sum(map(sentences, texts)))
-        except QueueFullError as error:
-            raise self._full(error) from None
-
-        def cut() -> list[tuple[str, list[EncodedSequences]]]:
-            sources = map(normalize, texts)
-            return [(source, task.encoded_parts(source)) for source in sources]
-
-        cuts = await asyncio.to_thread(cut) if is_much else cut()
-        items = [part for _, parts in cuts for part in parts]
-        written: list[Translations] = await self._answers(job, items, gone)
-
-        def join() -> list[dict[str, JsonValue]]:
-            rest = iter(written)
-            return [
-                {
-                    **task.joined(source, [next(rest) for _ in parts]).to_dict(),
-                    **named_unknown(task, source),
-                }
-                for source, parts in cuts
-            ]
-
-        return await asyncio.to_thread(join) if is_much or job.alignments else join()
-
-    def _find(self, name: str | None) -> tuple[str, Served]:
+    def _find(self, name: str | None) -> tuple[str, InUse]:
         if name is None:
             name = next(iter(self._served))
         if name not in self._served:
             raise Problem(404, f"run must be one of {', '.join(self._served)}; got {quoted(name)}.")
         return name, self._served[name]
 
-    def _run(self, name: str | None) -> tuple[str, Predictor]:
-        name, served = self._find(name)
-        if isinstance(served, CheckpointPredictor):
+    def _run(self, name: str | None) -> tuple[str, RunInUse[AnyTask]]:
+        name, use = self._find(name)
+        if not use.answers_name:
             raise Problem(
                 422,
                 f"run must be one that regard trained to be asked this; got {quoted(name)}, a "
                 "Hugging Face model. Ask /attention.",
             )
-        return name, served
+        return name, cast("RunInUse[AnyTask]", use)
 
-    def _decoding(self, predictor: Predictor, request: PredictRequest) -> DecodingConfig:
+    def _decoding(
+        self, use: RunInUse[AnyTask], request: PredictRequest, options: AnswerOptions
+    ) -> DecodingConfig | None:
         """Settings of the search: the request's over the run's; by default translators' beam."""
-        settings = request.decoding()
-        self._check_beam(settings.get("beam_size"))
-        if predictor.is_seq2seq:
-            settings = {"method": "beam", **settings}
-        decoding = predictor.decoding.changed(**settings)
-        if decoding.method == "sample" and decoding.n_best > MOST_SAMPLES:
+        _refuse_settings(request, use, options)
+        settings = options.search()
+        if options.prefix:
+            checked("prefix", options.prefix, self.limits.max_length)
+        for number, word in enumerate(options.avoid or ()):
+            checked(f"avoid[{number}]", word, self.limits.max_length)
+        self._check_beam(options.beam_size)
+        if use.recipe.decoding is None:
+            return None
+        decoding = use.search(use.recipe, {**use.served, **settings})
+        if decoding is not None and decoding.method == "sample" and decoding.n_best > MOST_SAMPLES:
             raise Problem(
                 422, f"n_best must be at most {MOST_SAMPLES} samples; got {decoding.n_best}."
             )
@@ -315,9 +303,7 @@ class Service:
     async def _answers(self, job: Job, items: Sequence[object], gone: Gone) -> list[Any]:
         """The worker's answers; given up when they take too long or nobody waits."""
         try:
-            answers = self._batcher.submit(job, items)
-        except QueueFullError as error:
-            raise self._full(error) from None
+            answers = await self._in_line(lambda: self._batcher.submit(job, items))
         except QueueClosedError:
             raise stopping() from None
         leaving: asyncio.Future[object] = asyncio.ensure_future(gone())
@@ -347,6 +333,18 @@ class Service:
                 raise answer
         return results
 
+    async def _in_line(self, enter: Callable[[], ResultT]) -> ResultT:
+        """Enter the line. Where it is full, those who have hung up are noticed within a moment."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _NOTICED
+        while True:
+            try:
+                return enter()
+            except QueueFullError as error:
+                if loop.time() >= until:
+                    raise self._full(error) from None
+            await asyncio.sleep(_NOTICED / 5)
+
     def _full(self, error: QueueFullError) -> Problem:
         return Problem(
             503,
@@ -372,61 +370,35 @@ def _joined(documents: Sequence[Document]) -> Document:
     return replace(documents[0], examples=examples)
 
 
-def _about(name: str, served: Served) -> dict[str, JsonValue]:
-    """Entry of a run in the list of runs."""
-    about: dict[str, JsonValue] = {
-        "name": name,
-        "task": task_of(served),
-        "model": type(served.model).__name__,
-        "parameters": sum(each.numel() for each in served.model.parameters()),
-        "source_language": None,
-        "target_language": None,
-        "beam_size": None,
-        "max_tokens": getattr(served, "longest", None),
-        "explains": explains(served),
-    }
-    if isinstance(served, CheckpointPredictor):
-        return about
-    about |= {
-        "model": served.recipe.model_type,
-        "max_tokens": getattr(served.recipe.data, "max_length", None),
-    }
-    if served.is_seq2seq:
-        data = served.sequence_task.data
-        about |= {"source_language": data.source_language, "target_language": data.target_language}
-        about |= {"beam_size": served.decoding.beam_size}
-    return about
-
-
-def _refuse_settings(request: PredictRequest, predictor: Predictor) -> None:
+def _refuse_settings(
+    request: PredictRequest, use: RunInUse[AnyTask], options: AnswerOptions
+) -> None:
     """Refuse settings without an effect on what the run answers."""
-    settings = request.model_dump(
-        exclude={"text", "texts", "records", "run"}, exclude_defaults=True
-    )
-    refused, reason = list(settings), "which searches for nothing"
-    if predictor.is_seq2seq:
-        refused, reason = ["max_tokens", "one_line"], "whose outputs end by themselves"
-    elif predictor.writes:
-        refused, reason = ["alignments"], "which has no source to look at"
-    for name in refused:
-        if name in settings:
-            raise Problem(
-                422,
-                f"{name} must be left out for a run of {predictor.recipe.task}, {reason}; "
-                f"got {quoted(settings[name])}.",
-            )
+    reason = "which searches for nothing" if use.recipe.decoding is None else use.no_attention
+    inputs = {"text", "texts", "records", "run"}
+    given = request.model_dump(exclude=inputs, exclude_defaults=True)
+    refused = given if use.recipe.decoding is None else given.keys() & {"alignments", "layers"}
+    for name in refused if reason else ():
+        raise Problem(
+            422,
+            f"{name} must be left out for a run of {use.job}, {reason}; got {quoted(given[name])}.",
+        )
+    if options.layers is not None and not options.attention:
+        raise Problem(422, f"layers must go with alignments; got {quoted(options.layers)} alone.")
+
+
+def _cost(use: RunInUse[AnyTask], decoding: DecodingConfig | None, text: str) -> int:
+    """Cost of a text in sentences: by what is written after it, where that is not bound to it."""
+    if decoding is None or "max_tokens" in use.useless:
+        return sentences(text)
+    return min(_LONGEST_LOOK, 1 + decoding.n_best * decoding.max_tokens // _WRITTEN)
 
 
 def _weigh(job: Job, item: Any) -> int:
     """Cost of an item: attention weights grow with the square of a text."""
     match job.kind:
-        case "translate":
-            return sentences(item.text)
-        case "predict" if job.decoding is not None:
-            tokens = job.decoding.n_best * job.decoding.max_tokens
-            return min(_LONGEST_LOOK, 1 + tokens // _WRITTEN)
-        case "predict":
-            return sentences(str(item[0]))
+        case "answer":
+            return int(item.sentences)
         case "look" | "attribute":
             longest = max(len(item.text), len(item.target or ""))
             short = _SHORT_LOOK if job.kind == "look" else _LONGEST_LOOK

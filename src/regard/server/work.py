@@ -1,29 +1,28 @@
 """Work of the model thread: whole batches of requests, with the served models."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import AttentionCall, explain
+from regard.attention import explain
 from regard.attention.masks.parse import parse_mask
 from regard.config import JsonValue
-from regard.errors import DataError, RegardError, SettingError
-from regard.inference import Predictor
-from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.inference.look import calls_for_output, weights_of_row
-from regard.inference.requests import request_of, unknown_in
+from regard.errors import RegardError, SettingError
+from regard.inference.look import Calls, weights_of_row
+from regard.inference.use import InUse, Reply, RunInUse
+from regard.interop.interventions.edit import edit
 from regard.server.batching import AbandonedError
-from regard.server.requests import AttentionRequest, ExplainRequest, Input, RowsRequest
-from regard.server.served import Served, edited, look
-from regard.server.served import explain as explain_answer
+from regard.server.requests import AttentionRequest, ExplainRequest, LookRequest, RowsRequest
 from regard.tasks import AnyTask, DecodingConfig
-from regard.text import normalize
+from regard.tasks.task import Answer
+from regard.viewer import Document
 
 # Texts looked at before whose queries and keys are cached, so that more rows are there at once; and
 # how many numbers those are at most.
@@ -32,89 +31,104 @@ _CACHED_NUMBERS = 16_000_000
 # Larger masks are planned and not drawn.
 _DRAWN = 64
 
+WHOLE, EDITED = "all heads", "heads changed"  # labels of examples
+
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
-# Attention calls, by kind and layer.
-_Calls = Mapping[tuple[str, int], AttentionCall]
+
+class Part(NamedTuple):
+    """A part of a request as its model reads it, and the sentences that it counts as."""
+
+    ids: Any
+    sentences: int
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """The part that the requests of one batch have in common."""
 
-    kind: Literal["translate", "predict", "look", "attribute", "rows", "explain"]
+    kind: Literal["answer", "look", "attribute", "rows", "explain"]
     run: str = ""
     decoding: DecodingConfig | None = None
-    alignments: bool = False
+    attention: bool = False
+    layers: Sequence[int] | None = None
 
 
 class Worker:
     """Answers batches, one after another; a refused item has its error in its place."""
 
-    def __init__(self, served: Mapping[str, Served]) -> None:
+    def __init__(self, served: Mapping[str, InUse]) -> None:
         self._served = served
-        self._calls: OrderedDict[tuple[object, ...], _Calls] = OrderedDict()
+        self._calls: OrderedDict[tuple[object, ...], Calls] = OrderedDict()
 
     def __call__(
         self, job: Job, items: Sequence[Any], is_wanted: Callable[[], bool]
     ) -> Sequence[object]:
         """One answer for each item; an AbandonedError once nobody waits any more."""
-        match job.kind:
-            case "translate":
-                assert job.decoding is not None
-                return self._run(job.run).translate_parts(
-                    items,
-                    decoding=job.decoding,
-                    attention=job.alignments,
-                    progress=lambda _: _check_wanted(is_wanted),
-                )
-            case "predict":
-                return self._predict(job, items, is_wanted)
-            case "look":
-                return _each(lambda request: look(self._served[job.run], request), items, is_wanted)
-            case "attribute":
-                served = self._served[job.run]
-                return _each(lambda request: explain_answer(served, request), items, is_wanted)
-            case "rows":
-                return _each(lambda request: self._rows(job.run, request), items, is_wanted)
-            case "explain":
-                return _each(plan, items, is_wanted)
-
-    def _predict(
-        self, job: Job, records: Sequence[Input], is_wanted: Callable[[], bool]
-    ) -> list[Mapping[str, JsonValue] | RegardError]:
-        predictor = self._run(job.run)
-        requests = _each(lambda record: request_of(predictor.task, *record), records, is_wanted)
-        usable = [each for each in requests if not isinstance(each, RegardError)]
-
-        def predictions(some: Sequence[object]) -> list[Mapping[str, JsonValue]]:
-            written = predictor.predictions(
-                some, decoding=job.decoding, progress=lambda _: _check_wanted(is_wanted)
-            )
-            return [
-                {**each.to_dict(), **named_unknown(predictor.task, request)}
-                for each, request in zip(written, some, strict=True)
-            ]
-
+        work = partial(getattr(self, f"_{job.kind}"), job)
+        if job.kind != "answer":
+            return _each(work, items, is_wanted)
         try:
-            answers: Sequence[Mapping[str, JsonValue] | RegardError] = predictions(usable)
+            return cast("Sequence[object]", work(items, is_wanted))
         except RegardError:  # of one of them, which the others are not to suffer from
-            answers = _each(lambda request: predictions([request])[0], usable, is_wanted)
-        rest = iter(answers)
-        return [each if isinstance(each, RegardError) else next(rest) for each in requests]
+            return _each(lambda item: work([item], is_wanted)[0], items, is_wanted)
 
-    def _run(self, name: str) -> Predictor:
-        served = self._served[name]
-        assert not isinstance(served, CheckpointPredictor), "refused before"
-        return served
+    def _answer(
+        self, job: Job, parts: Sequence[Part], is_wanted: Callable[[], bool]
+    ) -> Sequence[Answer]:
+        return self._run(job).answer_parts(
+            [part.ids for part in parts],
+            decoding=job.decoding,
+            attention=job.attention,
+            layers=job.layers,
+            progress=lambda _: _check_wanted(is_wanted),
+        )
 
-    def _rows(self, run: str, request: RowsRequest) -> list[list[float]]:
-        key = run, request.text, request.target, request.beam_size, repr(request.edits)
+    def _look(self, job: Job, request: AttentionRequest) -> list[tuple[Document, Reply]]:
+        """The document and the answer of a text; with edits once without and once with them."""
+
+        def look(use: InUse) -> tuple[Document, Reply]:
+            document = use.look(request.text, request.options(), explain=False).document
+            return document, use.reply(request.text, document.examples[0])
+
+        return [
+            (_labelled(one, label), reply) for label, (one, reply) in self._made(job, request, look)
+        ]
+
+    def _attribute(self, job: Job, request: AttentionRequest) -> list[Document]:
+        """The document of a text whose answer is explained; with edits two of them."""
+
+        def look(use: InUse) -> Document:
+            return use.look(request.text, request.options()).document
+
+        return [_labelled(one, label) for label, one in self._made(job, request, look)]
+
+    def _made(
+        self, job: Job, request: LookRequest, look: Callable[[InUse], ResultT]
+    ) -> list[tuple[str | None, ResultT]]:
+        """A look by the model as it is, and with heads changed, each with its label."""
+        use = self._served[job.run]
+        if request.edits is None:
+            return [(None, look(use))]
+        first = look(use)
+        with edited(use, request):
+            return [(WHOLE, first), (EDITED, look(use))]
+
+    def _explain(self, _: Job, request: ExplainRequest) -> dict[str, JsonValue]:
+        return plan(request)
+
+    def _run(self, job: Job) -> RunInUse[AnyTask]:
+        return cast("RunInUse[AnyTask]", self._served[job.run])
+
+    def _rows(self, job: Job, request: RowsRequest) -> list[list[float]]:
+        key = job.run, request.text, request.target, request.beam_size, repr(request.edits)
         if key not in self._calls:
-            predictor = self._run(run)
-            with edited(predictor, request) if request.edits else nullcontext():
-                self._calls[key] = _calls(predictor, request)
+            use = self._run(job)
+            with edited(use, request) if request.edits else nullcontext():
+                self._calls[key] = use.translator.calls(
+                    request.text, request.target, beam_size=request.beam_size
+                )
         self._calls.move_to_end(key)
         while len(self._calls) > 1 and (
             len(self._calls) > _CACHED_TEXTS
@@ -125,24 +139,22 @@ class Worker:
         return rows
 
 
-def _calls(predictor: Predictor, request: AttentionRequest) -> _Calls:
-    """Calls of ``attend`` for the translation: one forward pass."""
-    source = normalize(request.text)
-    if request.target is None:
-        (translations,) = predictor.translate([source], beam_size=request.beam_size)
-        if translations.parts > 1:
-            raise DataError(
-                "text must be one that the model reads at once; got one of "
-                f"{translations.parts} parts. Ask for each of them."
-            )
-        written: Sequence[int] = translations.best.tokens
-    else:
-        written = predictor.tokenizer.target.encode(normalize(request.target))
-    read = predictor.tokenizer.source.encode(source)
-    return calls_for_output(predictor.seq2seq, predictor.sequence_task, read, written)
+@contextmanager
+def edited(use: InUse, request: LookRequest) -> Iterator[None]:
+    """Mute and scale the heads that a request names inside the block."""
+    with edit(use.model) as edits:
+        for each in request.edits or ():
+            edits.scale(each.factor, each.layer, each.heads, kind=each.kind)
+        yield
 
 
-def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
+def _labelled(document: Document, label: str | None) -> Document:
+    if label is None:
+        return document
+    return replace(document, examples=(replace(document.examples[0], label=label),))
+
+
+def tile(calls: Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
     """Exact weights of the queries, keys, layer and head of a request."""
     layers = {layer: watched for (kind, layer), watched in calls.items() if kind == request.kind}
     if not layers:
@@ -194,12 +206,6 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
     }
 
 
-def named_unknown(task: AnyTask, request: object) -> dict[str, JsonValue]:
-    """Member of an answer for what of its text is not in the vocabulary; none if all of it is."""
-    named = list(dict.fromkeys(unknown_in(task, request)))
-    return {"unknown": [*named]} if named else {}
-
-
 def _each(
     answer: Callable[[ItemT], ResultT], items: Sequence[ItemT], is_wanted: Callable[[], bool]
 ) -> list[ResultT | RegardError]:
@@ -218,7 +224,7 @@ def _check_wanted(is_wanted: Callable[[], bool]) -> None:
         raise AbandonedError
 
 
-def _size(calls: _Calls) -> int:
+def _size(calls: Calls) -> int:
     return sum(watched.query.numel() + watched.key.numel() for watched in calls.values())
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Bool, Int, Int32
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.text import PAD_ID, UNK_ID
 from regard.text.batches import lengths_of, padded
@@ -54,6 +54,8 @@ def _together(values: Sequence[Any], filler: int) -> Any:
     number = first[0] if isinstance(first, list) and first else first
     if isinstance(first, int | float) or isinstance(number, float):
         return torch.tensor(values)
+    if isinstance(first, np.ndarray) and first.dtype.kind == "f":
+        return nn.utils.rnn.pad_sequence([*map(torch.from_numpy, values)], batch_first=True)
     if isinstance(first, list | np.ndarray):
         return padded(values, filler)
     if isinstance(first, Tensor):

@@ -106,6 +106,16 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def example_score(self, answer: AnswerT, example: ExampleT) -> float:
         """The quality of one answer, from 0 to 1; reports choose the best and the worst by it."""
 
+    def distribution(
+        self, answer: AnswerT, example: ExampleT
+    ) -> tuple[Sequence[float], int] | None:
+        """The probabilities that an answer chooses by, and the index of the true one.
+
+        A classifier is calibrated by them; None where there are none, or nothing is known to be
+        true.
+        """
+        return None
+
     @abstractmethod
     def baselines(
         self, train: Sequence[ExampleT], examples: Sequence[ExampleT]
@@ -304,11 +314,18 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return Drawing(prediction=self.prediction(answer))
 
     def leave_one_out(
-        self, model: nn.Module, sample: Sample, answer: AnswerT, score: Callable[[AnswerT], float]
+        self,
+        model: nn.Module,
+        sample: Sample,
+        answer: AnswerT,
+        score: Callable[[AnswerT], float],
+        *,
+        without: Callable[[Sample, int], Sample] | None = None,
     ) -> tuple[float, ...]:
         """How far the score of a sample's answer falls without each of its ``ids``.
 
-        Nothing for a long text; 0 for a single token.
+        Nothing for a long text; 0 for a single token. ``without`` gives the sample without an id,
+        by default by ``without_id``.
         """
         count = len(sample["ids"])
         if count > _MOST_LEFT_OUT:
@@ -316,13 +333,13 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         whole, losses = score(answer), list[float]()
         for first in range(0, count, _ROWS):
             indices = range(first, min(count, first + _ROWS))
-            batch = self.collate([_without(sample, index) for index in indices])
+            batch = self.collate([(without or without_id)(sample, index) for index in indices])
             answers = self.predict(model, moved(batch, device_of(model)))
             losses += [whole - score(each) for each in answers]
         return tuple(losses)
 
 
-def _without(sample: Sample, index: int) -> Sample:
+def without_id(sample: Sample, index: int) -> Sample:
     """A sample without one of its ids and what belongs to it; with the only id, the sample."""
     count = len(sample["ids"])
     if count == 1:

@@ -36,7 +36,7 @@ class Table:
     Example:
         >>> table = confusion_table(["good", "bad", "bad"], ["good", "good", "bad"])
         >>> table.title, table.columns, table.is_matrix
-        ('right label ↓ taken for →', ('', 'good', 'bad'), True)
+        ('true label ↓ predicted label →', ('', 'good', 'bad'), True)
         >>> table.rows
         (('good', 1, 1), ('bad', 0, 1))
     """
@@ -72,7 +72,7 @@ def confusion_table(predicted: Sequence[str], true: Sequence[str]) -> Table:
     rows: list[tuple[str | int, ...]] = [
         (row, *(counts.get((row, column), 0) for column in columns)) for row in columns
     ]
-    return Table("right label ↓ taken for →", ("", *columns), tuple(rows), is_matrix=True)
+    return Table("true label ↓ predicted label →", ("", *columns), tuple(rows), is_matrix=True)
 
 
 def by_group(

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -13,8 +12,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.tasks.checking import CheckedExample, CheckReport, check_examples
+from regard.tasks.checking import CheckReport, check_examples
 from regard.tasks.held_out import Parts
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.settings.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Line
 from regard.text.reading.tables import Field
@@ -52,8 +52,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     Attributes:
         unit: Plural name of the examples.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
+        main_metric: The figure that chooses weights where ``training.metric`` is ``auto``.
         is_written: Whether answers are written token by token, not computed in one pass.
         are_texts: Whether examples are texts, which have words and a length.
+        request_name: The name of a request in the usage of commands.
         recipe: The settings.
 
     Example:
@@ -65,8 +67,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     unit: ClassVar[str]
     metrics: ClassVar[Mapping[str, int]]
+    main_metric: ClassVar[str] = "loss"
     is_written: ClassVar[bool] = False
     are_texts: ClassVar[bool] = True
+    request_name: ClassVar[str] = "TEXT"
     recipe: Recipe
 
     @property
@@ -108,6 +112,20 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def checked(example: ExampleT, /) -> CheckedExample:
         """Texts and labels of an example, to be checked before training."""
 
+    @staticmethod
+    def named_texts(example: ExampleT, /) -> dict[str, str]:
+        """The texts of an example by the names of its fields, for people."""
+        members = {
+            each.name: getattr(example, each.name)
+            for each in fields(example)  # type: ignore[arg-type]
+            if each.name not in ("where", "target_where")
+        }
+        return {
+            name: value if isinstance(value, str) else " ".join(value)
+            for name, value in members.items()
+            if value and isinstance(value, str | tuple)
+        }
+
     @classmethod
     def check(cls, recipe: Recipe, *, examples: int = 3) -> CheckReport:
         """Check the text before training.
@@ -128,7 +146,6 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             unit=cls.unit,
             examples=examples,
             are_texts=cls.are_texts,
-            split=partial(cls.read_parts, recipe),
         )
 
     @classmethod
@@ -211,6 +228,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.
         """
+
+    def unknown(self, example: ExampleT, encoded: Sequence[EncodedT]) -> list[str]:
+        """Characters or words of an example that its ids stand for no piece of; by default none."""
+        return []
 
     def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
         """Training samples of one epoch: by default the same in each."""

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Int, Int64, Shaped
 from torch import Tensor
 
-from regard.checks import check_at_least, check_divides, check_positive
-from regard.errors import SettingError
+from regard.checks import check_count, check_divides
+from regard.errors import SettingError, ShapeError
 from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
@@ -93,9 +93,14 @@ class Batches:
         window: int = WINDOW,
     ):
         """Take lengths, begin and end included; a longer one than ``max_tokens`` is a batch."""
-        check_positive("max_tokens", max_tokens)
-        check_positive("window", window)
-        check_at_least("seed", seed, 0)
+        check_count("max_tokens", max_tokens)
+        check_count("window", window)
+        check_count("seed", seed, 0)
+        if source_lengths.shape != target_lengths.shape:
+            raise ShapeError(
+                f"source_lengths and target_lengths must be as many; got {source_lengths.shape} "
+                f"and {target_lengths.shape}."
+            )
         lengths = np.stack([source_lengths, target_lengths])  # (2, n)
         self._lengths_at: LengthsAt = lambda indices: lengths[:, indices]
         self._size = int(lengths.shape[1])
@@ -205,6 +210,8 @@ def permutation(n: int, *, seed: int, epoch: int, stream: int = 0) -> Indices:
 
     It sorts raw bits of PCG64, which NumPy promises never to change, unlike its own permutation.
     """
+    for name, value in (("n", n), ("seed", seed), ("epoch", epoch), ("stream", stream)):
+        check_count(name, value, 0)
     seeds = np.random.SeedSequence([seed, epoch, stream])
     return np.argsort(np.random.PCG64(seeds).random_raw(n), kind="stable").astype(np.int64)
 
@@ -216,6 +223,7 @@ def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
         >>> list(batched([5, 2, 3], max_tokens=6))
         [[1, 2], [0]]
     """
+    check_count("max_tokens", max_tokens)
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if group and (len(group) + 1) * lengths[index] > max_tokens:
@@ -234,6 +242,10 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
         >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
         ([[7, 0], [8, 9]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
     """
+    if len(sources) != len(targets):
+        raise ShapeError(
+            f"sources and targets must be as many; got {len(sources)} and {len(targets)}."
+        )
     end = [EOS_ID] * source_end
     return Batch(
         source=padded(sources, after=end),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, Int64
 
-from regard.checks import check_at_least
+from regard.checks import check_count, check_kind
 from regard.errors import DataError
 from regard.progress import track
 from regard.text.reading.lines import BadLines
@@ -102,12 +102,15 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
-    check_at_least("max_length", 1 if max_length is None else max_length, 1)
+    check_kind("tokenizer", tokenizer, PairTokenizer)
+    check_count("max_length", 1 if max_length is None else max_length)
     too_long = BadLines() if too_long is None else too_long
     sources, targets = _Growing(), _Growing()
     texts: tuple[list[str], list[str]] = ([], [])
     watched = track("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else iter(pairs)
     while chunk := list(islice(watched, _CHUNK)):
+        for pair in chunk:
+            check_kind("each of pairs", pair, Pair)
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
         target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, source_ids, target_ids, strict=True):
@@ -134,6 +137,8 @@ def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int)
     The same seed and epoch give the same ids, and pairs keep their places. A tokenizer that does
     not sample gives ``corpus`` back.
     """
+    check_kind("corpus", corpus, Corpus)
+    check_kind("tokenizer", tokenizer, PairTokenizer)
     if corpus.texts is None or not tokenizer.is_sampling:
         return corpus
     seeds = np.random.SeedSequence([seed, epoch]).generate_state(2)

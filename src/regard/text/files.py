@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -9,10 +10,12 @@ from typing import TypeVar
 from regard.config import JsonValue, parse_json, read_file
 from regard.errors import RunError, SettingError, excerpt
 from regard.fields import checked_table
+from regard.files import write_file
 
 TableT = TypeVar("TableT", bound=Mapping[str, object])
 
 FORMAT = 1
+_MOST = 2**28  # bytes
 TABLE_FILE = "tokenizer.json"
 
 
@@ -20,13 +23,13 @@ def write_plain(folder: Path, table: Mapping[str, JsonValue], name: str = TABLE_
     """Write ``table`` and the format's number as JSON into ``folder``, which is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"format": FORMAT, **table}, ensure_ascii=False, indent=1)
-    (folder / name).write_text(text + "\n", encoding="utf-8")
+    write_file(folder / name, f"{text}\n".encode())
 
 
 def read_plain(path: Path, *, digest: str | None = None) -> bytes:
     """Return the bytes of a file, whose SHA-256 must be ``digest``, or raise RunError."""
     try:
-        data = read_file(path)
+        data = read_file(path, most=_MOST)
     except FileNotFoundError:
         raise RunError(f"{path} must exist; it does not. Is the folder complete?") from None
     except OSError as error:
@@ -42,11 +45,25 @@ def read_saved(folder: Path, name: str, kind: type[TableT]) -> TableT:
 
 
 def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
-    """Check that a table holds what its kind says, or raise RunError."""
+    """Check that a table holds what its kind says, each word of a list once, or raise RunError."""
     try:
-        return checked_table(str(path), table, kind)
+        checked = checked_table(str(path), table, kind)
     except SettingError as error:
         raise RunError(f"{error} It is damaged.") from error
+    for name, values in checked.items():
+        if isinstance(values, list) and (twice := _first_twice(values)) is not None:
+            raise RunError(
+                f"{name} of {path} must hold each once; got {excerpt(twice)} twice. It is damaged."
+            )
+    return checked
+
+
+def _first_twice(values: list[object]) -> str | None:
+    """The first text that stands in a list twice."""
+    words = [each for each in values if isinstance(each, str)]
+    if len(set(words)) == len(words):
+        return None
+    return next(word for word, count in Counter(words).items() if count > 1)
 
 
 def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
@@ -58,9 +75,11 @@ def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
         raise RunError(f"{path} must hold JSON; {error}. It is damaged.") from error
     if not isinstance(table, dict) or "format" not in table:
         raise RunError(f"{path} must hold a table with a format; it does not. It is damaged.")
-    if table["format"] != FORMAT:
+    made = table["format"]
+    if type(made) is not int or made != FORMAT:
+        is_newer = type(made) is int and made > FORMAT
+        cure = "A newer version of regard wrote it: install that version." if is_newer else ""
         raise RunError(
-            f"{path} must have format {FORMAT}; got {excerpt(table['format'])}. "
-            f"A newer version of regard wrote it: install that version."
+            f"{path} must have format {FORMAT}; got {excerpt(made)}. {cure or 'It is damaged.'}"
         )
     return table

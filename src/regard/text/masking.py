@@ -14,7 +14,13 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.checks import check_at_least, check_fraction, check_positive
+from regard.checks import (
+    check_at_least,
+    check_count,
+    check_fraction,
+    check_kind,
+    check_positive,
+)
 from regard.errors import SettingError, ShapeError
 from regard.text.files import TABLE_FILE
 from regard.text.normalization import split_words, unspaced_runs
@@ -32,7 +38,7 @@ class Masked:
 
     Attributes:
         ids: What the model reads.
-        chosen: Which places it is to guess; their ids before are the answers.
+        chosen: Which positions it is to guess; their ids before are the answers.
     """
 
     ids: Int[Tensor, "B N"]
@@ -77,12 +83,15 @@ def mask_words(
         >>> masked.ids
         tensor([[4, 4, 4, 3]])
     """
+    for name, value in (("ids", ids), ("words", words)):
+        check_kind(name, value, Tensor)
+    check_kind("generator", generator, torch.Generator)
     check_positive("rate", rate)
     check_fraction("rate", rate)
     check_at_least("kept", kept, 0)
     check_at_least("swapped", swapped, 0)
     check_fraction("kept + swapped", kept + swapped)
-    check_at_least("vocab_size", vocab_size, first_id + 1)
+    check_count("vocab_size", vocab_size, first_id + 1)
     if words.shape != ids.shape:
         raise ShapeError(
             f"words must have the shape of ids, {tuple(ids.shape)}; got {tuple(words.shape)}."
@@ -99,7 +108,7 @@ def mask_words(
 def words_of_spans(
     pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """The number of the word that each piece begins in, from places in the text; −1 for none."""
+    """The number of the word that each piece begins in, from positions in the text; −1 for none."""
     numbers, word = [], 0
     for start, _ in pieces:
         while word < len(words) and words[word][1] <= start:
@@ -169,7 +178,7 @@ class WholeWords:
         position = 0
         for start, end in unspaced_runs(text):
             spans += _words(text[position:start], position)
-            # A rare character is several pieces, one a byte, all at its place.
+            # A rare character is several pieces, one a byte, all at its position.
             pieces = dict.fromkeys(
                 (p.start, p.end) for p in self._segmenter.pieces(text[start:end])
             )
@@ -179,7 +188,7 @@ class WholeWords:
 
 
 def _words(text: str, position: int) -> Iterator[Span]:
-    """The words of a text that begins at ``place`` of another."""
+    """The words of a text that begins at ``position`` of another."""
     for word in split_words(text):
         start, position = position + len(word) - len(word.lstrip(" ")), position + len(word)
         if start < position:

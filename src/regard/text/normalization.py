@@ -4,6 +4,8 @@ import re
 import unicodedata
 from itertools import accumulate, pairwise
 
+from regard.errors import DataError, excerpt
+
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Scripts that put no space between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, bopomofo, Han.
@@ -29,12 +31,17 @@ def normalize(text: str) -> str:
     Nothing else changes, case and full-width punctuation least of all. Half a surrogate pair, which
     only broken JSON holds, becomes U+FFFD. This is the text that tokenizers give back exactly.
 
+    Raises:
+        DataError: It is no text.
+
     Example:
         >>> normalize("  I\u00a0 love\tChina. ")
         'I love China.'
         >>> normalize("我爱\u3000中国，真的！")
         '我爱 中国，真的！'
     """
+    if not isinstance(text, str):
+        raise DataError(f"text must be a text; got {excerpt(text)}.")
     collapsed = " ".join(text.split())
     return collapsed if collapsed.isascii() else _LONE_SURROGATE.sub("\ufffd", collapsed)
 

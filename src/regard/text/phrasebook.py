@@ -51,7 +51,7 @@ def phrases(split: Split) -> list[Phrase]:
 
 
 def handwritten() -> list[Phrase]:
-    """Forty sentences that no grammar wrote, of the phrasebook's words, with right translations."""
+    """Forty sentences of the phrasebook's words, by the authors, with right translations."""
     lines = HANDWRITTEN.read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     empty: frozenset[Link] = frozenset()

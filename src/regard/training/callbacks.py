@@ -16,7 +16,10 @@ WAITING = "waiting_"
 
 
 class TrainingSummary(TypedDict):
-    """Summary of a finished training, the key ``summary`` of its run."""
+    """Summary of a finished training, the key ``summary`` of its run.
+
+    The figures of ``candidates`` are those before logits are divided by ``temperature``.
+    """
 
     updates: int
     epochs: int
@@ -25,6 +28,9 @@ class TrainingSummary(TypedDict):
     validation: dict[str, float]
     candidates: dict[str, dict[str, float]]
     valid: NotRequired[str]
+    temperature: NotRequired[float]
+    scales: NotRequired[dict[str, float]]
+    beside: NotRequired[str]
 
 
 class TrainedSummary(TrainingSummary):
@@ -76,13 +82,13 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validation:
-    """Arguments of a callback after a validation; a checkpoint has been saved.
+    """Arguments of a callback after a validation; the best so far has been saved.
 
     Attributes:
         update: Updates made so far.
         figures: ``loss`` and the task's own.
         is_best: Whether it is the best so far, by ``training.metric``.
-        samples: A few outputs, a line each.
+        samples: A few outputs, a line each, ten times in a training.
         training: The training, to ask the model or to stop.
     """
 

@@ -9,6 +9,7 @@ from typing import cast
 
 import torch
 
+from regard.checks import counted
 from regard.config import JsonValue, as_saved, as_table, build, format_setting
 from regard.devices import describe_device
 from regard.errors import RunError, TrainingError
@@ -18,7 +19,10 @@ from regard.tasks import Recipe, recipe_from_table
 from regard.training.settings import TrainingConfig
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.
-_FIXED = ("corpus", "encoding", "metric", "optimizer", "pretrained", "seed", "valid_share")
+_FIXED = (
+    *("corpus", "encoder_rate", "encoding", "metric", "optimizer", "pretrained", "seed"),
+    "valid_share",
+)
 
 
 def saved_recipe(run: Run) -> Recipe:
@@ -29,9 +33,9 @@ def saved_recipe(run: Run) -> Recipe:
 
 
 def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
-    """The recipe, with the defaults of the run's time where it leaves a newer setting open."""
-    saved = run.recipe.get("training", {})
-    then = {k: v for k, v in as_saved(TrainingConfig, {}).items() if k not in saved}
+    """The recipe, with the run's settings where it leaves open what runs of before lack or set."""
+    saved = as_saved(TrainingConfig, run.recipe.get("training", {}))
+    then = {name: saved[name] for name in as_saved(TrainingConfig, {})}
     return replace(recipe, training={**then, **recipe.training})
 
 
@@ -62,9 +66,10 @@ def record_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
     threads = torch.get_num_threads()
     if run.threads not in (None, threads):
         warnings.warn(
-            f"{run.path} was trained with {run.threads} threads so far, and goes on with {threads}:"
-            " sums are rounded otherwise, and it will not end with the same bytes as if it had not "
-            f"been stopped. OMP_NUM_THREADS={run.threads} goes on as before.",
+            f"{run.path} was trained with {counted(run.threads or 1, 'threads')} so far, and goes "
+            f"on with {threads}: sums are rounded otherwise, and it will not end with the same "
+            "bytes as if it had not been stopped. "
+            f"OMP_NUM_THREADS={run.threads} goes on as before.",
             RunWarning,
             stacklevel=2,
         )

@@ -74,11 +74,10 @@ def describe_end(
     limits: list[tuple[int, str]] = []
     if config.updates is not None:
         epochs = f"{max(0.1, config.updates / an_epoch):,.3g}"
-        limits.append((config.updates, f"{config.updates:,} updates ({epochs} epochs)"))
+        limits.append((config.updates, f"{counted(config.updates, 'updates')} ({epochs} epochs)"))
     if config.epochs is not None:
         updates = config.epochs * an_epoch
-        text = f"{config.epochs} epochs of {an_epoch:,} updates"
-        text = text if config.epochs > 1 else f"1 epoch of {an_epoch:,} updates"
+        text = f"{counted(config.epochs, 'epochs')} of {counted(an_epoch, 'updates')}"
         if updates < config.least_updates:
             more = f"{config.least_updates / an_epoch:,.3g}"
             text = f"{config.least_updates:,} updates ({more} epochs, as the text is small)"

@@ -1,7 +1,7 @@
 """Optimizers by name, the learning rate over a training, and an average of weights."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -10,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
-from regard.errors import RunError
+from regard.errors import RunError, SettingError
 from regard.layers import TokenEmbedding
+from regard.models import Encoder, Transformer
 from regard.training.settings import TrainingConfig
 
 # Keller Jordan's quintic: steepest at zero, https://kellerjordan.github.io/posts/muon/; and how
@@ -21,6 +22,10 @@ _STEPS = 5
 _EPS = 1e-7
 # What the cosine falls to, as a share of the peak: Hoffmann et al. (2022), section 3.
 _COSINE_END = 0.1
+# Attributes of a Transformer that make up its encoder; a table that both sides share is none.
+_ENCODER_PARTS = {
+    *("source_embedding", "source_norm", "positions", "encoder", "encoder_norm", "encoder_bias")
+}
 
 
 class Optimizers:
@@ -59,11 +64,12 @@ class Optimizers:
             saved = [
                 cast(dict[str, dict[object, object]], state[str(n)]) for n in range(len(self.parts))
             ]
-            if len(saved[0]["state"]) > len(cast(Sized, self.parts[0].param_groups[0]["params"])):
+            stepped = sum(len(group["params"]) for group in self.parts[0].param_groups)
+            if len(saved[0]["state"]) > stepped:
                 raise RunError(
                     "training.optimizer must be that of the checkpoint; got muon, which leaves "
                     "tables of embeddings to AdamW, where the checkpoint's Muon stepped them too. "
-                    "Begin another run from its weights: --set training.pretrained=RUN."
+                    "Begin another run from its weights: --pretrained RUN."
                 )
             for part, each in zip(self.parts, saved, strict=True):
                 part.load_state_dict(each)
@@ -90,12 +96,54 @@ def make_optimizer(
     model: nn.Module, config: TrainingConfig, rate: float, *, dtype: torch.dtype
 ) -> Optimizers:
     """The optimizer of the settings; ``muon`` leaves embeddings, biases and gains to AdamW."""
+    optimizers = _optimizers(model, config, rate, dtype)
+    if config.encoder_rate is not None:
+        encoder = {id(p) for p in encoder_parameters(model)}
+        for part in optimizers:
+            _split_off(part, encoder, share=config.encoder_rate / rate)
+    return Optimizers(optimizers)
+
+
+def encoder_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters of the encoder of a Transformer, or of what a head stands on; and embeddings.
+
+    Example:
+        >>> from regard.models import TransformerConfig
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=7)
+        >>> names = {id(p): name for name, p in model.named_parameters()}
+        >>> sorted({names[id(p)].split(".")[0] for p in encoder_parameters(model)})
+        ['encoder', 'source_embedding']
+    """
+    for module in model.modules():
+        if isinstance(module, Encoder):
+            return list(module.parameters())
+        if isinstance(module, Transformer):
+            named = module.named_parameters()
+            return [p for name, p in named if name.split(".")[0] in _ENCODER_PARTS]
+    raise SettingError(
+        "training.encoder_rate must be left out for a model without a Transformer's encoder; got "
+        f"{type(model).__name__}."
+    )
+
+
+def _split_off(optimizer: Optimizer, parameters: Collection[int], *, share: float) -> None:
+    """Give these parameters, by identity, a group of their own at a fraction of the rate."""
+    [group] = optimizer.param_groups
+    own = [p for p in group["params"] if id(p) in parameters]
+    group["params"] = [p for p in group["params"] if id(p) not in parameters]
+    optimizer.add_param_group({"params": own, "share": share})
+
+
+def _optimizers(
+    model: nn.Module, config: TrainingConfig, rate: float, dtype: torch.dtype
+) -> list[Optimizer]:
     learning = [p for p in model.parameters() if p.requires_grad]
     if config.optimizer == "sgd":
         sgd = SGD(learning, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay)
-        return Optimizers([sgd])
+        return [sgd]
     if config.optimizer == "adamw":
-        return Optimizers([_adamw(learning, config, rate)])
+        return [_adamw(learning, config, rate)]
     tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding | TokenEmbedding)}
     matrices = [p for p in learning if p.dim() == 2 and id(p) not in tables]
     chosen = {id(p) for p in matrices}
@@ -107,7 +155,7 @@ def make_optimizer(
         steps=config.newton_schulz,
         dtype=dtype,
     )
-    return Optimizers([muon, _adamw([p for p in learning if id(p) not in chosen], config, rate)])
+    return [muon, _adamw([p for p in learning if id(p) not in chosen], config, rate)]
 
 
 def _adamw(parameters: list[nn.Parameter], config: TrainingConfig, rate: float) -> AdamW:

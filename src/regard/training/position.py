@@ -1,19 +1,19 @@
 """How far training has come, what a checkpoint holds of that, and what it ends with."""
 
 import math
-from collections.abc import Callable, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.config import build
 from regard.fields import Natural, Weight
-from regard.runs import Checkpoint, DamageError, Run, average
-from regard.training.callbacks import TrainingSummary
-from regard.training.optimization import MovingAverage
+from regard.runs import Checkpoint, DamageError, Run
 from regard.training.settings import TrainingConfig
+
+# Validations of a training at least, and at most, unless a recipe sets the updates between them.
+_LEAST_VALIDATIONS, _MOST_VALIDATIONS = 5, 100
 
 
 @dataclass
@@ -25,10 +25,13 @@ class Position:
     cursor: Natural = 0  # samples of it that are used up
     seconds: Weight = 0.0  # spent in updates
     tokens: Natural = 0  # terms of the loss so far
-    best: float | None = None  # validation figure, by the metric chosen
+    best: float | None = None  # validation figure, by the metric chosen; less is better
+    best_loss: float | None = None  # and the loss then
     best_update: Natural = 0
     stale: Natural = 0  # validations since then
     validated: Natural = 0  # update of the last validation
+    validated_share: Weight = 0.0  # of training, then
+    saved: Natural | None = None  # update of the last one that was saved; of older runs, the last
     loss: float = 0.0  # summed since the last line of figures
     terms: Natural = 0  # of that sum
 
@@ -45,11 +48,27 @@ class Position:
             shares.append(self.seconds / (60 * config.minutes))
         return min(1.0, max(shares))
 
-    def add_validation(self, score: float) -> None:
-        """Note the figure of a validation, of which less is better; one that is NaN is no best."""
-        self.validated, self.stale = self.update, self.stale + 1
-        if score < (math.inf if self.best is None else self.best):
-            self.best, self.best_update, self.stale = score, self.update, 0
+    def is_due(self, config: TrainingConfig, num_samples: int) -> bool:
+        """Whether a validation is due by ``validate_every``."""
+        if config.validate_every != "auto":
+            return self.update % config.validate_every == 0
+        share, least = self.share(config, num_samples), 1 / _LEAST_VALIDATIONS
+        is_epoch = self.cursor == 0 and self.has_passed(_MOST_VALIDATIONS, share)
+        has_just_been = 0 <= share - self.validated_share < least / 2  # which puts it off
+        return is_epoch or (self.has_passed(_LEAST_VALIDATIONS, share) and not has_just_been)
+
+    def has_passed(self, parts: int, share: float) -> bool:
+        """Whether one of so many equal parts of training has ended since the last validation."""
+        # A run that goes on for longer than it was to has a smaller share than then.
+        return int(share * parts + 1e-6) != int(self.validated_share * parts + 1e-6)
+
+    def add_validation(self, score: float, loss: float, share: float) -> None:
+        """Note the figures of a validation, of which less is better; one that is NaN is no best."""
+        self.validated, self.validated_share, self.stale = self.update, share, self.stale + 1
+        best = (math.inf if each is None else each for each in (self.best, self.best_loss))
+        if (score, loss) < tuple(best):
+            self.best, self.best_loss = score, loss
+            self.best_update, self.stale = self.update, 0
 
     def is_stale(self, config: TrainingConfig) -> bool:
         """Whether validation has not improved for as long as the config has patience."""
@@ -95,49 +114,6 @@ def _is_validated(saved: Checkpoint) -> bool:
         position = cast(object, saved.load_entry("position"))
     except DamageError:
         return True
-    return not isinstance(position, dict) or bool(position.get("validated") == saved.step)
-
-
-def candidate_weights(
-    run: Run, model: nn.Module, ema: MovingAverage | None, *, keep: int, best_update: int
-) -> dict[str, Callable[[], dict[str, Tensor]]]:
-    """Where final weights may come from: last, best, an average of the last, the EMA, its best."""
-    *others, last = run.checkpoints()
-    candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
-    best_average: Mapping[str, Tensor] | None = None
-    for checkpoint in others:
-        if checkpoint.step == best_update:
-            candidates["best"] = checkpoint.load_model
-            best_average = cast(TrainerState, checkpoint.load_trainer())["ema"]
-    newest = run.newest_checkpoints(keep)
-    if len(newest) > 1:
-        candidates[f"average of {len(newest)}"] = lambda: average(newest)
-    if ema is not None:
-        smooth = _smoothed(model, ema)
-        candidates["moving average"] = lambda: smooth
-        if best_average is not None:  # which the validations measured, and not the best weights
-            best = MovingAverage(model, ema.decay)
-            best.load(best_average)
-            best_smooth = _smoothed(model, best)
-            candidates["best moving average"] = lambda: best_smooth
-    return candidates
-
-
-def _smoothed(model: nn.Module, average: MovingAverage) -> dict[str, Tensor]:
-    with average.installed(model):
-        return deepcopy(model.state_dict())  # tied weights stay tied
-
-
-def summarize(
-    position: Position, chosen: str, measured: dict[str, dict[str, float]], valid: str | None
-) -> TrainingSummary:
-    """The summary of a training that ends with the chosen weights."""
-    summary: TrainingSummary = {
-        "updates": position.update,
-        "epochs": position.epoch,
-        "target_tokens": position.tokens,
-        "weights": chosen,
-        "validation": measured[chosen],
-        "candidates": measured,
-    }
-    return summary if valid is None else {**summary, "valid": valid}
+    if not isinstance(position, dict):
+        return True
+    return bool(position.get("saved", position.get("validated")) == saved.step)

@@ -151,6 +151,20 @@ def keep_freed_memory() -> None:
         library.mallopt(-1, (1 << 31) - 1)
 
 
+@contextmanager
+def freed_memory_returned() -> Iterator[None]:
+    """Give freed memory back to the system before and after a block that takes other sizes."""
+    # What training has freed lies in pieces that a validation's buffers do not fit, and so would
+    # both be held until the end.
+    library = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    trim = getattr(library, "malloc_trim", lambda pad: 0)
+    trim(0)
+    try:
+        yield
+    finally:
+        trim(0)
+
+
 def keep_few_primitives() -> None:
     """Ask oneDNN, which multiplies bfloat16 on a CPU, to cache few of its compiled products."""
     # It compiles one for each shape and caches a thousand, each with its own buffers: half of what

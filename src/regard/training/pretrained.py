@@ -1,8 +1,8 @@
 """Beginning with what was learned before: a tokenizer, and the weights of what reads text.
 
-Of a run, or of a checkpoint in Hugging Face's layout. Where a text is to be written, the encoder
-has the options and the weights of a reader, and what writes begins anew: Liu & Lapata (2019),
-https://arxiv.org/abs/1908.08345, section 3.2.
+Of a run, or of a checkpoint in Hugging Face's layout, in a folder or on the Hub. Where a text is to
+be written, the encoder has the options and the weights of a reader, and what writes begins anew:
+Liu & Lapata (2019), https://arxiv.org/abs/1908.08345, section 3.2.
 """
 
 import os
@@ -19,20 +19,27 @@ from regard.devices.kinds import ON_CPU
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.interop.checkpoints.encoders import encoder_of
+from regard.interop.checkpoints.hub import fetch, is_hub_name
 from regard.interop.checkpoints.layout import CONFIG
-from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_checkpoint
-from regard.models import READERS, Decoder, Encoder, EncoderConfig
+from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_checkpoint, read_config
+from regard.models import READERS, Decoder, Encoder, EncoderConfig, MaskedLanguageModel
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
 from regard.tasks.settings.recipe import RecipeTable
 from regard.text import TokenizerConfig
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of
+from regard.training.fine_tuning import fine_tuning
+from regard.training.settings import TrainingConfig
 
 # What a checkpoint of each layout was trained to do, and the model of ours that it is.
 _TASKS = {
-    "bert": ("masked_language_modelling", "transformer"),
-    "roberta": ("masked_language_modelling", "transformer"),
-    "gpt2": ("language_modelling", "decoder"),
+    **dict.fromkeys(
+        ("albert", "bert", "distilbert", "electra", "roberta"),
+        ("masked_language_modelling", "transformer"),
+    ),
+    **dict.fromkeys(
+        ("gpt2", "gpt_neox", "llama", "mistral", "qwen2"), ("language_modelling", "decoder")
+    ),
 }
 # What a recipe says that is of no use without it.
 _PLACEHOLDER = "?"
@@ -43,6 +50,8 @@ _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
 # What pairs of texts have and texts by themselves have not.
 _FEATURES = "features.weight"
+# What predicts masked words from states, and a bias for each id.
+_WORD_HEAD = {"transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias"}
 # What tells texts beside each other apart, one row each.
 _SEGMENTS = "segments"
 # Options that an encoder has in a reader and in a writer.
@@ -68,35 +77,93 @@ def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The run or the checkpoint of others that a training begins with, by its absolute path."""
+    """The run or the checkpoint of others that a training begins with.
 
-    path: Path
+    Attributes:
+        name: Its absolute path, or its name on the Hugging Face Hub.
+        revision: The commit on the Hub to take; None is the newest.
+    """
+
+    name: str
+    revision: str | None = None
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder; one of the Hub is fetched when it is first needed."""
+        if is_hub_name(self.name):
+            return fetch(self.name, revision=self.revision)
+        return Path(self.name)
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of a checkpoint of the Hub; None of a folder."""
+        return self.path.name if is_hub_name(self.name) else None
+
+    @property
+    def task(self) -> str:
+        """The task that it was trained for, without a look at its weights."""
+        if is_run(self.path):
+            return Run.open(self.path).task
+        return _TASKS[self._layout()][0]
 
     def complete(self, recipe: Recipe, run: Run | None = None) -> Recipe:
-        """The recipe with tokenizer and model as in pretraining where it leaves them open."""
+        """The recipe, where it leaves them open with tokenizer and model as in pretraining."""
+        # And with the settings of training, and dropout, that fit such an encoder.
         if recipe.task != _WRITING and TASKS[recipe.task].is_written:
             raise SettingError(
-                f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
+                f"training.pretrained must be left out for {recipe.task}; got {self.name!r}. "
+                "Translators begin anew; summaries and answers are written from a document by "
+                "generation-pretrained."
             )
         before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
         settings = _set_by_recipe(recipe)
         type_before = str(before["model"]["type"])
-        self._check("model", before["model"], _chosen(settings["model"], {"type"}))
         if kind.models.get(type_before) != there.models.get(type_before):
+            continues = recipe.task == "language_modelling"
+            named = "a decoder, such as a GPT-2" if continues else "an encoder, such as a BERT"
             raise SettingError(
                 f"training.pretrained must name a run whose model reads text for {recipe.task}; "
-                f"got one of {before['task']} with model.type = {type_before!r} in {self.path}. "
-                f"A model here is one of {', '.join(sorted(kind.models))}."
+                f"got one of {before['task']} with model.type = {type_before!r} in {self.name}. "
+                f"Name {named}."
             )
+        self._check("model", before["model"], _chosen(settings["model"], {"type"}))
         config = kind.models[type_before].config
         own = {name: value for name, value in settings["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
         self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
-        model = build(config, {**inherited, **own}, where="model")
-        recipe = replace(recipe, model_type=type_before, model=model)
-        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, settings["tokenizer"]))
-        return replace(recipe, training={**recipe.training, "pretrained": str(self.path)})
+        fitting = fine_tuning(recipe.task, inherited.get("model_dim"))
+        model = build(config, {**inherited, **fitting["model"], **own}, where="model")
+        head = recipe.head
+        if head is not None:
+            table = {**as_table(head), **fitting["head"], **settings.get("head", {})}
+            head = build(type(head), table, where="head")
+        chosen = fitting["training"]
+        if run is not None:  # of before a setting, it goes on without it
+            chosen = _chosen(chosen, run.recipe["training"])
+        return replace(
+            recipe,
+            model_type=type_before,
+            model=model,
+            head=head,
+            tokenizer=self._tokenizer(recipe, before, settings["tokenizer"]),
+            training={**chosen, **recipe.training, "pretrained": self.name},
+        )
+
+    def describe(self, recipe: Recipe, config: TrainingConfig) -> str:
+        """Line of what a training begins with and how that is learned further."""
+        name = self.name if is_hub_name(self.name) else Path(self.name).name
+        width = getattr(recipe.model, "model_dim", None)
+        settings = {
+            "learning rate": config.learning_rate,
+            "of the encoder": config.encoder_rate,
+            "weight decay": config.weight_decay,
+            "dropout": getattr(recipe.model, "dropout", None),
+            "dropout of the head": getattr(recipe.head, "dropout", None),
+            "label smoothing": config.label_smoothing,
+        }
+        values = (f"{what} {value:g}" for what, value in settings.items() if value is not None)
+        return f"begins with {name}, {width} wide: {', '.join(values)}"
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
         """Folder of all vocabularies, for a task without a tokenizer apart from them; else None."""
@@ -119,17 +186,20 @@ class Pretrained:
             if name not in known and (writes or name == _FEATURES):
                 continue
             source, target = known[name], tensor
-            if name.endswith("embedding.weight") and len(source) != len(target):
+            if _is_table(name) and len(source) != len(target):
                 source, target = source[:size], target[:size]
             if source.shape != target.shape:
                 raise SettingError(
-                    f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
+                    f"training.pretrained must name a run of the same vocabulary; got {self.name}, "
                     f"whose {name} is {list(source.shape)}, not {list(target.shape)}."
                 )
             target.copy_(source)
         pooler = _pooler(model)
         if pooler is not None and (learned := self._pooler()):
             pooler.load_state_dict(learned)
+        if isinstance(model, MaskedLanguageModel):
+            for name, tensor in self._word_head().items():
+                model.get_parameter(name)[: len(tensor)] = tensor
 
     def _reader_of(self, task: str) -> RecipeTable:
         """The recipe of what to begin with, as one of a task; a writer's encoder is a reader."""
@@ -151,6 +221,16 @@ class Pretrained:
                 pooler = None
         return {} if pooler is None else pooler.state_dict()
 
+    def _word_head(self) -> dict[str, Tensor]:
+        """The weights that predict masked words from states, if they were learned."""
+        of_run = is_run(self.path)
+        model = self._predictor.model if of_run else self._checkpoint.model
+        is_new = not of_run and _WORD_HEAD & {*self._checkpoint.absent}
+        if not isinstance(model, MaskedLanguageModel) or is_new:
+            return {}
+        head: dict[str, Tensor] = {name: model.get_parameter(name) for name in _WORD_HEAD}
+        return head if of_run else {**head, "bias": head["bias"][self._order]}
+
     def _weights(self, reader: type[nn.Module]) -> tuple[dict[str, Tensor], int | None]:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
         if not is_run(self.path):
@@ -165,16 +245,18 @@ class Pretrained:
 
     @torch.no_grad()
     def _checkpoint_weights(self) -> tuple[dict[str, Tensor], int | None]:
-        """Those of a checkpoint; embeddings in the order of our ids, then of the mask."""
-        reader, pieces = _reader(self._checkpoint), borrow_pieces(self.path)
-        order, mask = list(pieces.theirs), mask_of(self.path)
-        order += [] if mask is None else [mask]
-        table = reader.embedding.weight
+        """Those of a checkpoint; tables in the order of our ids, then of the mask."""
         weights = {
-            name: tensor[order] if tensor.data_ptr() == table.data_ptr() else tensor
-            for name, tensor in reader.state_dict().items()
+            name: tensor[self._order] if _is_table(name) else tensor
+            for name, tensor in _reader(self._checkpoint).state_dict().items()
         }
-        return weights, pieces.vocab_size
+        return weights, borrow_pieces(self.path).vocab_size
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The checkpoint's id of each of ours, then that of the mask."""
+        mask = mask_of(self.path)
+        return [*borrow_pieces(self.path).theirs, *([] if mask is None else [mask])]
 
     def _tokenizer(
         self, recipe: Recipe, before: RecipeTable, changes: Mapping[str, JsonValue]
@@ -184,7 +266,7 @@ class Pretrained:
             if recipe.task != before["task"] or changes:
                 raise SettingError(
                     f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
-                    f"it; got one of {before['task']} in {self.path}. Begin with one of "
+                    f"it; got one of {before['task']} in {self.name}. Begin with one of "
                     f"{recipe.task}."
                 )
             tokenizer: TokenizerConfig | None = recipe.tokenizer
@@ -210,19 +292,7 @@ class Pretrained:
 
     def _checkpoint_recipe(self) -> RecipeTable:
         """Recipe settings of tokenizer and model that match the checkpoint."""
-        if not any((self.path / name).is_file() for name in (CONFIG, WEIGHTS)):
-            raise RunError(
-                f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
-                "holds none, and no checkpoint with config.json and model.safetensors. "
-                "Train one first: regard train masked-language-model-words TEXT."
-            )
-        layout = self._checkpoint.layout
-        if layout not in _TASKS:
-            raise SettingError(
-                f"training.pretrained must name a checkpoint of {', '.join(_TASKS)}; got one of "
-                f"{layout} in {self.path}, which regard.interop.load_checkpoint reads."
-            )
-        task, model_type = _TASKS[layout]
+        task, model_type = _TASKS[self._layout()]
         reader, pieces = _reader(self._checkpoint), borrow_pieces(self.path)
         rows, last = len(reader.embedding.weight), max(pieces.theirs)
         if last >= rows:
@@ -237,12 +307,24 @@ class Pretrained:
             "tokenizer": {**folder, "vocab_size": pieces.vocab_size},
         }
 
+    def _layout(self) -> str:
+        """The layout of a checkpoint of others, of which something can begin."""
+        if not any((self.path / name).is_file() for name in (CONFIG, WEIGHTS)):
+            raise RunError(_describe_missing(self.name))
+        layout = str(read_config(self.path).get("model_type"))
+        if layout not in _TASKS:
+            raise SettingError(
+                f"training.pretrained must name a checkpoint of {', '.join(_TASKS)}; got one of "
+                f"{layout} in {self.name}."
+            )
+        return layout
+
     def _run(self) -> RecipeTable:
         run = Run.open(self.path)
         if run.task not in TASKS or TASKS[run.task].is_written:
             raise RunError(
                 f"training.pretrained must name the run of one reader; got one of {run.task} in "
-                f"{self.path}. That of a masked language model has one."
+                f"{self.name}. That of a masked language model has one."
             )
         recipe = run.recipe.copy()
         if "tokenizer" in recipe:
@@ -257,7 +339,7 @@ class Pretrained:
             before = there.get(name)
             if value != before:
                 raise SettingError(
-                    f"{section}.{name} must be {before!r}, as in {self.path}, which "
+                    f"{section}.{name} must be {before!r}, as in {self.name}, which "
                     f"training.pretrained names; got {value!r}. Leave {section}.{name} out, or "
                     "begin with another run."
                 )
@@ -271,11 +353,32 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
     if name == _PLACEHOLDER:
         raise SettingError(
             "training.pretrained must name what training begins with; got nothing. Name a run of "
-            "masked_language_modelling, or a folder with BERT or RoBERTa: "
-            "--set training.pretrained=FOLDER. With none instead, everything is learned anew."
+            "masked_language_modelling, a folder with a checkpoint, or one of the Hugging Face "
+            "Hub: --pretrained FOLDER, --pretrained hf:OWNER/NAME."
         )
-    pretrained = Pretrained(Path(os.path.realpath(recipe.folder / str(name))))
+    pretrained = named_pretrained(str(name), recipe.folder, run)
     return pretrained.complete(recipe, run), pretrained
+
+
+def named_pretrained(name: str, folder: Path = Path(), run: Run | None = None) -> Pretrained:
+    """Resolve a name in a folder; for a run that began with it, at the commit of then."""
+    if is_hub_name(name):
+        return Pretrained(name, None if run is None else run.pretrained_commit)
+    return Pretrained(os.path.realpath(folder / name))
+
+
+def _describe_missing(name: str) -> str:
+    """Error for a folder that holds nothing to begin with."""
+    path = Path(name)
+    if path.is_dir():
+        found = "a folder without run.json, and without config.json and model.safetensors"
+    else:
+        found = "a file" if path.exists() else "no such folder"
+    cure = f"Of the Hugging Face Hub: --pretrained hf:{path.name}." * (not path.exists())
+    return (
+        f"training.pretrained must name a run, or a folder with a checkpoint; got {name!r}, "
+        f"{found}. {cure or 'Is it the folder above or below?'}"
+    )
 
 
 def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str, JsonValue]:
@@ -283,11 +386,21 @@ def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str,
 
 
 def _set_by_recipe(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Settings of tokenizer and model in a recipe, as they were given if that is known."""
+    """Settings of tokenizer, model and head in a recipe, as they were given if that is known."""
     if recipe.given is not None:
         return recipe.given
     table = recipe.table()
-    return {"tokenizer": table.get("tokenizer", {}), "model": table["model"]}
+    empty: dict[str, JsonValue] = {}
+    return {
+        "tokenizer": table.get("tokenizer", empty),
+        "model": table["model"],
+        "head": table.get("head", empty),
+    }
+
+
+def _is_table(name: str) -> bool:
+    """Whether a parameter of a reader has a row for each id."""
+    return name.endswith("embedding.weight") or name == "output.weight"
 
 
 def _distinguishes_segments(recipe: Recipe) -> bool:
@@ -316,11 +429,12 @@ def _as_writer(recipe: RecipeTable) -> RecipeTable:
     """The recipe of a reader as that of a writer whose encoder it is."""
     table = {name: value for name, value in recipe["model"].items() if name != "type"}
     config = build(EncoderConfig, table, where="model")
-    if config.parts != "none":
-        raise SettingError(
-            "training.pretrained must name a run that reads words as they are; got one with "
-            f"model.parts = {config.parts!r}."
-        )
+    for name, plain in (("parts", "none"), ("embedding_dim", None)):
+        if (got := getattr(config, name)) != plain:
+            raise SettingError(
+                "training.pretrained must name a model whose states are as wide as its embeddings, "
+                f"and which reads words alone, for generation; got model.{name} = {got!r}."
+            )
     begins = build(TokenizerConfig, recipe["tokenizer"], where="tokenizer").begins
     model: dict[str, JsonValue] = {name: getattr(config, name) for name in _OF_BOTH} | {
         "type": "transformer",

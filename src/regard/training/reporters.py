@@ -128,10 +128,13 @@ class ConsoleReporter(Callback):
 
     def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
+        valid = f" of {summary['valid']}" if "valid" in summary else ""
         self._print(
             f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
-            f"{summary['weights']}; validation{self._valid}: {figures}; in {path}"
+            f"{summary['weights']}; validation{valid}: {figures}; in {path}"
         )
+        if (beside := summary.get("beside")) is not None:
+            self._print(beside)
 
     def _format_waiting(self, figures: Mapping[str, float]) -> str:
         """Fraction of its time that each process waits, smoothed; of many, the extremes."""

@@ -47,6 +47,7 @@ class Trained:
         path: The run folder.
         predictor: The trained model in use.
         summary: Updates, tokens, seconds, validation figures.
+        has_test: Whether there is a test text, of the recipe's or held out of the training text.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -62,6 +63,7 @@ class Trained:
     path: Path
     predictor: Predictor
     summary: TrainedSummary
+    has_test: bool = True
 
     @property
     def model(self) -> Predictor:
@@ -90,11 +92,11 @@ def fit(
         # Rank 0 makes the run; the others read what it has written.
         prepared = session.prepare(recipe) if world.is_first else None
         check_folder(world, path)
-        predictor, trainer = prepared or session.prepare(recipe)
+        predictor, trainer, has_test = prepared or session.prepare(recipe)
         summary = trainer.fit()
         (trainer.run if world.is_first else Run.open(path)).fill(trainer.model)
         trainer.model.eval()
-    return Trained(path, predictor, summary)
+    return Trained(path, predictor, summary, has_test)
 
 
 @dataclass(frozen=True)
@@ -108,25 +110,21 @@ class _Session:
     may_change: bool
     stack: ExitStack
 
-    def prepare(self, recipe: Recipe) -> tuple[Predictor, Trainer[Any]]:
-        """Read the text, build the model, and open the run."""
+    def prepare(self, recipe: Recipe) -> tuple[Predictor, Trainer[Any], bool]:
+        """Read the text, build the model, open the run, and see whether there is a test text."""
         run = None
         if is_run(self.path):
             open_run = Run.open_for_training if self.world.is_first else Run.open
             run = self.stack.enter_context(open_run(self.path))
-        recipe, config, device = _resolve(recipe, run, self.world)
         recipe, pretrained = begin_with(recipe, run)
+        recipe, config, device = _resolve(recipe, run, self.world)
         changes = {} if run is None else find_changes(run, recipe, may_change=self.may_change)
         text = TrainingText.read(recipe, config)
         text.check_same_as(run)
         tokenizer = run.tokenizer_folder if run is not None and run.has_tokenizer else None
         vocabularies = tokenizer or (pretrained.vocabularies(recipe) if pretrained else None)
         task = text.learn_task(recipe, vocabularies, is_new=run is None)
-        train, valid = text.parts.train, text.parts.valid
-        training = TaskTraining(task, train, valid, config, text.too_long, text.encoded(task))
-        choose("training.metric", config.metric, dict(training.metrics))
-        torch.manual_seed(config.seed)
-        model = training.build_model()
+        training, model = _build(task, text, config)
         check_shared(self.world, model, config, training.examples_a_batch)
         if pretrained is not None:
             pretrained.fill(model, recipe, run)
@@ -142,6 +140,7 @@ class _Session:
                 name=recipe.name,
                 text=text.fingerprint,
                 processes=self.world.size,
+                pretrained_commit=None if pretrained is None else pretrained.commit,
             )
             self.stack.enter_context(run)
         if self.world.is_first:
@@ -152,12 +151,15 @@ class _Session:
             self.watching.add(self.callbacks)
         predictor, size = Predictor(model, task), training.valid_size
         lines = self._describe(training, model, text, run, config)
-        self.watching.on_start(lines, loss_unit=task.loss_unit, valid=size)
+        if pretrained is not None:
+            lines.insert(-1, pretrained.describe(task.recipe, config))
+        self.watching.on_start(lines, loss_unit=task.loss_unit, valid=training.sample_size)
         ongoing, world = OngoingTraining(self.path, predictor), self.world
         trainer = Trainer(
             run, model, training, config, self.watching, ongoing, world=world, valid=size
         )
-        return predictor, trainer
+        has_test = bool(recipe.uses_phrasebook or recipe.named("test") or text.parts.test)
+        return predictor, trainer, has_test
 
     def _describe(
         self,
@@ -190,6 +192,36 @@ class _Session:
         ]
 
 
+def try_out(recipe: Recipe) -> None:
+    """Do all that comes before the updates of a training, and keep nothing of it.
+
+    Raises:
+        RegardError: Whatever a training of the recipe would refuse. Of a text that is encoded on
+            disk its encoding is left out.
+    """
+    with process_group() as world, encoded_as(recipe.encoding):
+        recipe, pretrained = begin_with(recipe, None)
+        recipe, config, _ = _resolve(recipe, None, world)
+        text = TrainingText.read(recipe, config)
+        vocabularies = pretrained.vocabularies(recipe) if pretrained else None
+        task = text.learn_task(recipe, vocabularies, is_new=True)
+        if text.stored is None:
+            _, model = _build(task, text, config)
+            if pretrained is not None:
+                pretrained.fill(model, recipe, None)
+
+
+def _build(
+    task: AnyTask, text: TrainingText, config: TrainingConfig
+) -> tuple[AnyTraining, nn.Module]:
+    """The examples of a task encoded, and its new model."""
+    train, valid = text.parts.train, text.parts.valid
+    training = TaskTraining(task, train, valid, config, text.too_long, text.encoded(task))
+    choose("training.metric", config.metric, dict(training.metrics))
+    torch.manual_seed(config.seed)
+    return training, training.build_model()
+
+
 def _resolve(
     recipe: Recipe, run: Run | None, world: World
 ) -> tuple[Recipe, TrainingConfig, torch.device]:
@@ -204,7 +236,8 @@ def _resolve(
         batch_tokens = saved.batch_tokens if batch_tokens == "auto" else batch_tokens
         corpus = saved.corpus if corpus == "auto" else corpus
     corpus = "disk" if is_on_disk(merged, corpus) else "memory"
-    config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
+    metric = _main_metric(recipe, config) if config.metric == "auto" else config.metric
+    config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus, metric=metric)
     complete = replace(merged, training=as_table(config))
     if run is not None:
         complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())
@@ -212,6 +245,12 @@ def _resolve(
         return complete, config, find_device(device, **where)
     number, count = world.local_rank, world.local_size
     return complete, config, find_own_device(device, number=number, count=count, **where)
+
+
+def _main_metric(recipe: Recipe, config: TrainingConfig) -> str:
+    """The task's main metric; the loss where no outputs are to be written that it is of."""
+    task = TASKS[recipe.task].task
+    return "loss" if task.is_written and config.validation_pairs == 0 else task.main_metric
 
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:

@@ -36,6 +36,9 @@ class TrainingConfig:
             found.
         accumulate: Batches whose gradients are summed into one update.
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
+        encoder_rate: The peak of an encoder beside a decoder or a head that begins anew, its
+            embeddings included; None is that of all. It rises and falls with the learning rate:
+            Liu & Lapata (2019), section 3.2.
         warmup: Updates over which the learning rate rises to its peak.
         warmup_share: The most of training that the rise may take: a training that is too short for
             ``warmup`` updates rises faster. With ``minutes`` its length is judged by the speed so
@@ -55,15 +58,19 @@ class TrainingConfig:
             so that small texts give better outputs, for twice the work. Of tasks that write a text
             for a text.
         clip_norm: Largest norm of the gradient per token; None does not clip.
-        validate_every: Updates between validations, each of which saves a checkpoint.
+        validate_every: Updates between validations, each of which saves a checkpoint; ``auto`` is
+            after every epoch, and at each fifth of training at the latest, on a tenth as many
+            examples as there are to train on, or 200; the best are saved, and some. Epochs of less
+            than a hundredth of training share one.
         save_every_minutes: Minutes after which a checkpoint is saved in any case. It is there to go
             on from, is not averaged, and gives way to the next one.
-        validation_pairs: Pairs translated at each validation for BLEU and samples; 0 measures the
-            loss only. The loss is always over the whole validation set.
+        validation_pairs: Most pairs translated at a validation for BLEU and samples; 0 measures the
+            loss only.
         valid_share: How much of the training text is validated on where ``data.valid`` is empty: so
             much up to 500 examples, and 2 % up to 1,000. Running text has ``data.valid_share``.
-        metric: What early stopping and the choice of the final weights go by: ``loss``, or a figure
-            of the task such as ``bleu``, ``accuracy`` or ``f1``.
+        metric: What early stopping and the choice of the final weights go by, the loss among
+            equals: ``loss``; a figure of the task such as ``bleu``, ``accuracy`` or ``f1``; or
+            ``auto``, the task's main one.
         patience: Validations without improvement before training stops; None goes to the end.
         keep: Checkpoints kept, which are averaged at the end; the best is always kept.
         ema: Decay per update of an exponential moving average of the weights; None keeps none.
@@ -88,7 +95,8 @@ class TrainingConfig:
             GB18030 and Windows-1252.
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
-            starts anew. What the recipe does not say of tokenizer and model is as it was there.
+            starts anew. What the recipe does not say of tokenizer and model is as it was there;
+            rate, warm-up, decay, smoothing and dropout that it leaves open fit its width.
 
     Raises:
         SettingError: A value is of another type, none of the choices, or out of range;
@@ -111,6 +119,7 @@ class TrainingConfig:
     batch_tokens: Count | Literal["auto"] = 4096
     accumulate: Count = 1
     learning_rate: Positive | None = None
+    encoder_rate: Positive | None = None
     warmup: Count = 4000
     warmup_share: Share | None = newer(0.2, before=None)  # noqa: RUF009
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
@@ -123,11 +132,11 @@ class TrainingConfig:
     label_smoothing: Share = 0.1
     r_drop: Weight = 0.0
     clip_norm: Positive | None = None
-    validate_every: Count = 1000
+    validate_every: Count | Literal["auto"] = newer("auto", before=1000)  # noqa: RUF009
     save_every_minutes: Positive = 10.0
     validation_pairs: Natural = 200
     valid_share: Share = newer(0.1, before=0.02)  # noqa: RUF009
-    metric: str = "loss"
+    metric: str = newer("auto", before="loss")
     patience: Count | None = None
     keep: Count = 5
     ema: Share | None = None

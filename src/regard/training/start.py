@@ -4,28 +4,33 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from regard.checks import check_path
 from regard.config import assign, build
-from regard.errors import RunError, SettingError
+from regard.errors import RegardError, RunError, SettingError
+from regard.files import write_file
 from regard.runs import Run, is_run
-from regard.runs.files import write_file
-from regard.tasks import Recipe, recipe_from_table
+from regard.tasks import TASKS, Recipe, recipe_from_table
+from regard.tasks.checking import CheckReport
 from regard.tasks.settings.recipe import HELD_OUT
 from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.training_text import is_on_disk
 from regard.training.recipes import Settings
+from regard.training.recipes.beginning import pretrained_hint
+from regard.training.recipes.previewing import infer_task
 from regard.training.recipes.resolving import (
     RecipeSource,
     are_pairs,
     default_run,
-    infer_task,
     is_recipe,
+    pretrained_settings,
     resolve,
+    with_minutes,
 )
-from regard.training.session import Trained, fit
+from regard.training.session import Trained, fit, try_out
 from regard.training.settings import TrainingConfig
 
 
@@ -34,6 +39,8 @@ def train(
     run: str | Path | None = None,
     *,
     data: object = (),
+    minutes: float | None = None,
+    pretrained: str | Path | None = None,
     settings: Settings | None = None,
     callbacks: Sequence[Callback] = (),
     reporter: Callback | None = None,
@@ -55,6 +62,10 @@ def train(
             in memory: a list of records or of rows, an array with a row a line, a pair (inputs,
             targets), or a data frame. What is in memory is written beside the run folder, so that
             the training can be resumed and evaluated later.
+        minutes: Time to train, in place of the recipe's updates and epochs.
+        pretrained: What to begin with: a run, a folder with a checkpoint, or ``hf:OWNER/NAME`` of
+            the Hugging Face Hub. The recipe is then the job's for it, such as
+            ``classification-pretrained``, unless it is a file or a table of yours.
         settings: Values by their dotted names, over the recipe's: ``{"training.updates": 100}``.
         callbacks: Called after updates and validations; they may end the training.
         reporter: Called with the progress; None prints to stderr.
@@ -70,6 +81,15 @@ def train(
         TrainingError: The loss was not finite.
         Interrupted: A signal asked to stop; the same call resumes.
     """
+    if not isinstance(run, str | Path | None):
+        raise SettingError(
+            f"run must be a folder; got {type(run).__name__}. To train on texts and their labels: "
+            "train(data=(texts, labels))."
+        )
+    check_path("run", run)
+    settings = with_minutes(minutes, settings or {})
+    if pretrained is not None:
+        settings = {**pretrained_settings(str(pretrained)), **settings}
     source, data = _split_data(recipe, data)
     name = source if isinstance(source, str | Path) else getattr(source, "name", None)
     folder = Path(run or default_run(str(name or next(iter(_names(data)), "data"))))
@@ -79,9 +99,10 @@ def train(
             sys.stderr.write(f"{line}\n")
 
     files, task = _files(data, folder), None
-    if source is None and not are_pairs(files, settings or {}):
-        task = infer_task(files)
-        report(f"{files[0]} is taken for {task.description}: {task.reason}")
+    if source is None and not are_pairs(files, settings):
+        task = infer_task(files, settings, report=report)
+        if (hint := pretrained_hint(task, files)) is not None:
+            report(hint.replace("--pretrained ", "pretrained="))
     resolved = resolve(source, files, settings, task=task, report=report)
     return fit(with_test(resolved, folder), folder, callbacks=callbacks, reporter=reporter)
 
@@ -120,14 +141,42 @@ def resume(
     return fit(with_test(recipe, path), path, reporter=reporter, may_change=True)
 
 
-def with_test(recipe: Recipe, path: str | Path) -> Recipe:
+def check(recipe: Recipe, *, examples: int = 3) -> CheckReport:
+    """Check the text of a recipe: what is odd in it, and what ``train`` would refuse.
+
+    Args:
+        recipe: Names the files. Lines that cannot be read are left out and counted.
+        examples: How many to keep of each finding.
+
+    Raises:
+        DataError: There are no training examples, or a file cannot be read.
+
+    Example:
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> check(recipe_from_table({"task": "regression", "data": {"example": "sine"}})).counts
+        {'train': 50, 'valid': 50, 'test': 50}
+    """
+    data: Any = recipe.data
+    if hasattr(data, "on_bad_line"):
+        recipe = replace(recipe, data=replace(data, on_bad_line="skip"))
+    report = TASKS[recipe.task].task.check(recipe, examples=examples)
+    if recipe.uses_phrasebook:
+        return report
+    try:
+        try_out(with_test(recipe))
+    except RegardError as error:
+        return report.with_refusal(str(error))
+    return report
+
+
+def with_test(recipe: Recipe, path: str | Path | None = None) -> Recipe:
     """The recipe with a held-out test where it names none; an existing run keeps its text."""
     corpus = build(TrainingConfig, recipe.training, where="training").corpus
     if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
     if is_on_disk(recipe, corpus):
         return recipe
-    if is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
+    if path is not None and is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
         return recipe
     return replace(recipe, data=replace(recipe.data, test=HELD_OUT))
 

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
@@ -14,17 +15,26 @@ from regard.checks import counted
 from regard.devices import device_of
 from regard.devices.memory import build_in_memory
 from regard.devices.moving import Ahead
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.inference import Predictor
-from regard.tasks import Task
+from regard.inference.evaluation.evaluate import beside_main_baselines
+from regard.inference.one_pass import OnePass
+from regard.models import Classifier
+from regard.models.interfaces import DividesLogits
+from regard.tasks import OnePassTask, SequenceTask, Task
+from regard.tasks.sequences.translations import Translations
 from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
-from regard.text import BadLines, Batches
+from regard.text import BadLines, Batches, Pair
 from regard.text.batches import WINDOW
 from regard.text.languages import length_unit, side_script
 from regard.text.normalization import split_words
+from regard.training.calibration import Scales, fit_scales, fit_temperature
 from regard.training.distributed.world import WHOLE_BATCH, BatchShard
+from regard.training.precision import freed_memory_returned
 from regard.training.settings import TrainingConfig
+
+ItemT = TypeVar("ItemT")
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.
 DEFAULT_BATCH = 4096
@@ -34,6 +44,10 @@ _LOOKED_AT = 5000
 _COUNTED = 100
 # Outputs shown at each validation.
 _SAMPLES = 3
+# A validation after every epoch is on one example for so many of training, but on some at least;
+# and of those that are written, fewer.
+_TRAINED_FOR_ONE, _LEAST_VALID = 10, 200
+_TRAINED_FOR_ONE_WRITTEN, _LEAST_WRITTEN = 40, 100
 
 
 class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
@@ -68,6 +82,11 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
         self._epoch_corpus = self.corpus
+        # Of what a baseline learns.
+        self._train: Sequence[ExampleT] = () if task.is_written else train
+        self._most_valid = max(1, len(self.valid), self.num_valid)
+        if config.validate_every == "auto":
+            self._most_valid = max(_LEAST_VALID, self.num_examples // _TRAINED_FOR_ONE)
 
     @property
     def model_dim(self) -> int:
@@ -94,6 +113,13 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def valid_size(self) -> str:
         """Number and unit of the validation examples: ``48 texts``."""
         return counted(self.num_valid, self.task.unit)
+
+    @property
+    def sample_size(self) -> str:
+        """Number and unit of those that a validation is on: ``200 of 872 texts``."""
+        most = self._most_valid
+        count = len(range(0, self.num_valid, -(-self.num_valid // most)))
+        return self.valid_size if count == self.num_valid else f"{count:,} of {self.valid_size}"
 
     def describe_perplexity(self) -> list[str]:
         """Note on unknown words and perplexity, where a vocabulary is of words."""
@@ -168,23 +194,79 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return self.task.backward(model, batch, smoothing=smoothing, scale=scale, **options)
 
     @torch.no_grad()
-    def validate(self, model: nn.Module) -> dict[str, float]:
-        """The mean loss over the validation examples, and the task's metrics."""
+    @freed_memory_returned()
+    def validate(self, model: nn.Module, *, by_sample: bool = False) -> dict[str, float]:
+        """The mean loss over the validation examples or a sample of them, and the metrics."""
+        most = self._most_valid if by_sample else max(1, len(self.valid), self.num_valid)
+        corpus = _evenly(self._valid_corpus, most)
         if not self.task.is_written:
-            answers, loss = Predictor(model, self.task).answers_and_loss(self.valid)
-            return {"loss": loss, **self.task.score(answers, self.valid)}
+            examples = _evenly(self.valid, most)
+            answers, loss = OnePass(
+                model, cast("OnePassTask[Any, Any]", self.task)
+            ).answers_and_loss(examples, corpus)
+            return {"loss": loss, **self.task.score(answers, examples)}
         total, tokens = 0.0, 0
-        for batch in Ahead(self._valid_batches(), device_of(model)):
+        for batch in Ahead(self._valid_batches(corpus), device_of(model)):
             loss_sum, terms = self.task.loss(model, batch)
             total, tokens = total + float(loss_sum), tokens + terms
         loss = total / tokens
         figures = {"loss": loss, "perplexity": float(torch.tensor(loss).exp())}
-        scored = self.valid[: self.config.validation_pairs]
+        most_written = self.config.validation_pairs
+        if by_sample and self.config.validate_every == "auto":
+            few = max(_LEAST_WRITTEN, self.num_examples // _TRAINED_FOR_ONE_WRITTEN)
+            most_written = min(most_written, few)
+        scored = self.valid[:most_written]
         return (
             {**figures, **self.task.score(self._outputs(model, scored), scored)}
             if scored
             else figures
         )
+
+    @torch.no_grad()
+    def calibrate(self, model: nn.Module) -> float | Scales | None:
+        """Scale a classifier's logits so that its probabilities fit the validation examples.
+
+        Returns:
+            The temperature that they are divided by, or the factors of the network and of the
+            n-grams; None if the model or the task has none.
+        """
+        if not isinstance(model, DividesLogits) or not isinstance(self.task, OnePassTask):
+            return None
+        rows, right = self._distributions(model)
+        if not rows:
+            return None
+        if isinstance(model, Classifier) and model.ngrams is not None:
+            model.ngrams.scale.zero_()
+            scales = fit_scales(self._distributions(model)[0], rows, right)
+            model.scale_logits(network=scales.network, ngrams=scales.ngrams)
+            return scales
+        temperature = fit_temperature(rows, right)
+        model.divide_logits(temperature)
+        return temperature
+
+    def _distributions(self, model: nn.Module) -> tuple[list[Sequence[float]], list[int]]:
+        """The probabilities of the validation examples that have a true answer, and its index."""
+        task = cast("OnePassTask[Any, Any]", self.task)
+        answers, _ = OnePass(model, task).answers_and_loss(self.valid, self._valid_corpus)
+        every = map(task.distribution, answers, self.valid)
+        known = [each for each in every if each is not None]
+        return [row for row, _ in known], [index for _, index in known]
+
+    def beside_baselines(self, figures: Mapping[str, float]) -> str | None:
+        """A sentence that compares figures with the best baseline's; None if there is none."""
+        valid, task = self.valid, self.task
+        outputs: Mapping[str, Sequence[Any]] = {}
+        if isinstance(task, OnePassTask) and self._train:
+            outputs = task.baselines(self._train, valid)
+        elif isinstance(task, SequenceTask) and "bleu" in figures:
+            valid = valid[: self.config.validation_pairs]
+            sources = [pair.source for pair in cast("list[Pair]", valid)]
+            texts: Mapping[str, Sequence[str]] = {"the source itself": sources}
+            with suppress(DataError):  # the text may be gone since it was read
+                texts = task.baselines(task.recipe, "valid") or texts
+            outputs = {n: list(map(Translations.of_text, sources, t)) for n, t in texts.items()}
+        scores = {name: task.score(answers, valid) for name, answers in outputs.items()}
+        return beside_main_baselines(task, figures, scores)
 
     def samples(self, model: nn.Module) -> list[str]:
         """A few validation examples and what the model makes of them."""
@@ -235,9 +317,9 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         for number in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
             yield self.task.collate([self.corpus[index] for index in plans[number].tolist()])
 
-    def _valid_batches(self) -> Iterator[BatchT]:
-        for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
-            yield self.task.collate([self._valid_corpus[index] for index in plan.indices.tolist()])
+    def _valid_batches(self, corpus: Sequence[EncodedT]) -> Iterator[BatchT]:
+        for plan in self._plan(corpus, seed=0).epoch(0):
+            yield self.task.collate([corpus[index] for index in plan.indices.tolist()])
 
     def _looked_at(self) -> Int64[np.ndarray, " n"]:
         """The samples that stand for all: where they are on disk, some from all over them."""
@@ -265,6 +347,12 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             return Batches.of_stored(len(corpus), corpus.lengths_at, max_tokens=most, seed=seed)
         lengths = np.atleast_2d(self.task.lengths(corpus))
         return Batches(lengths[0], lengths[-1], max_tokens=most, seed=seed)
+
+
+def _evenly(examples: Sequence[ItemT], most: int) -> Sequence[ItemT]:
+    """At most so many of the examples, spread evenly over them."""
+    step = -(-len(examples) // most)
+    return [examples[index] for index in range(0, len(examples), step)] if step > 1 else examples
 
 
 AnyTraining: TypeAlias = TaskTraining[Any, Any, Any, Any]

@@ -34,15 +34,14 @@ from regard.training.callbacks import (
 from regard.training.continuing import check_finite, describe_memory, resume_command
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer, choose_strategy
 from regard.training.distributed.world import SINGLE_PROCESS, BatchShard, World
+from regard.training.final_weights import FinalWeights, candidate_weights
 from regard.training.interruption import Interruption
 from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at
 from regard.training.position import (
     Position,
     TrainerState,
-    candidate_weights,
     drop_unvalidated,
     restored_position,
-    summarize,
 )
 from regard.training.precision import (
     LossScale,
@@ -58,6 +57,8 @@ from regard.training.task_training import TaskTraining
 
 # Updates between two lines of figures in metrics.jsonl.
 REPORT_EVERY = 50
+# Of validations after every epoch: how many have samples, and are saved though not the best.
+_SAMPLES_IN_ALL, _SAVED_IN_ALL = 10, 20
 # The batches of updates to come, with the cursor after them.
 _Groups = Ahead[tuple[tuple[BatchT | None, ...], int]]
 
@@ -265,7 +266,7 @@ class Trainer(Generic[BatchT]):
 
     def _step(self, rate: float, update: int, *, is_skipped: bool) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * cast(float, group.get("share", 1.0))
         if not is_skipped:
             self.optimizer.step()
         self.loss_scale = self.loss_scale.after(is_overflow=is_skipped)
@@ -286,21 +287,27 @@ class Trainer(Generic[BatchT]):
     def _owes_validation(self) -> bool:
         """Whether one is due: it may have been put off by an interruption."""
         position = self.position
-        is_due = position.update % self.config.validate_every == 0 or self._is_done()
+        is_due = position.is_due(self.config, self.task.num_samples) or self._is_done()
         return is_due and position.validated < position.update
 
     def _validate(self) -> None:
-        """Measure, save a checkpoint, and tell; no random number of training is used up."""
-        position = self.position
+        """Measure, save a checkpoint, and report; no random number of training is used up."""
+        position, share = self.position, self._share()
+        has_samples = position.has_passed(_SAMPLES_IN_ALL, share) or share >= 1
+        is_saved = self.config.validate_every != "auto" or position.has_passed(_SAVED_IN_ALL, share)
         with preserved_randomness(self.device):
             self.strategy.store_weights()
             figures = self.world.broadcast(self._measure)
             if self.world.is_first:
                 self.run.append_metrics({"update": position.update, "split": "valid", **figures})
-            position.add_validation(-self.sign * figures[self.config.metric])
-            self._save()
-            self._prune()
-            samples = self.task.samples(self.model) if self.world.is_first else []
+            score = -self.sign * figures[self.config.metric]
+            position.add_validation(score, figures["loss"], share)
+            if is_saved or position.stale == 0 or self._is_done():
+                position.saved = position.update
+                self._save()
+                self._prune()
+            has_samples = has_samples and self.world.is_first
+            samples = self.task.samples(self.model) if has_samples else []
         self.callback.on_validation(
             Validation(
                 update=position.update,
@@ -317,7 +324,7 @@ class Trainer(Generic[BatchT]):
         # Who has all parts only with the others may not leave without them.
         leaving = nullcontext() if self.strategy.is_sharded else self._interruption.at_once()
         with smooth, leaving:
-            return self.task.validate(self.model)
+            return self.task.validate(self.model, by_sample=True)
 
     def _save(self) -> None:
         self._saved_at = time.perf_counter()
@@ -382,22 +389,11 @@ class Trainer(Generic[BatchT]):
     def _finish(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
         self._prune()
-        candidates = candidate_weights(
-            self.run,
-            self.model,
-            self.ema,
-            keep=self.config.keep,
-            best_update=self.position.best_update,
-        )
-        measured = {}
-        for name, weights in candidates.items():
-            self.model.load_state_dict(weights())
-            self.model.eval()
-            measured[name] = self.task.validate(self.model)
-        metric = self.config.metric
-        chosen = max(measured, key=lambda name: self.sign * measured[name][metric])
-        summary = summarize(self.position, chosen, measured, self._valid)
-        self.run.finish(candidates[chosen](), summary)
+        best = self.position.best_update
+        weights = candidate_weights(self.run, self.model, self.ema, self.config.keep, best)
+        final = FinalWeights.choose(weights, self.model, self.task, self.config.metric)
+        summary = final.summary(self.position, self._valid)
+        self.run.finish(self.model.state_dict(), summary)
         self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}
 

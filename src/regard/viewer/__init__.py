@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from regard.viewer.html import page as page
     from regard.viewer.image import Image as Image
     from regard.viewer.image import draw_image as draw_image
+    from regard.viewer.image import in_patches as in_patches
     from regard.viewer.layer_summary import HeadLines as HeadLines
     from regard.viewer.layer_summary import HeadVectors as HeadVectors
     from regard.viewer.layer_summary import LayerSummary as LayerSummary

@@ -87,12 +87,12 @@ def draw_answer(example: Example) -> str:
 
 def _draw_labels(answer: Prediction) -> str:
     labels = answer.labels[:_MOST_LABELS]
-    margin = max(_width_of(label) for label, _ in labels)
+    margin = max(width_of(label) for label, _ in labels)
     lines = []
     for label, probability in labels:
         halves = round(2 * _BAR * probability)
         bar = f"{'█' * (halves // 2)}{'▌' * (halves % 2)}".ljust(_BAR)
-        lines.append(f"{label}{' ' * (margin - _width_of(label))}  {bar}  {probability:.3f}")
+        lines.append(f"{label}{' ' * (margin - width_of(label))}  {bar}  {probability:.3f}")
     return "\n".join(lines)
 
 
@@ -210,12 +210,12 @@ def draw_layers(example: Example, *, width: int = 80) -> str:
         if layer.kind == "decoder" and example.started:
             names = ["⟨start⟩", *names[:-1]]
         rows.append((*_numbers(layer), ", ".join(_received(layer, names))))
-    widths = [max(_width_of(row[column]) for row in rows) for column in range(len(_HEADS) - 1)]
+    widths = [max(width_of(row[column]) for row in rows) for column in range(len(_HEADS) - 1)]
     lines = []
     for row in rows:
         cells = [cell.rjust(size) for cell, size in zip(row[1:-1], widths[1:], strict=True)]
         start = (" " * _GAP).join([row[0].ljust(widths[0]), *cells])
-        lines.append(f"{start}{' ' * _GAP}{_fitting(row[-1], width - _width_of(start) - _GAP)}")
+        lines.append(f"{start}{' ' * _GAP}{_fitting(row[-1], width - width_of(start) - _GAP)}")
     return "\n".join(lines)
 
 
@@ -267,7 +267,7 @@ def _short(name: str) -> str:
 
 def _fitting(names: str, room: int) -> str:
     """Return as many of the names as there is room for, at least one."""
-    while _width_of(names) > room and ", " in names:
+    while width_of(names) > room and ", " in names:
         names = names.rpartition(", ")[0]
     return names
 
@@ -308,10 +308,10 @@ def draw_text(
         )
     names = [_printable(token) for token in output_tokens]
     heads = [_printable(token) for token in source_tokens]
-    margin = max(map(_width_of, names), default=0)
+    margin = max(map(width_of, names), default=0)
     blocks = []
     for first, last in _column_blocks(
-        [max(_CELL, _width_of(head)) + _GAP for head in heads], width - margin
+        [max(_CELL, width_of(head)) + _GAP for head in heads], width - margin
     ):
         lines = [_map_line("", heads[first:last], heads[first:last], margin)]
         for name, row in zip(names, weights, strict=True):
@@ -333,9 +333,9 @@ def _column_blocks(columns: Sequence[int], room: int) -> Iterator[tuple[int, int
 
 
 def _map_line(name: str, cells: Sequence[str], heads: Sequence[str], margin: int) -> str:
-    line = " " * (margin - _width_of(name)) + name
+    line = " " * (margin - width_of(name)) + name
     for cell, head in zip(cells, heads, strict=True):
-        line += " " * _GAP + cell + " " * (max(_CELL, _width_of(head)) - _width_of(cell))
+        line += " " * _GAP + cell + " " * (max(_CELL, width_of(head)) - width_of(cell))
     return line.rstrip()
 
 
@@ -353,7 +353,7 @@ def _printable(token: str) -> str:
     return "".join(c if c.isprintable() else "·" for c in text)
 
 
-def _width_of(text: str) -> int:
+def width_of(text: str) -> int:
     """Columns of a terminal that a text takes."""
     return sum(
         2 if unicodedata.east_asian_width(character) in "WF" else 1

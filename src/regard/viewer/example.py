@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from regard.checks import check_at_least, choose
+from regard.checks import check_count, choose
 from regard.errors import DataError
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
@@ -106,7 +106,7 @@ class HeadMap:
 
     def __post_init__(self) -> None:
         choose("kind", self.kind, AXES)
-        check_at_least("layer", self.layer, 0)
+        check_count("layer", self.layer, 0)
         _check_number("head", self.head)
         rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
         object.__setattr__(self, "rows", rows)
@@ -290,7 +290,7 @@ def _four_digits(weight: float) -> float:
 
 def _check_number(name: str, value: int | Literal["mean"]) -> None:
     if value != "mean":
-        check_at_least(name, value, 0)
+        check_count(name, value, 0)
 
 
 def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:

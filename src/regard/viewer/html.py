@@ -26,9 +26,9 @@ _IMPORT = re.compile(
 )
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
 _CSS_COMMENT = re.compile(r"^\s*/\*.*?\*/\s*?\n", re.MULTILINE | re.DOTALL)
-_COMMENT = re.compile(
-    r"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)\n", re.MULTILINE
-)  # on lines of its own
+_COMMENT = re.compile(  # on lines of its own
+    r"^[ \t]*(?://.*|/\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE
+)
 _REMARK = re.compile(
     r"""(?<=[;,{}()\[\]\w]) +// [^"'`\n]*$""", re.MULTILINE
 )  # at the end of a line

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from regard.checks import check_at_least, choose
+from regard.checks import check_count, choose
 from regard.errors import DataError
 from regard.viewer.packing import PackedArray
 
@@ -36,7 +36,7 @@ class HeadLines:
     places: int = 1
 
     def __post_init__(self) -> None:
-        check_at_least("places", self.places, 1)
+        check_count("places", self.places)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +101,7 @@ class LayerSummary:
 
     def __post_init__(self) -> None:
         choose("kind", self.kind, AXES)
-        check_at_least("layer", self.layer, 0)
+        check_count("layer", self.layer, 0)
         for name, values in self.measures.items():
             if len(values) != len(self.heads):
                 raise DataError(
@@ -127,8 +127,8 @@ class LayerSummary:
                 self._check(name, line.values, (H, -(-size // line.places)))
         if self.pooled is not None:
             for size, start in zip(self.bucket, self.start, strict=True):
-                check_at_least("bucket", size, 1)
-                check_at_least("start", start, 0)
+                check_count("bucket", size)
+                check_count("start", start, 0)
             spans = zip(self.start, (queries, keys), self.bucket, strict=True)
             buckets = (-(-(start + size) // bucket) for start, size, bucket in spans)
             self._check("pooled", self.pooled, (H, *buckets))
@@ -182,7 +182,7 @@ class Lens:
     ahead: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least("lens.first", self.first, 0)
+        check_count("lens.first", self.first, 0)
         shape = self.tokens.shape
         if len(shape) != 3 or shape != self.probabilities.shape:
             raise DataError(
@@ -236,8 +236,8 @@ class HeadVectors:
 
     def __post_init__(self) -> None:
         choose("kind", self.kind, AXES)
-        check_at_least("layer", self.layer, 0)
-        check_at_least("head", self.head, 0)
+        check_count("layer", self.layer, 0)
+        check_count("head", self.head, 0)
 
     def arrays(self) -> dict[str, PackedArray]:
         """Return its arrays by name."""

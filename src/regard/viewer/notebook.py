@@ -13,8 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from regard.checks import check_at_least
+from regard.checks import check_count, check_path
 from regard.errors import DataError, RegardError, SettingError
+from regard.files import write_file
 from regard.viewer.document import Document
 from regard.viewer.example import GoldLinks, Head, Layer, Sides
 from regard.viewer.html import page
@@ -70,14 +71,19 @@ class NotebookPage:
     """
 
     def __init__(self, document: Document, *, height: int = 760, rows: RowSource | None = None):
-        check_at_least("height", height, 100)
+        check_count("height", height, 100)
         self.document = document
         self.height = height
         self._server = None if rows is None else RowServer(rows)
 
     def save(self, path: str | Path) -> None:
-        """Write the page as a file that needs nothing else, not even this process."""
-        Path(path).write_text(self.page(), encoding="utf-8")
+        """Write the page as a file that needs nothing else, not even this process.
+
+        Raises:
+            RunError: The file cannot be written; one that is there stays as it is.
+        """
+        check_path("path", path)
+        write_file(Path(path), self.page().encode())
 
     def page(self) -> str:
         """Make the page that needs nothing else."""
@@ -110,6 +116,10 @@ class NotebookPage:
             f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{text}" '
             f'style="width:100%;height:{self.height}px;border:0" title="Attention"></iframe>'
         )
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the server out of copies, which show the rows of the document."""
+        return {**vars(self), "_server": None}
 
     def __repr__(self) -> str:
         return f"NotebookPage({self.document.title!r}, {len(self.document.examples)} examples)"

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regard.checks import check_at_least, choose
+from regard.checks import check_count, choose
 from regard.errors import DataError
 
 Scale = Literal["linear", "log"]
@@ -71,7 +71,7 @@ class PackedArray:
         if self.bits not in _TYPES:
             raise DataError(f"bits must be 8, 16 or 32; got {self.bits}.")
         for size in self.shape:
-            check_at_least("shape", size, 0)
+            check_count("shape", size, 0)
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise DataError(f"low must be at most high; got {self.low} and {self.high}.")
         if self.steps and len(self.shape) < 2:

@@ -2,10 +2,16 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
+
+from regard.attention.backends.base import Refusal
+from regard.attention.call import plan
+from regard.attention.call.choice import BACKENDS
+from regard.attention.masks.bound import Memory
 
 Inputs = Callable[..., list[Tensor]]
 
@@ -24,3 +30,28 @@ def make_inputs():
         return [torch.randn(s, dtype=dtype).requires_grad_(requires_grad) for s in shapes]
 
     return make
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The names of the backends that run, in the order of their calls."""
+    names: list[str] = []
+
+    def noting(name, function):
+        return lambda *inputs: names.append(name) or function(*inputs)
+
+    def spied_kernel(name, make, request):
+        kernel = None if make is None else make(request)
+        return None if kernel is None else noting(name, kernel)
+
+    def spied(name, offer_of, request):
+        offer = offer_of(request)
+        if isinstance(offer, Refusal):
+            return offer
+        kernel = partial(spied_kernel, name, offer.kernel)
+        return offer._replace(run=noting(name, offer.run), kernel=kernel)
+
+    monkeypatch.setattr(plan, "MEMORY", Memory())
+    for name, backend in BACKENDS.items():
+        monkeypatch.setattr(backend, "offer", partial(spied, name, backend.offer))
+    return names

@@ -16,7 +16,8 @@ from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 
-from regard.attention.backends import short
+from regard.attention.call import choice
+from regard.attention.masks.bound import Memory
 
 pytestmark = pytest.mark.slow
 
@@ -44,8 +45,8 @@ def draw_case(sizes, dtype, **kind):
 @pytest.fixture(autouse=True)
 def _short_for_few_pairs(monkeypatch):
     """Let the path for short rows serve calls as small as these."""
-    monkeypatch.setattr(short, "FEWEST_PAIRS_OF_SHORT", 1)
-    monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
+    monkeypatch.setattr(choice, "FEWEST_PAIRS_OF_SHORT", 1)
+    monkeypatch.setattr("regard.attention.call.plan.MEMORY", Memory())
 
 
 def assert_every_path_is_right(case, truth, **wants):

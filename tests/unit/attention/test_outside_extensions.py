@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import regard as rg
 from regard.attention import Score, register_score
+from regard.attention.call.choice import BACKENDS
 from regard.attention.masks.parse import RULES
-from regard.attention.plan import BACKENDS
 from regard.attention.scores.content import SCORES
 from regard.errors import SettingError
 from regard.models.configs.generation import TransformerConfig

@@ -45,6 +45,24 @@ def test_a_record_holds_where_when_and_what(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    ("commit", "of_part", "holds"),
+    [
+        ("abc1234", "abc1234", True),
+        ("abc1234", "0123456", False),
+        ("abc1234+", "abc1234+", False),
+        (None, None, False),
+    ],
+)
+def test_what_was_measured_whole_of_one_commit_holds(tmp_path, monkeypatch, commit, of_part, holds):
+    when = {"date": "2026-01-31", "commit": commit}
+    monkeypatch.setattr(measuring, "occasion", lambda started_on: when)
+    parts = {"rows": {"a": {"measured": {**when, "commit": of_part}}}}
+    path = measuring.write_record("made_up", title="", figures=[], details=parts, folder=tmp_path)
+    held = json.loads(path.read_text("utf-8"))["held"]
+    assert held == (when if holds else None)
+
+
 @pytest.fixture
 def put_rows(tmp_path):
     """Writes rows into a record; the record."""

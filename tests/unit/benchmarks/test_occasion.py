@@ -1,9 +1,7 @@
-"""Bad times to measure are refused, and a record whose code has changed since is old."""
-
-import subprocess
+"""Bad times to measure are refused."""
 
 import pytest
-from benchmarks import ages, occasion
+from benchmarks import occasion
 
 
 @pytest.fixture
@@ -40,64 +38,3 @@ def test_what_is_no_time_to_measure_is_refused_unless_nothing_is_written(
     with pytest.raises(SystemExit, match=f"{problem}.*without writing a record: --dry"):
         occasion.before_timing(rounds, is_dry=False)
     assert occasion.before_timing(rounds, is_dry=True)["cores"]
-
-
-@pytest.fixture
-def clone(tmp_path):
-    """A repository with a script; a function that writes the script anew, and the first commit."""
-
-    def git(*arguments):
-        words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    def write(text):
-        (tmp_path / "script.py").write_text(text, "utf-8")
-        git("add", "script.py")
-        git("commit", "--quiet", "--message", "Change it")
-        return git("rev-parse", "HEAD")
-
-    git("init", "--quiet")
-    write('"""Measures."""\nx = 1\n')
-    return tmp_path, write, git("rev-parse", "HEAD")
-
-
-@pytest.mark.parametrize(
-    ("text", "has_changed"),
-    [('"""Measures."""\nx = 2\n', True), ('"""Measures something."""\n\nx = 1  # one\n', False)],
-)
-def test_code_that_python_reads_otherwise_has_changed(clone, text, has_changed):
-    root, write, commit = clone
-    assert ages.has_changed(commit, ["script.py"], root=root) is False
-    write(text)
-    assert ages.has_changed(commit, ["script.py"], root=root) is has_changed
-    assert ages.has_changed(commit, ["other.py"], root=root) is False
-
-
-def test_a_file_that_moves_and_names_of_local_variables_do_not_count(clone):
-    root, write, _ = clone
-
-    def text(module, local):
-        values = "".join(f"VALUE_{number} = {number}\n" for number in range(20))
-        return (
-            f"from {module} import b\n{values}\ndef f(x):\n    {local} = b(x)\n    return {local}\n"
-        )
-
-    commit = write(text("a", "product"))
-    (root / "moved").mkdir()
-    (root / "script.py").rename(root / "moved" / "script.py")
-    (root / "moved" / "script.py").write_text(text("c", "total"), "utf-8")
-    subprocess.run(["git", "add", "."], cwd=root, check=True)
-    assert ages.has_changed(commit, ["moved"], root=root) is False
-
-
-def test_without_the_history_nobody_can_tell(clone):
-    root, _, _ = clone
-    assert ages.has_changed("0123456789", ["script.py"], root=root) is None
-
-
-@pytest.mark.parametrize("commit", [None, "abc1234+"])
-def test_what_is_in_no_commit_is_old(commit):
-    part = {"measured": {"date": "2026-01-31", "commit": commit}}
-    assert ages.is_old({"name": "x", "commit": commit, "details": {}})
-    assert ages.is_old({"name": "x", "commit": "abc1234", "details": {"rows": {"a": part}}})

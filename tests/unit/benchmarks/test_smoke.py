@@ -32,9 +32,15 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "decoding_speed": ("--work", "WORK", *ONE, *ALONE),
     "demo": ("--work", "WORK", *ONE),
     "documents": ("--work", "WORK"),
+    "fine_tuning": (
+        *("--work", "WORK", "--only"),
+        *("sst2", "hotel", "shopping", "entities", "entities-chinese", "spans", "spans-chinese"),
+        "step",
+    ),
     "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
     "gpu_training": ("--work", "WORK", *ONE),
+    "heads": ALONE,
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "peers.plain_torch": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
@@ -44,23 +50,26 @@ SMOKE: dict[str, tuple[str, ...]] = {
         *("--set", "model.model_dim=16", *ALONE),
     ),
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
-    "phrases": ("--work", "WORK"),
     "pretraining": ("hotel", "--work", "WORK"),
     "question_answering": (
         *("--work", "WORK", "--only"),
         *("spans-chinese", "choices", "pairs-esim", "sentences", "simple"),
     ),
+    "replay": ("classification", "--work", "WORK", "--jobs", "1"),
+    "simple_methods": ("--work", "WORK", "--only", "hotel"),
+    "reasons": ("--work", "WORK", *ALONE),
     "start_up": (*ONE,),
     "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", *ONE, *ALONE),
     "translation": ("--work", "WORK", *ALONE),
+    "translator": ("--work", "WORK", *ALONE),
 }
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
-UNRECORDED = {"language_modelling", "tables"}
+UNRECORDED = {"language_modelling", "replay", "tables"}
 
 _TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
 _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
@@ -97,10 +106,20 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("script", sorted(SMOKE))
 def test_a_script_runs(script, beginnings, folder):
     before = _record_times()
+    if script == "replay":  # of a record
+        path = BENCHMARKS / "records" / "classification.json"
+        record = json.loads(path.read_text("utf-8")) | {"fingerprint": {}}
+        measuring.store(record, folder / "tiny" / "records")
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
         record = json.loads((folder / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
         assert record["script"] == f"python -m benchmarks.{script}"
+    if script == "replay":
+        path = folder / "tiny" / "records" / "classification.json"
+        record = json.loads(path.read_text("utf-8"))
+        assert len(record["fingerprint"]) == 6
+        assert all(each["losses"].keys() == {"1", "2"} for each in record["fingerprint"].values())
+        assert record["unsure"].startswith("losses are kept since")
     assert _record_times() == before, "a tiny run must leave records, figures and README alone"
 
 

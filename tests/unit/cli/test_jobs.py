@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from regard.cli import jobs
-from regard.cli.jobs import infer_task, parse_arguments
+from regard.cli.jobs import parse_arguments, task_of, typed_options
 from regard.errors import SettingError
 from regard.tasks.settings.data import ClassificationData
 from regard.training.recipes import InferredTask, InferredTasks, inferring
@@ -38,19 +39,47 @@ def test_the_task_of_files_alone_is_inferred(here, capsys):
     assert recipe.files("train") == [here / "mine.tsv"]
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("mine.tsv is taken for texts with labels: column 1 has texts of")
-    assert lines[1].endswith("regard train classification-convolution mine.tsv")
+    assert lines[1:4] == [
+        f"  text: It is a text of number {n}  label: {'yes' if n % 2 else 'no'}" for n in range(3)
+    ]
+    assert lines[4].endswith("regard train classification-convolution mine.tsv")
+
+
+def test_the_offered_command_has_the_options_that_were_typed(here, capsys):
+    options = typed_options(minutes=2.0, test=("mine.tsv",), settings=("data.label=2",))
+    parse_arguments(["two.tsv"]).resolve({"data.label": 2}, options)
+    lines = capsys.readouterr().err.splitlines()
+    (command,) = (line for line in lines if line.startswith("the command that says so: "))
+    assert command.partition(": ")[2] == (
+        "regard train classification-convolution two.tsv --minutes 2.0 --test mine.tsv "
+        "--set data.label=2"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_examples_are_cut_to_the_terminal(here, capsys, monkeypatch, width):
+    rows = "".join(
+        f"这是第{n}条很长很长的评论，房间很好，服务也很好。\t{'好坏'[n % 2]}\n" for n in range(24)
+    )
+    (here / "长.tsv").write_text(rows, encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", str(width))
+    parse_arguments(["长.tsv"]).resolve({})
+    examples = capsys.readouterr().err.splitlines()[1:4]
+    assert all(cell_len(line) <= width and line[-1] in "好坏" for line in examples)
 
 
 def test_an_uncertain_task_is_an_error_without_a_terminal(here, capsys):
     with pytest.raises(SettingError, match=r"two.tsv must be for one job; it may be for 3"):
         parse_arguments(["two.tsv"]).resolve({})
-    assert "--set data.text=1 --set data.label=3" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[9].endswith("--set data.text=1 --set data.label=3")
+    assert lines[10] == "  text: It is a text of number 0  label: a"
 
 
 def test_one_uncertain_task_is_described_in_the_singular(here, monkeypatch):
     task = InferredTask("texts with labels", "it has two columns", "classification-convolution")
     monkeypatch.setattr(
-        inferring, "infer_tasks", lambda path: InferredTasks((task,), is_sure=False)
+        inferring, "infer_tasks", lambda path, settings: InferredTasks((task,), is_sure=False)
     )
     with pytest.raises(SettingError, match=r"it is not clear that it is for this one. Give the"):
         parse_arguments(["mine.tsv"]).resolve({})
@@ -74,7 +103,7 @@ def test_an_uncertain_task_is_asked_for_at_a_terminal(here, capsys, monkeypatch)
     assert "Which number?" in capsys.readouterr().err
     monkeypatch.setattr(jobs.sys, "stdin", Terminal("7\n"))
     with pytest.raises(SettingError, match=r"the number must be one of 1, 2, 3; got '7'"):
-        infer_task(["two.tsv"])
+        task_of(["two.tsv"], {})
 
 
 def test_a_name_with_a_line_end_and_a_loop_of_links_are_named_as_they_are(here):

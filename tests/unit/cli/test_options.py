@@ -76,4 +76,5 @@ def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, c
 @pytest.mark.parametrize("command", ["predict run --output", "serve"])
 def test_a_loop_of_links_is_no_bug(tmp_path, capsys, command):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert "loop must be a" in refused(capsys, *command.split(), str(tmp_path / "loop"))
+    assert "loop must be " in refused(capsys, *command.split(), str(tmp_path / "loop"))
+    assert (tmp_path / "loop").is_symlink()

@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -123,3 +124,14 @@ def test_the_command_that_a_page_names_lists_all_recipes(page, claim, capsys):
     assert run_command(named[1].split()) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in packaged_recipes())
+
+
+@pytest.mark.parametrize(("is_old", "loses"), [(True, False), (False, True), (True, True)])
+def test_a_figure_that_is_old_or_no_better_is_marked(is_old, loses, tmp_path, monkeypatch, capsys):
+    figure = {"figure": "F1 21.7", "beside": "simple 30", "minutes": None}
+    figures = {"tagging-words": {**figure, "old": is_old, "loses": loses}}
+    (tmp_path / "figures.json").write_text(json.dumps(figures), "utf-8")
+    monkeypatch.setattr("regard.cli.recipes._FIGURES", tmp_path / "figures.json")
+    run_command(["recipes", "tagging-words"])
+    marks = " ▼" * loses + " †" * is_old
+    assert f"F1 21.7{marks} (simple 30)" in " ".join(capsys.readouterr().out.split())

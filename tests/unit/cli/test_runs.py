@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 
 import pytest
 import torch
@@ -75,3 +77,31 @@ def test_a_run_of_a_task_that_is_gone_is_still_described(tmp_path, capsys):
         run.finish({"w": torch.ones(1)}, {"updates": 1})
     assert run_command(["info", str(tmp_path / "old")]) == 0
     assert "model       small" in capsys.readouterr().out
+
+
+def test_info_of_a_bundle_names_it(points_run, tmp_path, capsys):
+    bundle = tmp_path / "points.regard"
+    assert run_command(["export", str(points_run), str(bundle)]) == 0
+    capsys.readouterr()
+    assert run_command(["info", str(bundle), "--json"]) == 0
+    info = json.loads(capsys.readouterr().out)
+    assert info["run"] == str(bundle)
+    assert info["next"] == [
+        f"regard {command}"
+        for command in (
+            f"predict {bundle} FILE",
+            f"evaluate {bundle} FILE",
+            f"look {bundle} NUMBERS",
+        )
+    ]
+    assert info["model"] == "kernel_regression with 1 parameter"
+    assert info["training"] == "done, after 0 updates"  # its summary has none
+    assert "folder" not in info
+
+
+def test_commands_that_come_next_can_be_pasted(points_run, tmp_path, capsys):
+    folder = tmp_path / "my runs" / "it's"
+    shutil.copytree(points_run, folder)
+    assert run_command(["info", str(folder), "--json"]) == 0
+    command, *_ = json.loads(capsys.readouterr().out)["next"]
+    assert shlex.split(command) == ["regard", "predict", str(folder), "FILE"]

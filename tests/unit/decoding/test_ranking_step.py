@@ -19,11 +19,12 @@ class Ranked:
     """The model of ``conftest`` as a step that can return the likeliest tokens alone.
 
     Attributes:
+        vocab_size: Number of its tokens.
         asked: What it was asked for: None for all numbers, else how many.
     """
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, vocab_size=5):
+        self.vocab_size, self.asked = vocab_size, []
 
     def __call__(self, token, state):
         self.asked.append(None)
@@ -76,12 +77,12 @@ def test_a_function_is_no_ranking_step():
 def test_a_search_finds_the_same(search, seed):
     draw = random.Random(seed)
     tables = tables_of(draw)
-    settings, ranked, width = settings_of(draw, len(tables)), Ranked(), 0
+    settings, ranked, width = settings_of(draw, len(tables)), Ranked(tables.shape[-1]), 0
     if search is beam:
         width = draw.randint(1, 7)
         settings |= {"beam_size": width, "n_best": draw.randint(1, width)}
     assert search(ranked, start(tables), **settings) == search(step, start(tables), **settings)
-    assert set(ranked.asked) == {width + 1}
+    assert set(ranked.asked) == {min(width + 1, ranked.vocab_size)}
 
 
 @pytest.mark.parametrize("seed", range(40))

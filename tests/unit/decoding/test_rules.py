@@ -113,12 +113,12 @@ def test_a_repetition_penalty_counts_in_the_log_probability(markov):
         ),
         (
             {"rules": [NoRepeatedNgrams(1), Prefix([[2, 2], []])]},
-            r"prefixes must not hold what another rule hides; got token 2 at place 1 of "
+            r"prefixes must not hold what another rule hides; got token 2 at position 1 of "
             r"\[2, 2\], for sentence 0",
         ),
         (
             {"rules": [Prefix([[3], []])], "forbidden": [3]},
-            r"got token 3 at place 0 of \[3\], for sentence 0",
+            r"got token 3 at position 0 of \[3\], for sentence 0",
         ),
     ],
 )
@@ -132,10 +132,11 @@ def test_rules_that_cannot_be_satisfied_are_refused_by_every_search(markov, sett
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (lambda: RepetitionPenalty(0), "penalty must be above 0; got 0. Use 1 to change nothing"),
+        (lambda: RepetitionPenalty(0), "penalty must be at least 0.01; got 0.0. Use 1 to"),
+        (lambda: RepetitionPenalty(1e-300), "penalty must be at least 0.01; got 1e-300"),
         (lambda: NoRepeatedNgrams(0), "size must be at least 1; got 0"),
     ],
-    ids=["repetition", "ngrams"],
+    ids=["repetition", "tiny repetition", "ngrams"],
 )
 def test_rules_out_of_range_are_refused(rule, message):
     with pytest.raises(SettingError, match=message):

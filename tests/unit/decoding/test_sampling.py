@@ -25,10 +25,12 @@ def chi_square(counts, probs, total):
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_answers_come_as_often_as_their_probability_says(markov, temperature):
-    tables = markov.random_tables(1, seed=4, sharpness=1.0)
-    samples = draw(
-        markov, tables, num_samples=4000, max_lengths=2, temperature=temperature, seeds=11
-    )[0]
+    tables = markov.random_tables(1, seed=4, sharpness=1.0).expand(4, -1, -1, -1)
+    seeds = torch.tensor([11, 12, 13, 14])
+    four = draw(
+        markov, tables, num_samples=1000, max_lengths=2, temperature=temperature, seeds=seeds
+    )
+    samples = [sample for each in four for sample in each]
     by_step = (tables[0] / temperature).softmax(-1)
     probs = {}
     for first in range(5):
@@ -136,8 +138,19 @@ def test_quantiles_never_meet_an_impossible_token():
     ("settings", "error", "message"),
     [
         ({"num_samples": 0}, SettingError, "num_samples must be at least 1; got 0"),
-        ({"temperature": 0.0}, SettingError, "temperature must be above 0; got 0.0. Search greedi"),
-        ({"temperature": math.nan}, SettingError, "temperature must be above 0; got nan"),
+        ({"temperature": 0.0}, SettingError, "temperature must be at least 1e-06; got 0.0. Search"),
+        ({"temperature": math.nan}, SettingError, "temperature must be at least 1e-06; got nan"),
+        ({"temperature": 1e-46}, SettingError, "temperature must be at least 1e-06; got 1e-46"),
+        ({"temperature": 1e39}, SettingError, r"temperature must be at most 1000; got 1e\+39"),
+        ({"max_lengths": 10**12}, SettingError, "max_lengths must be at most 1000000; got 1"),
+        ({"max_lengths": 2.5}, SettingError, "max_lengths must be a whole number; got 2.5"),
+        ({"batch_size": True}, SettingError, "batch_size must be a whole number; got True"),
+        ({"eos_id": 9}, SettingError, "eos_id must be from 0 to 4; got 9"),
+        ({"eos_id": -1}, SettingError, "eos_id must be at least 0; got -1"),
+        ({"forbidden": [9]}, SettingError, "forbidden must be from 0 to 4; got 9"),
+        ({"forbidden": [-1]}, SettingError, "forbidden must be at least 0; got -1"),
+        ({"rules": [3]}, SettingError, "rules must be functions, see Rule; got 3"),
+        ({"num_samples": 1001}, SettingError, "num_samples must be at most 1000; got 1001"),
         ({"top_k": 0}, SettingError, "top_k must be at least 1; got 0"),
         ({"top_p": 0.0}, SettingError, "top_p must be above 0 and at most 1; got 0.0. Use 1"),
         ({"top_p": 1.1}, SettingError, "top_p must be above 0 and at most 1; got 1.1"),

@@ -51,6 +51,8 @@ def test_a_file_can_be_read_as_it_is_shown(page, tmp_path, capsys):
     recipes = [words for words in commands(text) if words[0] == "train" and name in words]
     assert recipes
     for words in recipes:
+        if "--pretrained" in words:  # which guesses, from more rows than these
+            continue
         # Sentence pairs are looked at without a recipe.
         recipe = [] if name == "pairs.tsv" and "translation" in page.name else words[1:2]
         code = run_command(["data", "check", *recipe, str(tmp_path / name)])

@@ -1,15 +1,30 @@
 """The experiments of ``examples/experiments`` show what the texts claim, and draw it."""
 
+import json
 import math
+import re
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from examples.experiments import architectures, bandwidths, gradients, norms, positions, scores
+from examples.experiments import (
+    architectures,
+    bandwidths,
+    gradients,
+    norms,
+    positions,
+    scores,
+    seeds,
+)
+from tools.figures import seeds as seeds_figure
 
 from regard.models.kernel_regression import SineExample
+from regard.viewer.spread import draw_spread
 
 pytestmark = pytest.mark.slow
+
+COURSE = Path(__file__).parents[3] / "docs" / "course"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +44,16 @@ def test_each_prints_and_draws(main, sizes, tmp_path, capsys):
     plt.close("all")
     assert "<svg" in (tmp_path / "drawn.svg").read_text("utf-8")
     assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+@pytest.mark.skipif("not torch.__version__.startswith('2.13.')", reason="kernels of torch 2.13")
+def test_the_chapter_shows_what_architectures_prints(tmp_path, capsys):
+    architectures.main([64, 1024], tmp_path / "drawn.svg")
+    printed = capsys.readouterr().out.splitlines()[1:]
+    for name in ("self.md", "self.zh.md"):
+        page = (COURSE / name).read_text("utf-8")
+        table = re.search(r"n = 1024 .*MiB\n((?:.+\n)+)```", page)[1].splitlines()
+        assert [line.split()[-3:] for line in table] == [line.split()[-3:] for line in printed]
 
 
 def test_only_the_recurrence_starts_more_kernels_for_longer_inputs():
@@ -133,3 +158,28 @@ def test_only_a_shrinking_bandwidth_finds_the_curve():
     predicted = (weights @ example.targets) / weights.sum(1, keepdim=True)
     expected = float((predicted - example.truth).square().mean().sqrt())
     assert bandwidths.error(few, 1.0) == pytest.approx(expected, rel=1e-4)
+
+
+def test_seeds_are_trained_once_and_their_weights_are_stored(tmp_path, capsys):
+    files = {"folder": tmp_path / "runs", "out": tmp_path / "a.svg", "data": tmp_path / "a.json"}
+    seeds.main(2, **files, updates=2)
+    printed = capsys.readouterr().out
+    assert "2 runs" in printed
+    assert "<svg" in files["out"].read_text("utf-8")
+    stored = json.loads(files["data"].read_text("utf-8"))
+    assert len(stored["weights"]) == len(stored["answers"]) == 2
+    assert stored["weights"][0] != stored["weights"][1]
+    seeds.main(2, **files, updates=9)  # those of the folder, as they are
+    assert capsys.readouterr().out.endswith(printed[printed.index("seed 1") :])
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", ["seeds.md", "seeds.zh.md"])
+def test_the_page_of_seeds_has_what_the_command_stored(page):
+    drawn = draw_spread(seeds_figure.spread())
+    assert drawn in (COURSE.parent / page).read_text("utf-8")
+    spread = seeds_figure.spread()
+    assert len(spread.weights) == 8
+    votes = dict(zip(spread.output_tokens, spread.votes, strict=True))
+    assert votes["China"] == [("中", 6), ("国", 2)]
+    assert all(votes[word][0][1] == 8 for word in ("I", "love", "."))

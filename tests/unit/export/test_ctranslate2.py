@@ -244,6 +244,6 @@ def test_precisions_that_it_has_not_are_refused(runs, tmp_path):
     run = runs / "language-model" / "run"
     with pytest.raises(SettingError, match="precision must be one of float16, float32, int8; got"):
         export_run(run, "ctranslate2", tmp_path / "out", precision="int4")
-    with pytest.raises(SettingError, match="precision must be left out for bundle, whose weights"):
-        export_run(run, "bundle", tmp_path / "out", precision="int8")
+    with pytest.raises(SettingError, match="precision must be left out for huggingface, whose"):
+        export_run(run, "huggingface", tmp_path / "out", precision="int8")
     assert not list(tmp_path.iterdir())

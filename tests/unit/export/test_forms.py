@@ -84,7 +84,7 @@ REFUSED = {
         "generation": "CTranslate2 .*and it is 'rnn_seq2seq' of generation",
         "classification-transformer": "CTranslate2 .*and it is 'transformer' of classification",
     },
-    "huggingface": {"translation-rnn": r"model\.type is 'rnn_seq2seq' of translation, which"},
+    "huggingface": {"translation-rnn": r"it is a recurrent translator \(model\.type = 'rnn_s"},
     "onnx": {
         "generation": r"model\.copy = true of rnn_seq2seq .*; train with --set model\.copy=false",
         "language-model-recurrent": r"model\.type = 'recurrent' is none of transformer, decoder",

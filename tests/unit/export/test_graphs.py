@@ -153,7 +153,8 @@ def test_both_say_what_they_are_and_bring_the_tokenizer(runs, tmp_path):
     for form, model in (("onnx", "model.onnx"), ("torch", "model.pt2")):
         out = tmp_path / form
         export_run(run, form, out)
-        assert {path.name for path in out.iterdir()} == {"README.md", "tokenizer", model}
+        names = {path.name for path in out.iterdir()}
+        assert names == {"README.md", "program.py", "tokenizer", model}
         expected = {path.name for path in (run / "tokenizer").iterdir()} - {"checksums.json"}
         assert {path.name for path in (out / "tokenizer").iterdir()} == expected
         page = (out / "README.md").read_text()

@@ -20,7 +20,7 @@ def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     named = {"README.md", "config.json", "generation_config.json", "model.safetensors"}
-    assert files == {*named, "tokenizer"}
+    assert files == {*named, "tokenizer", "program.py"}
     card = (tmp_path / "out" / "README.md").read_text()
     assert "There is no tokenizer of transformers beside it" in card
     assert "The model reads ids as `… 3`" in card

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from tests.unit.export.random_runs import (
     classifier,
     language_model,
@@ -14,8 +16,10 @@ from tests.unit.export.random_runs import (
     translator,
 )
 
+from regard.decoding import beam
 from regard.export import FORMS, export_run
 from regard.export.form import reading
+from regard.export.onnx_graphs import _SEARCH
 from regard.text import TokenizerConfig, train_pair_tokenizer
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -32,6 +36,11 @@ LINES = [
     "learner’s １２ 12 e\u0301t\u00e9 (unknownword)",
 ]
 ALONE = 'import sys\nsys.modules["regard"] = sys.modules["torch"] = None\n'
+
+
+def run_program(folder, lines=(), *, before=ALONE):
+    assert "python program.py" in (folder / "README.md").read_text("utf-8")
+    return run_code(before + (folder / "program.py").read_text("utf-8"), folder, lines)
 
 
 def run_readme(folder, lines=(), *, before=ALONE):
@@ -81,9 +90,8 @@ def translations_of(predictor, lines):
 def test_a_translator_for_ctranslate2(kind, tmp_path):
     predictor = greedy_translator(tmp_path / "run", kind, max_length=120)
     export_run(tmp_path / "run", "ctranslate2", tmp_path / "out")
-    printed = run_readme(tmp_path / "out", LINES)
-    for theirs, ours in zip(printed, translations_of(predictor, LINES), strict=True):
-        assert theirs.startswith(ours)  # regard stops sooner
+    lines = [*LINES, "", " "]
+    assert run_program(tmp_path / "out", lines) == translations_of(predictor, lines)
 
 
 @pytest.fixture(scope="module")
@@ -101,22 +109,80 @@ def test_a_recurrent_translator_for_onnxruntime(tmp_path):
     sizes = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 14}
     predictor = greedy_translator(tmp_path / "run", "words", **sizes)
     export_run(tmp_path / "run", "onnx", tmp_path / "out")
-    assert run_readme(tmp_path / "out", LINES) == translations_of(predictor, LINES)
+    assert run_program(tmp_path / "out", LINES) == translations_of(predictor, LINES)
 
 
 @pytest.mark.slow
 def test_a_transformer_for_onnxruntime_by_its_readme(transformer_for_onnxruntime):
     predictor, folder = transformer_for_onnxruntime
-    assert run_readme(folder, LINES) == translations_of(predictor, LINES)
+    lines = [*LINES, "", " "]
+    assert run_program(folder, lines) == translations_of(predictor, lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformer", "rnn_seq2seq"])
+def test_a_program_for_onnxruntime_has_the_beam_of_the_run(kind, tmp_path):
+    sizes = {"embed_dim": 12, "hidden_dim": 14} if kind == "rnn_seq2seq" else {"max_length": 120}
+    predictor = translator(
+        tmp_path / "run",
+        tokenizer=TOKENIZERS["words"],
+        data={"max_length": 100},
+        decoding={"beam_size": 5, "length_penalty": 1.0, "min_length": 2, "no_repeat_ngram": None},
+        type=kind,
+        **sizes,
+    )
+    export_run(tmp_path / "run", "onnx", tmp_path / "out")
+    lines = [*LINES, "", *(f"{first} {last}" for first in LINES for last in LINES)]
+    assert run_program(tmp_path / "out", lines) == translations_of(predictor, lines)
+
+
+class Stateless:
+    def select(self, rows):
+        return self
+
+
+@pytest.mark.parametrize("end", [3, 0])
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize(("penalty", "least"), [(0.0, 0), (1.0, 3)])
+def test_the_search_of_the_program_is_that_of_regard(width, penalty, least, end):
+    program = {"BEAM": width, "PENALTY": penalty, "END": end}
+    exec(_SEARCH.partition("decoder = ")[0], program)
+    torch.manual_seed(width)
+    for limit in range(least + 1, 14):
+        table = (2 * torch.randn(9, 9)).log_softmax(-1)
+        (ours,) = beam(
+            lambda token, state, table=table: (table[token], state),
+            Stateless(),
+            batch_size=1,
+            bos_id=2,
+            eos_id=end,
+            max_lengths=limit,
+            beam_size=width,
+            length_penalty=penalty,
+            min_length=least,
+            forbidden=[token for token in (0, 1, 2) if token != end],
+        )
+        theirs = program["search"](
+            lambda tokens, state, table=table: (table[tokens[:, -1]].numpy().copy(), state),
+            {},
+            np.array([[2]]),
+            limit,
+            least,
+        )
+        assert theirs == list(ours[0].tokens)
 
 
 @pytest.mark.parametrize("form", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_a_language_model(form, tmp_path):
-    predictor = language_model(tmp_path / "run", decoding={"one_line": True})
+    # CTranslate2 writes half a window at most, and its README says so.
+    window = {"method": "greedy", "max_tokens": 10}
+    several = {"method": "beam", "beam_size": 3, "max_tokens": 60}
+    settings = {"one_line": True, **(window if form == "ctranslate2" else several)}
+    predictor = language_model(tmp_path / "run", decoding=settings)
     export_run(tmp_path / "run", form, tmp_path / "out")
     prompts = ["I love", "Does he"]
     texts = [prediction.text() for prediction in predictor.predict(prompts)]
-    assert run_readme(tmp_path / "out", prompts) == texts
+    assert run_program(tmp_path / "out", prompts) == texts
 
 
 @pytest.mark.slow
@@ -125,7 +191,7 @@ def test_a_tagger_is_called_with_numbers(form, tmp_path):
     tagger(tmp_path / "run", parts="convolution")
     export_run(tmp_path / "run", form, tmp_path / "out")
     before = ALONE if form == "onnx" else ""
-    assert run_readme(tmp_path / "out", before=before)
+    assert run_program(tmp_path / "out", before=before)
 
 
 @pytest.mark.parametrize("make", [translator, classifier, masked_model, tagger])
@@ -141,7 +207,7 @@ def test_a_folder_for_transformers_without_a_tokenizer_of_theirs(tmp_path):
     predictor = greedy_translator(tmp_path / "run", "words", max_length=120)
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     before = 'import sys\nsys.modules["regard"] = None\n'
-    printed = run_readme(tmp_path / "out", LINES, before=before)
+    printed = run_program(tmp_path / "out", LINES, before=before)
     for theirs, ours in zip(printed, translations_of(predictor, LINES), strict=True):
         assert theirs.startswith(ours)
 

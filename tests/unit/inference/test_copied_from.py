@@ -1,9 +1,9 @@
 import pytest
 import torch
+from tests.looking import look_into
 from tests.unit.inference.conftest import untrained
 
 from regard.decoding.hypothesis import Alignment
-from regard.inference.looking import look_into
 from regard.text import Pair, TokenizerConfig, train_pair_tokenizer
 from regard.viewer.example import View
 

@@ -1,4 +1,5 @@
 import json
+import random
 import time
 
 import pytest
@@ -7,8 +8,13 @@ from tests.unit.inference.conftest import letters_predictor
 
 from regard.errors import DataError, SettingError
 from regard.inference.evaluation.comparison import compare, compare_answers
-from regard.inference.evaluation.evaluate import evaluate, quality_by_length, read_data
-from regard.inference.evaluation.report import answer_timed
+from regard.inference.evaluation.evaluate import (
+    _with_intervals,
+    evaluate,
+    quality_by_length,
+    read_data,
+)
+from regard.inference.evaluation.report import answer_timed, beside_baselines
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
 
@@ -228,3 +234,43 @@ def test_columns_that_lie_otherwise_than_in_training_are_named(tmp_path):
     assert task.recipe.data.columns == ("chinese", "english")
     with pytest.raises(SettingError, match=r"--set must be one of data\.columns; got 'data\.col"):
         read_data(task, [file], columns={"data.column": [2, 1]})
+
+
+class Shares:
+    """A task whose answers are right or wrong, or have a figure of their own."""
+
+    def score(self, answers, examples):
+        right = [answer == example for answer, example in zip(answers, examples, strict=True)]
+        return {"accuracy": 100 * sum(right) / len(right), "rmse": float(sum(answers))}
+
+
+@pytest.mark.parametrize(
+    ("right", "count", "low", "high"),
+    [(5, 5, 56.55, 100.0), (0, 5, 0.0, 43.45), (4, 5, 37.55, 96.38), (99, 100, 94.55, 99.82)],
+)
+def test_proportions_have_wilsons_interval(right, count, low, high):
+    answers, examples = [1] * count, [1] * right + [0] * (count - right)
+    accuracy, other = _with_intervals(Shares(), answers, examples, random.Random(0))
+    assert (accuracy.low, accuracy.high) == pytest.approx((low, high), abs=0.01)
+    assert (other.low, other.high) == (count, count)  # no proportion: drawn again
+
+
+def test_a_result_beside_the_best_baseline_is_a_sentence_of_the_report():
+    references = ["I love China .", "Does he love you ?"]
+    worse = evaluate(["a b c d", "e f g h"], references, sources=["I love it .", "Does it ?"])
+    assert worse.beside == worse.to_dict()["beside"]
+    assert worse.beside.startswith("This is below a baseline: the source itself has BLEU ")
+    assert f"  {worse.beside}" in str(worse).splitlines()
+    better = evaluate(references, references, sources=["I love it .", "Does it ?"])
+    assert better.beside.startswith("This is above the best baseline: the source itself has BLEU ")
+    same = evaluate(["a b"], ["a b"], sources=["a b"])
+    assert same.beside.startswith("This is no better than a baseline: ")
+
+
+@pytest.mark.parametrize(
+    ("sign", "value", "is_below"), [(1, 0.4, True), (1, 0.5, False), (-1, 0.6, True)]
+)
+def test_below_a_baseline_is_worse_whichever_way_the_figure_goes(sign, value, is_below):
+    sentence = beside_baselines("x", value, {"always 1": 0.5}, sign=sign)
+    assert ("is below a baseline" in sentence) == is_below
+    assert beside_baselines("x", value, {}) is None

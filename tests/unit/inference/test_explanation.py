@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.looking import look_into
 from tests.unit.inference.conftest import PHRASE, make_predictor
 from tests.unit.inference.test_looking_at_answers import (
     RECURRENT,
@@ -17,9 +18,7 @@ from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import DataError, SettingError
-from regard.inference.looking import look_into
 from regard.interop.attribution.faithfulness import logits_of
-from regard.interop.pages.explaining import Why
 from regard.tasks.running_text.running_text import Passage
 from regard.text import BOS_ID, EOS_ID
 from regard.text.reading.tagged import TaggedWords
@@ -32,8 +31,9 @@ SENTENCES = [
 DECODER = {"type": "decoder", "num_layers": 2, "num_heads": 2, "model_dim": 8, "ffn_dim": 7}
 
 
-def explained(predictor, text, output=None, **options):
-    document = look_into(predictor, [text], target=output, why=Why(**options))
+def explained(predictor, text, output=None, target=None, methods=None, **options):
+    options |= {"target": output or target, "attribute": methods}
+    document = look_into(predictor, [text], explain=True, **options)
     assert Document.from_json(document.to_json()) == document
     return list(document.examples)
 
@@ -107,11 +107,13 @@ def test_each_token_of_a_translation_is_explained(model):
     assert {one.output for one in other.importances} == {2}
 
 
-def test_a_class_is_explained_and_must_be_one():
-    predictor = a_classifier(TRANSFORMER)
+@pytest.mark.parametrize("head", [{}, {"ngram_scores": True}])
+def test_a_class_is_explained_and_must_be_one(head):
+    predictor = a_classifier(TRANSFORMER, head=head)
     (example,) = explained(predictor, "菜很好吃", target="bad", against="good")
     batch, importances = batch_of(predictor, "菜很好吃"), by_method(example)
-    inputs = {name: batch[name] for name in ("ids", "lengths")}
+    inputs = predictor.task.inputs(batch)
+    assert ("ngram_values" in inputs) == bool(head)
     options = {"target": 0, "against": 1, "method": "integrated_gradients"}
     expected = rg.attribute(predictor.model, inputs, **options)
     one = importances["integrated gradients"]
@@ -309,6 +311,21 @@ def test_heads_of_long_texts_are_scored_by_their_tokens():
     of_past = torch.tensor(text.summaries[0].rows.values())
     expected = of_past.diagonal(-1, 1, 2).mean(-1).tolist()
     assert text.summaries[0].measures["previous"] == pytest.approx(expected, rel=1e-2)
+
+
+def test_a_record_is_looked_at_as_its_line_is():
+    predictor = a_reader("question_answering", MATCH)
+    asked = dict(zip(("question", "context"), ASKED["question_answering"].split("\t"), strict=True))
+    (expected,) = predictor.look(ASKED["question_answering"]).document.examples
+    assert predictor.look(asked).document.examples == (expected,)
+    assert predictor.look([asked, asked]).document.examples == (expected, expected)
+
+
+def test_a_reader_that_pools_a_question_is_not_explained_by_gradients_of_attention():
+    predictor = a_reader("question_answering", MATCH)
+    message = "'attention_gradient' for a model of which a layer does not attend from each position"
+    with pytest.raises(SettingError, match=f"{message}; got layers of 1, 14 queries"):
+        predictor.look(ASKED["question_answering"], attribute=["attention_gradient"])
 
 
 def test_a_page_in_python_says_why_and_refuses_what_is_not_explained():

@@ -7,6 +7,7 @@ from matplotlib.font_manager import FontEntry
 
 from regard.inference.evaluation import report_plot
 from regard.inference.evaluation.report_plot import CHINESE_FONTS, new_figure
+from regard.tasks.tables import confusion_table
 
 
 def family(figure):
@@ -50,3 +51,21 @@ def test_a_font_without_the_characters_warns_once(monkeypatch, tmp_path):
 )
 def test_installed_fonts_have_the_characters(tmp_path):
     save(tmp_path / "a.png")  # a warning is an error
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("en", ["Confusion matrix", "Predicted label", "True label", "Fraction of the row"]),
+        ("zh", ["混淆矩阵", "预测标签", "真实标签", "占本行的比例"]),
+    ],
+)
+def test_a_confusion_matrix_has_the_names_of_the_field(language, names):
+    with new_figure() as figure:
+        table = confusion_table(["good", "bad", "bad"], ["good", "good", "bad"])
+        report_plot._draw(figure, [table], [])
+        if language == "zh":
+            report_plot._translate(figure)
+        matrix, _, bar = figure.axes
+        drawn = [matrix.get_title(), matrix.get_xlabel(), matrix.get_ylabel(), bar.get_ylabel()]
+    assert drawn == names

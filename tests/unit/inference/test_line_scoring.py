@@ -4,16 +4,17 @@ import pytest
 from tests.unit.inference.conftest import make_predictor
 
 from regard.errors import DataError
-from regard.inference.filtering import ScoredPair, answers, score_pairs, scoring
+from regard.inference.lines import answers, scoring
+from regard.inference.sequences import ScoredPair
 from regard.tasks import DecodingConfig
-from regard.text import decode_lines
+from regard.text import Pair, decode_lines
 
 LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()
 
 
 def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
     lines = list(decode_lines(text.splitlines(keepends=True), "in"))
-    groups = answers([lines], scoring(predictor, **options), skip_bad_lines=skip_bad_lines)
+    groups = answers([lines], scoring(predictor.use, **options), skip_bad_lines=skip_bad_lines)
     return [score for group in groups for score in group]
 
 
@@ -25,11 +26,9 @@ def test_scores_are_those_of_the_search(predictor):
         (each.source, scored) for each in translations for scored in each if scored.is_finished
     ]
     expected = [scored for _, scored in written]
-    pairs, encode = (
-        [(source, one.text) for source, one in written],
-        predictor.tokenizer.target.encode,
-    )
-    scores = score_pairs(predictor, pairs, length_penalty=0.6)
+    encode, use = predictor.tokenizer.target.encode, predictor.use
+    requests = [use.scored(Pair(source, one.text, (), "")) for source, one in written]
+    scores = use.score(requests)
     # A text may be cut into other tokens than were written.
     both = zip(scores, expected, strict=True)
     same = [(a, b) for a, b in both if tuple(encode(b.text)) == b.tokens]
@@ -37,7 +36,7 @@ def test_scores_are_those_of_the_search(predictor):
     for scored, hypothesis in same:
         assert scored.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-3)
         assert scored.score == pytest.approx(hypothesis.score, abs=1e-3)
-    assert score_pairs(predictor, [], length_penalty=0.6) == []
+    assert use.score([]) == []
 
 
 def test_a_line_in_is_a_line_out(predictor):

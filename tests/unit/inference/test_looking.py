@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.looking import look_at, look_into
 
 from regard.errors import DataError, SettingError
 from regard.inference import AttentionMap, Look
 from regard.inference.examples import example, gold_links
-from regard.inference.looking import document, look_at, rows_of
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.tokenizers.pieces import END
@@ -112,7 +112,7 @@ def test_there_must_be_something_to_look_at(predictor):
 
 def test_a_document_goes_through_json(predictor, phrases):
     examples = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
-    written = document(predictor, examples, title="Two")
+    written = predictor.use.document(examples, title="Two")
     assert (written.task, written.source_language, written.output_language) == (
         "translation",
         "zh",
@@ -123,8 +123,8 @@ def test_a_document_goes_through_json(predictor, phrases):
 
 
 def test_rows_are_those_of_the_look(predictor):
-    written = document(predictor, [look_at(predictor, "我爱中国。", "I love China.")])
-    rows = rows_of(predictor, written)
+    written = look_into(predictor, "我爱中国。", target="I love China.")
+    rows = predictor.use.rows(written)
     for map_ in written.examples[0].maps:
         expected = np.array(map_.rows)
         served = rows(0, map_.kind, map_.layer, map_.head, [0, len(expected) - 1])

@@ -2,13 +2,14 @@ import math
 
 import pytest
 import torch
+from tests.looking import look_into
 from tests.unit.inference.conftest import untrained
 
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor
-from regard.inference.looking import look_into
 from regard.tasks import OnePassTask, recipe_from_table
 from regard.tasks.labels.classification import LabelledText
+from regard.tasks.labels.regression import Regression
 from regard.tasks.labels.tagging import Tagging
 from regard.tasks.running_text.language_modelling import Passage
 from regard.text.reading.points import Point
@@ -24,7 +25,7 @@ def a_labeller(task, examples, model, **sections):
     return untrained({"task": task, "model": model, **sections}, examples)
 
 
-def a_classifier(model, pooling="mean", **data):
+def a_classifier(model, pooling="mean", head=None, **data):
     aspect = "taste" if pooling == "aspect" else None
     examples = [LabelledText(text, label, aspect, "") for text, label in REVIEWS]
     return a_labeller(
@@ -33,7 +34,7 @@ def a_classifier(model, pooling="mean", **data):
         model,
         data=data,
         tokenizer={"type": "characters"},
-        head={"pooling": pooling},
+        head={"pooling": pooling, **(head or {})},
     )
 
 
@@ -164,8 +165,12 @@ def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
 
 
 def test_attention_that_is_not_between_its_words_is_left_out():
+    class Plain(Regression):
+        draw = OnePassTask.draw
+
     points = [Point((value,), 1.0, ("x",), "") for value in (0.1, 0.5, 0.7)]
     model = {"type": "kernel_regression", "is_learned": True}
-    labeller = a_labeller("regression", points, model)
+    task = Plain.learn(recipe_from_table({"task": "regression", "model": model}), points)
+    labeller = Predictor(task.build_model(), task)
     (example,) = look_into(labeller, "0.5").examples
     assert (example.source, example.maps, example.answer) == ("0.5", (), None)

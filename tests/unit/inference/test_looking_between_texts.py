@@ -2,10 +2,10 @@ import json
 
 import pytest
 import torch
+from tests.looking import look_at, look_into
 from tests.unit.inference.conftest import untrained
 
 from regard.attention import AttentionCall, observe
-from regard.inference.looking import look_at, look_into
 from regard.tasks.questions.multiple_choice import Choices
 from regard.tasks.questions.pair_matching import LabelledPair
 from regard.text.reading.questions import Answer, Question

@@ -1,12 +1,18 @@
 """A model is made ready once, until it is another."""
 
+import pickle
+from copy import deepcopy
+
 import pytest
 import torch
+from tests.unit.inference.conftest import letters_predictor, untrained
 from torch import nn
 
 from regard.attention import observe
 from regard.inference import preparation
 from regard.inference.preparation import Preparation
+from regard.tasks.labels.label_task import LabelledText
+from regard.text import batched
 
 
 class Made(nn.Module):
@@ -77,3 +83,34 @@ def test_a_model_prepared_in_inference_mode_is_cached(ready):
         first = preparing.of(module)
         assert preparing.of(module) is first
     assert len(prepared_models) == 1
+
+
+@pytest.mark.parametrize("copied", [lambda value: pickle.loads(pickle.dumps(value)), deepcopy])
+@pytest.mark.parametrize("kind", ["transformer", "rnn_seq2seq"])
+def test_a_predictor_that_was_used_is_copied_and_answers_the_same(kind, copied):
+    predictor = letters_predictor(kind)
+    before = [each.text() for each in predictor.translate(["cab", "fade a bed"])]
+    page = copied(predictor.look("cab"))
+    other = copied(predictor)
+    assert [each.text() for each in other.translate(["cab", "fade a bed"])] == before
+    assert other.preparation is not predictor.preparation
+    assert "<iframe" in page._repr_html_()
+
+
+@pytest.mark.parametrize(("ffn_dim", "most"), [(16, 8192), (4096, 1024)])
+def test_wide_layers_answer_by_smaller_batches(ffn_dim, most, monkeypatch):
+    sizes = {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": ffn_dim}
+    table = {"task": "classification", "data": {"train": "none.tsv"}}
+    table |= {"tokenizer": {"type": "words"}, "model": {"type": "transformer", **sizes}}
+    line = "the cat sat on it " * 5
+    texts = [LabelledText(line, label, None, "") for label in "ab" * 200]
+    predictor, tokens = untrained(table, texts), []
+
+    def noted(lengths, max_tokens):
+        for indices in batched(lengths, max_tokens):
+            tokens.append(len(indices) * max(lengths[index] for index in indices))
+            yield indices
+
+    monkeypatch.setattr(preparation, "batched", noted)
+    assert len(predictor.answers(texts)) == len(texts)
+    assert most // 2 < max(tokens) <= most

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.inference.requests import unknown_in
+from regard.inference import Predictor
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.labels.label_task import LabelledText
 from regard.tasks.running_text.running_text import Passage
@@ -17,11 +17,6 @@ LEARNED = {
         LabelledText("国", "no", None, "a:2"),
     ],
 }
-ASKED = {
-    "translation": Pair("我爱w和", "", (), "b:1"),
-    "language_modelling": "我爱w和",
-    "classification": LabelledText("我爱w和", None, None, "b:1"),
-}
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -32,5 +27,6 @@ def test_what_a_tokenizer_cannot_spell_is_unknown(name, tokenizer, unknown):
         settings["shared"] = False
     recipe = recipe_from_table({"task": name, "tokenizer": settings})
     task = TASKS[name].task.learn(recipe, LEARNED[name])
-    assert unknown_in(task, ASKED[name]) == unknown
-    assert unknown_in(task, None) == []
+    use = Predictor(task.build_model(), task).use
+    assert list(use.parse("我爱w和", "b:1").unknown) == unknown
+    assert list(use.parse(TEXT, "b:1").unknown) == []

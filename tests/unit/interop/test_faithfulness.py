@@ -33,7 +33,7 @@ def log_prob(logits, explained):
 def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
     model, inputs = bert(name), padded_inputs()
     explained = rg.faithfulness(model, inputs, rows=2)
-    assert explained.places.tolist() == list(range(N - 2))
+    assert explained.positions.tolist() == list(range(N - 2))
     with torch.no_grad():
         assert_close(explained.log_prob, float(log_prob(model(**inputs).logits, explained)))
         for position in range(N - 2):
@@ -80,7 +80,7 @@ def test_a_translation_is_explained_by_its_source():
     }
     explained = rg.faithfulness(model, inputs)
     assert explained.output[0] == 2
-    assert explained.places.tolist() == [0, 1, 2, 3, 4]
+    assert explained.positions.tolist() == [0, 1, 2, 3, 4]
     # The last word of a source can be left out by its length alone.
     shorter = inputs | {"source_lengths": torch.tensor([4])}
     with torch.no_grad():
@@ -100,7 +100,7 @@ def test_what_cannot_be_explained_is_an_error():
     model, inputs = bert(), padded_inputs()
     with pytest.raises(ShapeError, match="inputs must be of one text; got input_ids of 2"):
         rg.faithfulness(model, {"input_ids": torch.zeros(2, N, dtype=torch.long)})
-    with pytest.raises(SettingError, match=f"output must be at a place below {N}; got 9"):
+    with pytest.raises(SettingError, match=f"output must be at a position below {N}; got 9"):
         rg.faithfulness(model, inputs, (9, None))
     with pytest.raises(SettingError, match=f"output must be a token below {V}; got {V}"):
         rg.faithfulness(model, inputs, (0, V))

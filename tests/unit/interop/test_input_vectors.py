@@ -141,7 +141,7 @@ def test_the_gradient_is_along_the_vectors_that_the_model_makes_of_its_input(nam
     learned = [parameter.requires_grad for parameter in model.parameters()]
     explained = rg.faithfulness(model, inputs)
     assert [parameter.requires_grad for parameter in model.parameters()] == learned
-    assert explained.places.tolist() == list(range(length))
+    assert explained.positions.tolist() == list(range(length))
     expected = by_differences(model, inputs, where, explained, length)
     assert expected.abs().max() > 1e-2
     assert_close(explained.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
@@ -228,7 +228,7 @@ def test_input_that_reaches_the_answer_past_its_vectors_is_an_error():
     past = nn.Sequential(nn.Flatten(), nn.Linear(243, 5))
     inputs = {"inputs": torch.randn(1, 3, 9, 9)}
     rg.faithfulness(Reader(Patches()).eval(), inputs)
-    with pytest.raises(SettingError, match=r"one vector of each place; got Reader, which its inp"):
+    with pytest.raises(SettingError, match=r"one vector of each position; got Reader, which its"):
         rg.faithfulness(Reader(Patches(), past).eval(), inputs)
 
 
@@ -242,7 +242,7 @@ def test_an_input_whose_vectors_no_module_meets_is_an_error():
             states = self.mixed(inputs.reshape(-1, 2)).reshape(len(inputs), 1, -1, C)
             return Answer(rg.attend(states, states, states)[:, 0, 0])
 
-    with pytest.raises(SettingError, match=r"must make one vector of each place .* got Hidden"):
+    with pytest.raises(SettingError, match=r"must make one vector of each position .* got Hidden"):
         rg.faithfulness(Hidden().eval(), {"inputs": torch.randn(1, 14)})
 
 

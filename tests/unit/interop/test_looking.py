@@ -233,9 +233,10 @@ def test_texts_and_wishes_that_cannot_be_are_named(text, options, error, message
         regard.look(*load_folder(folders["gpt2"]), text, **options)
 
 
-def vision():
-    sizes = {"image_size": 4, "patch_size": 2, "intermediate_size": 8}
-    return transformers.ViTModel(transformers.ViTConfig(**sizes, **SIZES))
+def hearing():
+    sizes = {"patch_size": 2, "max_length": 8, "num_mel_bins": 4, "intermediate_size": 8}
+    config = transformers.ASTConfig(**sizes, frequency_stride=2, time_stride=2, **SIZES)
+    return transformers.ASTModel(config)
 
 
 def rwkv():
@@ -247,7 +248,7 @@ def rwkv():
     ("make", "message"),
     [
         (lambda: torch.nn.Linear(2, 2), "model must be one of transformers; got Linear"),
-        (vision, r"must read text .* got ViTModel, which reads pixel_v"),
+        (hearing, r"must read text or pictures .* got ASTModel, which reads input_v"),
         (rwkv, r"must be weights of \(B, H, N, M\); got .* RwkvModel"),
     ],
 )

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from tests.unit.export.random_runs import language_model, translator
 from tests.unit.interop.tiny_models import V, llama, tiny, watched
 from torch import nn
 from torch.testing import assert_close
@@ -173,7 +174,7 @@ def test_exact_rows_of_stored_queries_and_keys():
     assert rows.shape == (2, 2, 9, 9)
     assert_close(rows, seen.summary(1).pooled)
     assert_close(seen.rows(1, [7, 2]), rows[:, :, [7, 2]])
-    with pytest.raises(SettingError, match="queries must be places that were seen; got 9"):
+    with pytest.raises(SettingError, match="queries must be positions that were seen; got 9"):
         seen.rows(1, [9])
 
 
@@ -212,7 +213,7 @@ def test_a_model_is_what_it_was_before_also_after_an_error_and_nested(name):
 
     def fail():
         with rg.watch(model), rg.edit(model):
-            with rg.watch(model):
+            with pytest.warns(UserWarning, match="saw no attention"), rg.watch(model):
                 pass
             assert model.config._attn_implementation == "regard"
             model(torch.tensor([[V + 1]]))
@@ -290,6 +291,26 @@ def test_a_slice_of_queries_counts_through_the_steps():
     assert_close(summary.received.sum(-1), torch.full((1, 4), 3.0))
 
 
+def test_a_prompt_counts_for_each_row_of_its_beam():
+    model = language_model(None)
+    with rg.watch(model, keep=True) as greedy:
+        model.predict("I love", max_tokens=5)
+    with rg.watch(model, keep=True) as beam:
+        model.predict("I love", method="beam", beam_size=3, max_tokens=5)
+    assert beam.summary(1).shape[:2] == (3, 4)
+    assert "3 × 4 of" in repr(beam)
+    for copy in range(3):
+        assert_close(beam.rows(1, [2, 5])[copy], greedy.rows(1, [2, 5])[0])
+        assert_close(beam.summary(1).entropy[copy, :, :6], greedy.summary(1).entropy[0, :, :6])
+
+
+def test_texts_of_which_one_ends_before_the_other_are_watched_one_by_one():
+    with rg.watch(model := translator(None)) as seen:
+        model.predict(["我爱中国。", "明天会下雨。他爱你吗？"], method="beam", beam_size=3)
+    with pytest.raises(SettingError, match="must be watched one by one in a search, which leaves"):
+        seen.summary(0, "decoder")
+
+
 def test_a_long_generation_is_joined_as_it_goes():
     model, ids = llama(), torch.randint(4, V, (1, 3))
     with rg.watch(model, layers=0, map=8, keep=True) as seen:
@@ -310,3 +331,16 @@ def test_empty_positions_of_a_static_cache_are_no_keys():
     for static, expected in zip(seen, growing, strict=True):
         for name, tensor in expected.summary.tensors().items():
             assert_close(getattr(static.summary, name), tensor, msg=name)
+
+
+def test_a_watch_without_a_call_says_so():
+    model = rg.use(nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), 1))
+    with (
+        pytest.warns(
+            UserWarning, match="the watch saw no attention: TransformerEncoder has none, or"
+        ),
+        rg.watch(model) as seen,
+    ):
+        pass
+    with pytest.raises(SettingError, match="must call TransformerEncoder; it saw no attention"):
+        seen.summary(0)

@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 CHINESE = "我爱中国。他昨天去北京了，因为下雨。"
 ENGLISH = "the cat sat on a mat and we go to school."
 WORDS = re.findall(r"\w+|\.", ENGLISH)
+GRID = {"image_size": [4, 6], "patch_size": 2, "intermediate_size": 7}
 SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
 
 
@@ -54,6 +55,15 @@ def save_t5(folder):
         vocab_size=len(tokenizer), **sizes, num_decoder_layers=1, decoder_start_token_id=0
     )
     save(transformers.T5ForConditionalGeneration(config), tokenizer, folder)
+
+
+def save_vision(folder, kind, **sizes):
+    """A reader of pictures in patches, and the sizes of its pictures."""
+    model = getattr(transformers, kind)
+    config = model.config_class(**SIZES, **GRID, **sizes)
+    height, width = GRID["image_size"]
+    size = {"height": height, "width": width}
+    save(model(config), transformers.ViTImageProcessor(size=size), folder)
 
 
 def byte_tokenizer():

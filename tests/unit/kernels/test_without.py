@@ -7,6 +7,7 @@ from regard.attention import Additive, Entmax15, Sparsemax, attend, causal, expl
 from regard.attention.backends import additive_cpu, dot_cpu
 from regard.attention.engine import tiled
 from regard.attention.inspect import softmax_statistics
+from regard.kernels import uncompiled, why_not
 
 CALLS = {
     "additive": {"score": Additive(torch.linspace(-1, 1, 8))},
@@ -55,3 +56,11 @@ def test_summaries_are_alike(inputs, leave_out):
         leave_out()
         tiled = summarize(*inputs[:2], mask=causal())
     torch.testing.assert_close(compiled.tensors(), tiled.tensors(), atol=2e-5, rtol=1e-4)
+
+
+def test_they_can_be_off_for_little_work(inputs):
+    with uncompiled():
+        assert why_not() == "compiled passes are off"
+        off = attend(*inputs, score=CALLS["additive"]["score"])
+    assert why_not() != "compiled passes are off"
+    assert torch.allclose(off, attend(*inputs, score=CALLS["additive"]["score"]), atol=1e-5)

@@ -61,11 +61,11 @@ def test_pooling_mixes_states_for_each_query():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: AdditiveAttention(0, 6, 8), SettingError, "query_dim must be above 0; got 0"),
-        (lambda: AdditiveAttention(4, 0, 8), SettingError, "key_dim must be above 0; got 0"),
-        (lambda: AdditiveAttention(4, 6, 0), SettingError, "hidden_dim must be above 0; got 0"),
-        (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be above 0"),
-        (lambda: LocationAttention(3, 0), SettingError, "max_length must be above 0"),
+        (lambda: AdditiveAttention(0, 6, 8), SettingError, "query_dim must be at least 1; got 0"),
+        (lambda: AdditiveAttention(4, 0, 8), SettingError, "key_dim must be at least 1; got 0"),
+        (lambda: AdditiveAttention(4, 6, 0), SettingError, "hidden_dim must be at least 1; got 0"),
+        (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be at least 1"),
+        (lambda: LocationAttention(3, 0), SettingError, "max_length must be at least 1"),
         (lambda: DotAttention(dropout=1.0), SettingError, "dropout must be at least 0 and below 1"),
         (
             lambda: LocationAttention(3, 4).prepare(torch.ones(1, 5, 3)),

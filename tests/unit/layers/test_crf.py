@@ -127,5 +127,5 @@ def test_what_is_wrong_is_named(unchecked_shapes, crf, scores, call, message, mo
 
 
 def test_there_is_a_tag():
-    with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
+    with pytest.raises(SettingError, match="num_tags must be at least 1; got 0"):
         Crf(0)

@@ -295,8 +295,8 @@ def test_no_positions_and_no_rows_are_fine():
             {"num_key_heads": 4},
             "num_heads must be divisible by num_key_heads; got num_heads=6, num_key_heads=4",
         ),
-        ({"num_key_heads": 0}, "num_key_heads must be above 0; got 0"),
-        ({"key_dim": -1}, "key_dim must be above 0; got -1"),
+        ({"num_key_heads": 0}, "num_key_heads must be at least 1; got 0"),
+        ({"key_dim": -1}, "key_dim must be at least 1; got -1"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1; got 1.0"),
         (
             {"key_value_dim": 7, "key_dim": 5},

@@ -106,9 +106,9 @@ def test_a_text_read_for_another_aspect_is_another_vector():
 
 
 def test_what_is_wrong_is_named():
-    with pytest.raises(SettingError, match="num_aspects must be above 0; got 0"):
+    with pytest.raises(SettingError, match="num_aspects must be at least 1; got 0"):
         Pooling("aspect", C)
-    with pytest.raises(SettingError, match="num_hops must be above 0; got 0"):
+    with pytest.raises(SettingError, match="num_hops must be at least 1; got 0"):
         Pooling("structured", C, num_hops=0)
     states, one = torch.randn(B, M, C), torch.tensor([1, 1, 1])
     with pytest.raises(SettingError, match="with pooling 'aspect' alone; got some with 'mean'"):

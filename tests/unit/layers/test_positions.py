@@ -145,7 +145,7 @@ def test_shaw_positions_are_the_rule_of_their_tables(has_values):
         (lambda: RelativePositions(3, num_buckets=2), "num_buckets must be at least 4; got 2"),
         (lambda: RelativePositions(3, max_distance=8), "max_distance must be at least 9; got 8"),
         (lambda: ShawPositions(4, max_distance=0), "max_distance must be at least 1; got 0"),
-        (lambda: LearnedPositions(6, max_length=0), "max_length must be above 0"),
+        (lambda: LearnedPositions(6, max_length=0), "max_length must be at least 1"),
         (lambda: RotaryPositions(4)(torch.zeros(2, 6)), r"head_dim=4 wide; got \(2, 6\)"),
         (
             lambda: LearnedPositions(6, max_length=3)(torch.zeros(1, 1, 6), first=3),

@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import bleu, chrf, exact_match, sentence_chrf
+from regard.metrics import bleu, chrf, exact_match, rouge_l, sentence_chrf
 
 OUTPUTS = ["the dog sleeps on the old sofa now", "A man rides a red bike .", "nothing at all"]
 REFERENCES = [
@@ -59,6 +59,17 @@ def test_tokenised_lower_cased_bleu():
     assert "tok:none" in lowered.signature
     assert bleu(["Hi, you two!"], ["Hi , you two !"], tokenize="13a").value == pytest.approx(100)
     assert bleu(["Hi, you two!"], ["Hi , you two !"], tokenize="none").value < 50
+
+
+@pytest.mark.parametrize(("output", "value"), [("a b c d", 100), ("x y z w", 0)])
+@pytest.mark.parametrize("metric", [bleu, chrf, exact_match, rouge_l])
+def test_of_few_outputs_that_are_all_alike_the_interval_has_a_width(metric, output, value):
+    five, many = (
+        metric([output] * count, ["a b c d"] * count, resamples=200) for count in (5, 500)
+    )
+    assert five.value == pytest.approx(value)
+    assert five.margin == pytest.approx(21.7, abs=0.1)  # half of Wilson's 56.6 to 100
+    assert 0 < many.margin < 0.5
 
 
 @pytest.mark.parametrize("metric", [bleu, chrf, exact_match])

@@ -238,9 +238,9 @@ def test_ends_of_a_span_are_a_softmax_over_real_positions():
 
 
 def test_what_is_wrong_is_named():
-    with pytest.raises(SettingError, match="num_classes must be above 0; got 0"):
+    with pytest.raises(SettingError, match="num_classes must be at least 1; got 0"):
         Classifier(ClassifierConfig(), reader("bag"), num_classes=0)
-    with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
+    with pytest.raises(SettingError, match="num_tags must be at least 1; got 0"):
         Tagger(TaggerConfig(), reader("bag"), num_tags=0)
     with pytest.raises(SettingError, match="max_length must be at least 1; got 0"):
         best_spans(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2).bool(), max_length=0)

@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named():
         reader("bag", "lstm")(torch.ones(1, 2, dtype=torch.long))
     with pytest.raises(SettingError, match=r"got some with model\.parts = 'none'"):
         reader("recurrent", "none")(*batch("none")[:2], **batch("bag")[2])
-    with pytest.raises(SettingError, match="parts_vocab must be above 0; got 0"):
+    with pytest.raises(SettingError, match="parts_vocab must be at least 1; got 0"):
         READERS["bag"].load()(READERS["bag"].config(parts="bag"), vocab_size=VOCAB)
     with pytest.raises(SettingError, match=r"widths\[1\] must be at least 1; got 0"):
         READERS["convolutional"].config(widths=(3, 0))

@@ -2,14 +2,17 @@
 
 import stat
 import struct
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
 
 from regard.errors import RunError
-from regard.runs import DamageError, Run, is_bundle
-from regard.runs.bundle import unpack
+from regard.runs import DamageError, Run, RunWarning, is_bundle
+from regard.runs.bundle import SHIPPED, unpack
+from regard.runs.overview import overview_of
 
 README = "# A run\n"
 
@@ -40,8 +43,8 @@ def test_it_holds_the_run_byte_for_byte(run, bundle):
     names = ["run.json", "recipe.toml", "model.safetensors"]
     names += ["tokenizer/checksums.json", "tokenizer/source/tokenizer.json"]
     for name in names:
-        assert (opened.path / name).read_bytes() == (run.path / name).read_bytes()
-    assert (opened.path / "README.md").read_text() == README
+        assert (opened.folder / name).read_bytes() == (run.path / name).read_bytes()
+    assert (opened.folder / "README.md").read_text() == README
     assert torch.equal(opened.load_model()["w"], torch.arange(6.0))
     assert opened.tokenizer_folder.is_dir()
     assert (opened.task, opened.summary) == ("translation", {"updates": 3})
@@ -83,7 +86,7 @@ def test_it_names_no_folder_of_who_trained(tmp_path):
 
 def test_what_was_unpacked_goes_with_who_opened_it(bundle):
     opened = Run.open(bundle)
-    folder = opened.path
+    folder = opened.folder
     assert folder.is_dir()
     del opened
     assert not folder.exists()
@@ -233,3 +236,84 @@ def test_whatever_byte_is_wrong_the_run_is_refused_or_the_same(run, bundle):
         except RunError:
             refused += 1
     assert refused > len(content) / 13 / 2
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder for temporary ones, outside of the test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("model.safetensors", Run.load_model),
+        ("tokenizer/source/tokenizer.json", lambda run: run.tokenizer_folder),
+        ("tokenizer/checksums.json", lambda run: run.tokenizer_folder),
+        ("recipe.toml", lambda run: run),
+        ("run.json", lambda run: run),
+    ],
+)
+def test_an_error_about_a_file_names_the_bundle(bundle, elsewhere, tmp_path, name, use):
+    broken = tmp_path / "broken.regard"
+    with zipfile.ZipFile(bundle) as whole, zipfile.ZipFile(broken, "w") as archive:
+        for member in whole.infolist():
+            content = whole.read(member)
+            archive.writestr(member, content[:-1] if member.filename == name else content)
+    with pytest.raises(RunError) as caught:
+        use(Run.open(broken))
+    assert str(caught.value).startswith(f"{broken}/{name} must ")
+    assert str(elsewhere) not in str(caught.value)
+
+
+def test_a_warning_about_a_run_names_the_bundle(tmp_path):
+    recipe = {"task": "translation", "decoding": {"groups": 2}}
+    run = Run.create(tmp_path / "run", {"task": "translation"}, "translation")
+    with run.new_tokenizer_folder() as folder:
+        (folder / "tokenizer.json").write_text("{}")
+    run.recipe = recipe  # as a version that had groups wrote it
+    run.finish({"w": torch.arange(6.0)}, {})
+    run.pack(tmp_path / "a.regard", readme=README)
+    run.close()
+    with pytest.warns(RunWarning, match=r"/a\.regard was made with decoding\.groups = 2"):
+        Run.open(tmp_path / "a.regard")
+
+
+def test_a_full_folder_for_temporary_files_is_named(bundle, elsewhere, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("regard.runs.bundle.shutil.copyfileobj", full)
+    with pytest.raises(RunError, match=rf"a\.regard must be unpacked into {elsewhere}; got 'No sp"):
+        Run.open(bundle)
+
+
+def test_an_overview_of_a_bundle_has_its_updates(bundle):
+    glance = overview_of(Run.open(bundle))
+    assert (glance.run, glance.state, glance.updates) == (bundle, "done", 3)
+
+
+def test_in_sixteen_bits_it_is_smaller_and_tied_weights_stay_tied(tmp_path):
+    tied, numbers = torch.randn(3, 5), torch.arange(2)
+    with Run.create(tmp_path / "run", {"task": "translation"}, "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            (folder / "tokenizer.json").write_text("{}")
+        run.finish({"source": tied, "target": tied, "steps": numbers})
+    run.pack(tmp_path / "half.regard", readme=README, dtype=torch.bfloat16)
+    weights = Run.open(tmp_path / "half.regard").load_model()
+    assert torch.equal(weights["source"], tied.bfloat16())
+    assert weights["target"] is weights["source"]
+    assert torch.equal(weights["steps"], numbers)
+
+
+def test_what_is_at_a_path_goes_before_a_bundle_that_comes_along(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = next(SHIPPED.glob("*.regard")).stem
+    assert Run.open(name).task == "translation"
+    make_run(tmp_path / name)
+    assert Run.open(name).path == Path(name)
+    with pytest.raises(RunError, match="must be a run folder; got nothing there"):
+        Run.open(f"{name}/none")

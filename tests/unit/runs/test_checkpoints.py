@@ -5,7 +5,13 @@ import torch
 
 from regard.errors import RunError
 from regard.runs import DamageError, RunWarning, average
-from regard.runs.checkpoints import checkpoints, newest_checkpoints, prune, save_checkpoint
+from regard.runs.checkpoints import (
+    build_filled,
+    checkpoints,
+    newest_checkpoints,
+    prune,
+    save_checkpoint,
+)
 
 
 def save(home, step, value=1.0):
@@ -143,3 +149,9 @@ def test_average_of_nothing_or_of_two_models_is_refused(tmp_path):
     ]
     with pytest.raises(RunError, match=r"000000001 and .*000000002 must be of one model"):
         average(saved)
+
+
+def test_many_names_of_one_tensor_make_no_room_for_a_large_model(tmp_path):
+    tensors = dict.fromkeys((f"x{n}" for n in range(5000)), torch.ones(10_000))
+    with pytest.raises(RunError, match="no more than 5000 tensors of 20,000 numbers"):
+        build_filled(lambda: torch.nn.Linear(10_000, 4000), tensors, tmp_path)

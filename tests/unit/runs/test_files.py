@@ -1,59 +1,21 @@
-import errno
 import os
 
 import pytest
 
 from regard.errors import RunError
+from regard.files import fill_file, sync_file
 from regard.runs import DamageError
 from regard.runs.files import (
     append,
     checksum,
     cut,
-    fill_file,
     make_folder,
     new_folder,
     read_checked,
     read_file,
     remove_folder,
-    sync_file,
     tidy,
-    write_file,
 )
-
-_ROOM = 1000
-
-
-@pytest.fixture
-def small_files(monkeypatch):
-    """No file may grow beyond 1,000 bytes, as on a disk with that much room.
-
-    A limit of the system (RLIMIT_FSIZE) would hold for the log of the tests too.
-    """
-    write = os.write
-
-    def limited(descriptor, content):
-        room = _ROOM - os.lseek(descriptor, 0, os.SEEK_END)
-        if room <= 0:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        return write(descriptor, bytes(content)[:room])
-
-    monkeypatch.setattr(os, "write", limited)
-
-
-def test_write_file_replaces_the_whole_file(tmp_path):
-    write_file(tmp_path / "a", b"first, long")
-    write_file(tmp_path / "a", b"second")
-    assert (tmp_path / "a").read_bytes() == b"second"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-@pytest.mark.usefixtures("small_files")
-def test_without_room_the_old_file_stays_and_nothing_else(tmp_path):
-    write_file(tmp_path / "a", b"old")
-    with pytest.raises(RunError, match=r"/a must fit on its disk; got 'File too large'.*Free some"):
-        write_file(tmp_path / "a", b"x" * 1500)
-    assert (tmp_path / "a").read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.usefixtures("small_files")
@@ -72,22 +34,6 @@ def test_without_room_the_old_folder_stays_and_nothing_else(tmp_path):
         fill_file(f / "f", b"x" * 1500)
     assert (tmp_path / "a" / "f").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_room_that_ends_only_at_the_sync_is_explained(tmp_path, monkeypatch, code):
-    def refuse(descriptor):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(RunError, match="must fit on its disk"):
-        write_file(tmp_path / "a", b"new")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_another_refusal_is_named(tmp_path):
-    with pytest.raises(RunError, match="must be writable; got 'No such file or directory'"):
-        write_file(tmp_path / "absent" / "a", b"")
 
 
 def test_an_exception_in_the_block_leaves_no_folder(tmp_path):

@@ -1,6 +1,7 @@
 import os
 
 import pytest
+import torch
 
 from regard.errors import RunError
 from regard.runs import Run
@@ -67,6 +68,14 @@ def test_what_is_damaged_is_named_and_the_others_are_listed(runs, tmp_path):
     assert by_name["position"].each_second == 250
     assert "state.json must carry the checksum" in by_name["position"].problem
     assert by_name["whole"].problem is None
+
+
+def test_a_count_that_no_number_holds_has_no_speed(runs, tmp_path):
+    with Run.open_for_training(runs.make(tmp_path / "a", finished=False)) as run:
+        position = {"update": 30, "tokens": 16**5000, "seconds": 4.0}
+        run.save_checkpoint(30, {"w": torch.ones(2)}, {"position": position})
+    line = overview(tmp_path / "a")
+    assert (line.updates, line.each_second, line.problem) == (30, None, None)
 
 
 def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_path):

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from regard.errors import RunError
+from regard.files import fill_file
 from regard.runs import Checkpoint, DamageError, Run, RunWarning, is_run
-from regard.runs.files import fill_file
+from regard.runs.card import read_initial_recipe
+from regard.tasks import recipe_from_table
 
 WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
 
@@ -360,6 +362,29 @@ def test_everything_is_synced_before_the_rename_that_shows_it(home, monkeypatch)
         run.finish(WEIGHTS)
         assert not power.unsynced_names
     assert power.unsynced_bytes <= {home / "lock"}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"),
+    [
+        ("temperature", 1e-30, 1e-6),
+        ("temperature", 1e39, 1000),
+        ("repetition_penalty", 1e-300, 0.01),
+        ("beam_size", 5000, 1000),
+        ("min_length", 100_000, 64),
+        ("length_penalty", float("inf"), 10),
+    ],
+)
+def test_a_search_beyond_its_bounds_is_kept_to_them_with_a_warning(home, name, before, now):
+    method = "beam" if name in ("beam_size", "length_penalty") else "sample"
+    table = {"task": "translation", "data": {"max_length": 64}, "decoding": {"method": method}}
+    Run.create(home, table, "translation").close()
+    file = home / "recipe.toml"
+    file.write_text(file.read_text("utf-8") + f"{name} = {before!r}\n", "utf-8")
+    with pytest.warns(RunWarning, match=rf"decoding\.{name} = .*, which is out of bounds now"):
+        recipe = read_initial_recipe(file, None)
+    assert recipe["decoding"] == {"method": method, name: now}
+    recipe_from_table(recipe)
 
 
 def test_retired_settings_of_a_search_are_left_out_with_a_warning(home):

@@ -16,9 +16,14 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int
 DTYPES += [torch.int16, torch.int8, torch.uint8, torch.bool]
 
 
+def packed(tensors):
+    """The content of the file."""
+    return b"".join(pack_tensors(tensors))
+
+
 def through_bytes(state):
     tensors, plain = split_state(state)
-    return join_state(unpack_tensors(pack_tensors(tensors), where=FILE), plain)
+    return join_state(unpack_tensors(packed(tensors), where=FILE), plain)
 
 
 def same(left, right):
@@ -48,7 +53,7 @@ def test_every_dtype_comes_back_bit_for_bit():
         "nan": torch.tensor([math.nan]),
     }
     assert same(
-        unpack_tensors(pack_tensors(tensors), where=FILE),
+        unpack_tensors(packed(tensors), where=FILE),
         {name: tensors[name] for name in sorted(tensors)},
     )
 
@@ -58,12 +63,30 @@ def test_the_same_tensors_are_the_same_bytes():
     tensors = {"b": torch.ones(2), "a": shared, "c": shared, "d": shared, "e": shared}
     shuffled = {name: tensors[name] for name in ("e", "c", "a", "d", "b")}
     strided = tensors | {"b": torch.ones(2, 2)[:, 0]}
-    assert len({pack_tensors(each) for each in (tensors, shuffled, strided) for _ in range(9)}) == 1
+    assert len({packed(each) for each in (tensors, shuffled, strided) for _ in range(9)}) == 1
+
+
+def test_weights_are_packed_where_they_lie():
+    weights = torch.randn(5, 3)
+    _, part = pack_tensors({"w": weights})
+    weights.zero_()
+    assert bytes(part) == bytes(5 * 3 * 4)
+
+
+def test_other_readers_of_safetensors_find_the_tensors():
+    tensors = {"a": torch.ones(3, dtype=torch.int8), "b": torch.randn(2, 5), "c": torch.tensor(2)}
+    found = safetensors.torch.load(packed(tensors))
+    assert same({name: found[name] for name in sorted(found)}, tensors)
+
+
+def test_numbers_without_a_name_in_the_file_are_refused():
+    with pytest.raises(RunError, match=r"w must be of one of .*; got torch.complex128"):
+        pack_tensors({"w": torch.zeros(2, dtype=torch.complex128)})
 
 
 def test_tied_weights_are_stored_once_and_come_back_tied():
     table = torch.nn.Parameter(torch.randn(5, 3))
-    content = pack_tensors({"decoder": table, "encoder": table.detach()})
+    content = packed({"decoder": table, "encoder": table.detach()})
     assert set(safetensors.torch.load(content)) == {"decoder"}
     loaded = unpack_tensors(content, where=FILE)
     assert loaded["decoder"] is loaded["encoder"]
@@ -73,7 +96,7 @@ def test_tied_weights_are_stored_once_and_come_back_tied():
 def test_views_of_one_memory_are_stored_separately():
     table = torch.randn(4, 3)
     views = {"all": table, "flat": table.view(-1), "part": table[1:], "turned": table.T}
-    loaded = unpack_tensors(pack_tensors(views), where=FILE)
+    loaded = unpack_tensors(packed(views), where=FILE)
     assert all(torch.equal(loaded[name], view) for name, view in views.items())
 
 

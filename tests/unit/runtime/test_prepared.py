@@ -1,13 +1,22 @@
 """Every kind of prepared model against the model: what it forwards, refuses, shows and copies."""
 
+import pickle
+from copy import deepcopy
 from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from regard.attention import observe
 from regard.attention.observing import editing
+from regard.decoding import greedy
+from regard.errors import SettingError, ShapeError, TokenError
 from regard.inference.look import mean_weights
+from regard.kernels import machine_code
+from regard.kernels.compiling import Loop
+from regard.layers import RecurrentEncoder
+from regard.models import Classifier, ClassifierConfig, Encoder, EncoderConfig
 from regard.runtime import base, prepared
 from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
 from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
@@ -55,6 +64,20 @@ def test_what_stands_around_the_steps_is_the_models(kind):
 
 
 @every_kind
+@pytest.mark.parametrize("copied", [lambda value: pickle.loads(pickle.dumps(value)), deepcopy])
+def test_a_used_one_is_copied_and_pickled_with_its_model(kind, copied):
+    runtime, ids, lengths = prepared(KINDS[kind]()), *source()
+    token = torch.full((5,), 4)
+    expected, _ = runtime.steps(token, runtime.start(ids, lengths))
+    other = copied(runtime)
+    assert type(other) is kind
+    assert not other.training
+    assert other.model is not runtime.model
+    logits, _ = other.steps(token, other.start(ids, lengths))
+    assert torch.equal(logits, expected)
+
+
+@every_kind
 def test_only_float32_is_prepared_and_only_where_loops_can_be_compiled(kind, monkeypatch):
     model = KINDS[kind]()
     with monkeypatch.context() as patch:
@@ -72,6 +95,113 @@ def test_nothing_is_prepared_while_somebody_observes_or_edits(look):
     with look(lambda call: None):
         assert prepared(model) is model
     assert prepared(model) is not model
+
+
+def test_what_is_prepared_is_not_used_where_attention_is_edited():
+    for make in KINDS.values():
+        runtime, text = prepared(make()), source(2, 4)
+        state = runtime.start(*text)
+        with editing(lambda call: None):
+            for use in (
+                lambda: runtime.start(*text),  # noqa: B023  (called at once)
+                lambda: runtime.step(torch.tensor([4, 5]), state),  # noqa: B023
+            ):
+                with pytest.raises(SettingError, match="must not be prepared where its attention"):
+                    use()
+    with pytest.raises(SettingError, match="model must be a module of torch; got 'model'"):
+        prepared("model")
+
+
+IDS = rf"token ids must be from 0 to {VOCAB - 1}; got"
+
+
+@every_kind
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_a_step_takes_only_tokens_and_states_of_its_own(kind, is_prepared):
+    model, (ids, lengths) = KINDS[kind](), source(2, 4)
+    model = prepared(model) if is_prepared else model
+    state, token = model.start(ids, lengths), torch.tensor([4, 5])
+    for bad in (VOCAB, -1, 2**62):
+        with pytest.raises(TokenError, match=IDS):
+            model.step(torch.tensor([4, bad]), state)
+        with pytest.raises(TokenError, match=IDS):
+            model.start(torch.tensor([[4, bad]]), torch.tensor([2]))
+    for rows in (1, 3, 1000):
+        with pytest.raises(
+            ShapeError, match=rf"token must be one for each .*\(2,\); got \({rows},"
+        ):
+            model.step(torch.full((rows,), 4), state)
+    for bad in (-1, 2):
+        with pytest.raises(ShapeError, match=f"rows must be from 0 to 1, .*; got {bad}"):
+            state.select(torch.tensor([bad]))
+    with pytest.raises(ShapeError, match=r"token must be whole numbers; got torch.float32"):
+        model.step(token.float(), state)
+    with pytest.raises(SettingError, match="state must be "):
+        model.step(token, prepared(translator()).start(ids, lengths))
+    for wrong in ([4, 5], [-1, 3], [4], [4, 4, 4]):
+        with pytest.raises(ShapeError, match="lengths must be "):
+            model.start(ids, torch.tensor(wrong))
+
+
+@every_kind
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_integers_of_any_width_are_read_by_the_same_loops(kind, dtype, monkeypatch):
+    runtime, (ids, lengths) = prepared(KINDS[kind]()), source(2, 4)
+    token = torch.tensor([4, 5])
+    expected = runtime.step(token, runtime.start(ids, lengths))[0]
+    monkeypatch.setattr(Loop, "dispatcher", lambda self: pytest.fail("compiled anew"))
+    monkeypatch.setattr(machine_code, "load", lambda *names: pytest.fail("looked for anew"))
+    state = runtime.start(ids.to(dtype), lengths.to(dtype))
+    assert torch.equal(runtime.step(token.to(dtype), state)[0], expected)
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "first", "maximum", "query"])
+def test_a_text_without_tokens_has_no_class(is_prepared, pooling):
+    sizes = {"model_dim": 24, "num_heads": 4, "num_layers": 1, "ffn_dim": 29}
+    encoder = Encoder(EncoderConfig(**sizes), vocab_size=VOCAB)
+    model = shaken(Classifier(ClassifierConfig(pooling=pooling), encoder, num_classes=3))
+    model = prepared(model) if is_prepared else model
+    ids = torch.full((2, 5), 4)
+    with pytest.raises(ShapeError, match=r"lengths must be from 1 to 5, .*; got 0 to 5\. Nothing"):
+        model(ids, torch.tensor([5, 0]))
+    for wrong in ([5, 6], [5], [5, 5, 5], [-1, 2]):
+        with pytest.raises(ShapeError, match="lengths must be "):
+            model(ids, torch.tensor(wrong))
+    ids[1, 2] = VOCAB
+    with pytest.raises(TokenError, match=IDS):
+        model(ids, torch.tensor([5, 3]))
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_a_recurrence_reads_no_more_than_there_is(is_prepared):
+    encoder = RecurrentEncoder("gru", 3, 4).eval()
+    encoder = prepared(encoder) if is_prepared else encoder
+    for wrong in ([5, 6], [5], [5, 5, 5], [-1, 2], [2**62, 1]):
+        with pytest.raises(ShapeError, match="lengths must be "):
+            encoder(torch.ones(2, 5, 3), torch.tensor(wrong))
+
+
+def test_packed_weights_take_states_of_their_width_alone():
+    linear, encoder = prepared(nn.Linear(4, 3)), prepared(RecurrentEncoder("gru", 3, 4).eval())
+    for states in (torch.ones(2, 8), torch.ones(2, 3), torch.ones(2, 4).double()):
+        with pytest.raises(ShapeError, match="states must be of width 4, in float32; got"):
+            linear(states)
+    with pytest.raises(ShapeError, match="inputs must be of width 3, in float32; got"):
+        encoder(torch.ones(2, 5, 2), torch.tensor([5, 2]))
+
+
+def test_the_likeliest_are_as_many_as_there_are_tokens():
+    runtime = prepared(translator())
+    state, token = runtime.start(*source(2, 4)), torch.tensor([4, 5])
+    for count in (0, -1, VOCAB + 1):
+        with pytest.raises(SettingError, match="count must be at "):
+            runtime.steps.best(token, state, count, [])
+    for hidden in ([VOCAB], [-1]):
+        with pytest.raises(TokenError, match=f"hidden must be from 0 to {VOCAB - 1}; got"):
+            runtime.steps.best(token, state, 3, hidden)
+    with pytest.raises(ShapeError, match="batch_size must be the rows of the state, 2; got 1"):
+        greedy(runtime.steps, state, batch_size=1, bos_id=2, eos_id=3, max_lengths=4)
 
 
 REFUSED = [

@@ -12,27 +12,46 @@ import pytest
 import torch
 
 from regard.decoding import Hypothesis
+from regard.inference.sequences import Sequences
+from regard.inference.use import Request
 from regard.server import Limits, Service, make_app
 from regard.tasks import DecodingConfig
 from regard.tasks.sequences.sequence_task import EncodedSequences
 from regard.tasks.sequences.translations import Translations
+from regard.text import Pair, normalize
 
 
-class Turner:
+class Turner(Sequences):
     """Translates a text into itself backwards, once it is let through."""
 
     def __init__(self):
-        self.decoding = DecodingConfig(beam_size=4)
-        self.data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
-        self.recipe = SimpleNamespace(task="translation", model_type="turner", data=self.data)
-        self.model = torch.nn.Linear(2, 3)
+        data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
+        decoding = DecodingConfig(beam_size=4)
+        recipe = SimpleNamespace(
+            task="translation",
+            model_type="turner",
+            data=data,
+            decoding=decoding,
+            settings=lambda kind: decoding,
+        )
+        super().__init__(torch.nn.Linear(2, 3), self)
+        self.task, self.data, self.of_task = self, data, recipe
         self.opened = threading.Event()
         self.opened.set()
         self.batches = []
         self.longest = 64
-        self.writes = self.is_seq2seq = True
-        self.sequence_task = self
-        self.task = None  # explains nothing
+
+    @property
+    def recipe(self):
+        return self.of_task
+
+    @property
+    def explains(self):
+        return False
+
+    def parse(self, record, where):
+        text = normalize(record)
+        return Request(Pair(text, "", (), where), self.encoded_parts(text))
 
     def encoded_parts(self, text):
         is_long = len(text) > self.longest
@@ -48,7 +67,7 @@ class Turner:
     def written(self, text, score):
         return Hypothesis(tokens=(1,), score=score, log_prob=-1.0, is_finished=True, text=text)
 
-    def translate_parts(self, parts, *, decoding, attention, progress):
+    def answer_parts(self, parts, *, decoding, attention, layers, progress):
         texts = [part.text for part in parts]
         self.batches.append(texts)
         while not self.opened.wait(0.01):

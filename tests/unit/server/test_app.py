@@ -200,6 +200,42 @@ def test_a_full_line_says_when_to_come_again(site):
     asyncio.run(scene())
 
 
+def test_whoever_hung_up_keeps_nobody_out(site):
+    server = site(Limits(queue=3))
+    body = json.dumps({"texts": [str(n) for n in range(500)]}).encode()
+    left = asyncio.Event()
+
+    async def receive():
+        if not sent:
+            sent.append(body)
+            return {"type": "http.request", "body": body, "more_body": False}
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        """Nobody is there to be sent anything."""
+
+    sent = []
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict"}
+    scope |= {"http_version": "1.1", "headers": headers, "query_string": b"", "scheme": "http"}
+
+    async def scene():
+        first = await busy(server)
+        gone = asyncio.create_task(server.app(scope, receive, send))
+        while not server.service.health()["waiting"]:
+            await asyncio.sleep(0.001)
+        following = asyncio.create_task(server.ask("POST", "/predict", json={"text": "cd"}))
+        await asyncio.sleep(0.05)  # it has come, and is told nothing yet
+        left.set()
+        await gone
+        server.turner.opened.set()
+        assert (await following).json()["translations"][0]["translation"] == "dc"
+        assert (await first).status_code == 200
+
+    asyncio.run(scene())
+
+
 def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site):
     server = site()
 
@@ -220,7 +256,9 @@ def test_a_token_is_required_for_work_and_not_for_the_page(site):
     server = site(token="s3cret")
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
         answer = server.post("/predict", {"text": "ab"}, headers=headers)
-        assert refusal(answer, 401).startswith("token must be the server's; got")
+        message = refusal(answer, 401)
+        assert message.startswith("token must be the server's; got")
+        assert "Whoever started the server has it: type it into the page, or send it" in message
         assert answer.headers["www-authenticate"] == "Bearer"
         assert refusal(server.get("/metrics", headers=headers), 401)
         assert refusal(server.get("/runs", headers=headers), 401)
@@ -235,10 +273,21 @@ def test_a_token_is_required_for_work_and_not_for_the_page(site):
 def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site):
     server = site(hosts=loopback_hosts("127.0.0.1"))
     assert server.get("/runs").status_code == 200
-    for host in ("evil.example", "evil.example:8000", "localhost.evil.example", ""):
+    for host in (
+        *("evil.example", "evil.example:8000", "localhost.evil.example", "", "[::1]evil.example"),
+        *("[::1]:8000.evil.example", "[::1", "localhost:evil", "localhost:80:80", "[localhost]"),
+        *("127.0.0.1@evil.example", "localhost/", "localhost "),
+    ):
         assert "Host must be" in refusal(server.get("/runs", headers={"Host": host}), 421)
     for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"):
         assert server.get("/runs", headers={"Host": host}).status_code == 200
+
+
+def test_loopback_is_an_address_and_not_how_a_name_begins():
+    assert "127.0.0.2" in loopback_hosts("127.0.0.2")
+    assert loopback_hosts("::1") == loopback_hosts("localhost")
+    for host in ("127.evil.example", "0.0.0.0", "::", "evil.example"):
+        assert loopback_hosts(host) is None
 
 
 def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site):

@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.looking import look_at
 from tests.unit.inference.conftest import untrained
 from tests.unit.interop.tiny_folders import ENGLISH, save_bert, save_gpt2
 from tests.unit.server.conftest import answers_of, refusal
 
 import regard
-from regard.inference.checkpoint_predictor import CheckpointPredictor
-from regard.inference.looking import look_at
+from regard.inference.checkpoint import Checkpoint
 from regard.server import Limits, Service
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.running_text.language_modelling import Passage
@@ -44,7 +44,7 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("folders")
     save_gpt2(folder / "gpt2")
     save_bert(folder / "bert", "BertForSequenceClassification", num_labels=2)
-    models = {name: CheckpointPredictor.load(folder / name) for name in ("gpt2", "bert")}
+    models = {name: Checkpoint.load(folder / name) for name in ("gpt2", "bert")}
     return {**models, **{task: a_run(task) for task in TABLES}}
 
 
@@ -66,9 +66,9 @@ def test_an_answer_with_heads_changed_is_that_of_edit(name, factor, served):
 
     def expected():
         one = served[name]
-        if isinstance(one, CheckpointPredictor):
-            (example,) = one.look_at(text).examples
-            return example, one.reply_of(text, example).to_dict()
+        if isinstance(one, Checkpoint):
+            (example,) = one.look(text, explain=False).document.examples
+            return example, one.reply(text, example).to_dict()
         example = look_at(one, text)
         return example, None if name != "language_modelling" else one.predict(
             [text], method="greedy", max_tokens=24
@@ -122,7 +122,7 @@ def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(name, se
 
 def test_what_explains_nothing_says_so(served, tmp_path):
     save_bert(tmp_path, "BertModel")
-    models = {"bare": CheckpointPredictor.load(tmp_path)}
+    models = {"bare": Checkpoint.load(tmp_path)}
     runs, answer = ask(models, ("/runs", None), ("/attribution", {"text": "the cat"}))
     assert runs.json()["runs"][0]["explains"] is False
     assert "run must be one whose answers are explained; got one of" in refusal(answer, 422)

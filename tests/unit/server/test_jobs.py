@@ -7,10 +7,10 @@ from tests.unit.inference.conftest import untrained
 from tests.unit.server.conftest import answers_of, refusal
 
 from regard.errors import SettingError
-from regard.inference import Predictor
+from regard.inference.text import Text
 from regard.server import Limits, Service
 from regard.server.batching import AbandonedError
-from regard.server.work import Job, Worker
+from regard.server.work import Job, Part, Worker
 from regard.tasks.labels.classification import LabelledText
 from regard.tasks.running_text.language_modelling import Passage
 from regard.text.reading.tagged import TaggedWords
@@ -41,6 +41,7 @@ SECTIONS = {
 
 
 LABELLERS = {task: untrained({"task": task, **SECTIONS[task]}, EXAMPLES[task]) for task in EXAMPLES}
+IN_USE = {task: labeller.use for task, labeller in LABELLERS.items()}
 
 
 def ask_all(*requests):
@@ -95,6 +96,7 @@ def test_records_say_more_than_a_text():
 
 WORDS = r"records\[0\]: tokens must hold words"
 LANGUAGE = {"run": "language_modelling", "text": "a"}
+SAMPLE = {**LANGUAGE, "method": "sample"}
 TAGGING = {"run": "tagging"}
 
 
@@ -125,12 +127,40 @@ TAGGING = {"run": "tagging"}
         ),
         ({**LANGUAGE, "max_tokens": 9999}, "max_tokens must be at most 2000"),
         ({**LANGUAGE, "method": "sample", "top_p": 2.0}, "top_p must be above 0 and at most 1; go"),
+        ({**LANGUAGE, "min_length": 10**5}, "min_length must be at most 2000; got 100000"),
+        ({**LANGUAGE, "no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1; got 0"),
+        ({**LANGUAGE, "avoid": [" "]}, r"avoid\[0\] must hold something to read"),
+        ({**LANGUAGE, "avoid": ["a"] * 101}, "avoid must be at most 100 long"),
+        ({**LANGUAGE, "prefix": "a\u0007"}, "prefix must hold no control characters"),
+        ({**LANGUAGE, "prefix": "b" * 60}, "prefix must be at most 50 characters long"),
+        ({"text": "好", "avoid": ["菜"]}, "avoid must be left out for a run of classification"),
+        (
+            {**LANGUAGE, "min_length": 4},
+            "min_length must be left out .* without one_line it writes",
+        ),
+        ({**SAMPLE, "temperature": 1e-46}, "temperature must be at least 1e-06; got 1e-46"),
+        ({**SAMPLE, "temperature": 1e39}, r"temperature must be at most 1000; got 1e\+39"),
+        ({**SAMPLE, "top_k": 0}, "top_k must be at least 1; got 0"),
+        ({**SAMPLE, "seed": -1}, "seed must be at least 0; got -1"),
+        ({**SAMPLE, "n_best": -1}, "n_best must be at least 1; got -1"),
+        ({**LANGUAGE, "length_penalty": 1e300}, r"length_penalty must be at most 10; got 1e\+300"),
+        ({**LANGUAGE, "length_penalty": -1}, "length_penalty must be at least 0; got -1"),
+        ({**LANGUAGE, "repetition_penalty": 1e-300}, "repetition_penalty must be at least 0.01"),
         ({**LANGUAGE, "method": "greedy", "n_best": 2}, "n_best must go with method beam or sam"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_sentence(members, message):
     (answer,) = ask_all(("/predict", members))
     assert re.search(message, refusal(answer, 422))
+
+
+def test_the_settings_of_a_request_are_those_of_its_search():
+    settings = {"method": "beam", "beam_size": 3, "no_repeat_ngram": 2}
+    settings |= {"prefix": "b", "avoid": ["c"], "max_tokens": 6}
+    (answer,) = ask_all(("/predict", {**LANGUAGE, **settings}))
+    (expected,) = LABELLERS["language_modelling"].predict(["a"], **settings)
+    assert answer.json()["answers"] == [expected.to_dict()]
+    assert expected.text().startswith("ab")
 
 
 def test_too_many_records_are_refused():
@@ -194,31 +224,36 @@ def test_a_language_model_continues_texts():
 
 
 def test_prompts_are_continued_in_a_batch_and_a_wrong_one_alone(monkeypatch):
-    batches, original = [], Predictor.predictions
+    batches, original = [], Text.answer_parts
 
-    def recorded(self, prompts, *rest, **others):
+    def recorded(self, prompts, **options):
         batches.append(list(prompts))
         if "c" in prompts:
             raise SettingError("text must not be c; got c.")
-        return original(self, prompts, *rest, **others)
+        return original(self, prompts, **options)
 
-    monkeypatch.setattr(Predictor, "predictions", recorded)
+    monkeypatch.setattr(Text, "answer_parts", recorded)
     run = {"run": "language_modelling", "method": "greedy", "max_tokens": 3}
     reply, _ = ask_all(
         ("/predict", {**run, "texts": ["ab", "a", "b"]}), ("/predict", {**run, "text": "c"})
     )
     assert batches[0][:3] == ["ab", "a", "b"]
     assert [each["prompt"] for each in reply.json()["answers"]] == ["ab", "a", "b"]
-    work, job = Worker(LABELLERS), Job("predict", "language_modelling", _greedy(3))
-    continued, refused = work(job, [("ab", "text"), ("c", "text")], lambda: True)
-    assert continued["continuations"] == reply.json()["answers"][0]["continuations"]
+    work, job = Worker(IN_USE), Job("answer", "language_modelling", _greedy(3))
+    continued, refused = work(job, [*map(_part, ("ab", "c"))], lambda: True)
+    assert continued.to_dict() == reply.json()["answers"][0]
     assert isinstance(refused, SettingError)
 
 
 def test_what_nobody_waits_for_any_more_is_given_up():
-    work, job = Worker(LABELLERS), Job("predict", "language_modelling", _greedy(20))
+    work, job = Worker(IN_USE), Job("answer", "language_modelling", _greedy(20))
     with pytest.raises(AbandonedError):
-        work(job, [("ab", "text")], lambda: False)
+        work(job, [_part("ab")], lambda: False)
+
+
+def _part(text):
+    (ids,) = IN_USE["language_modelling"].parse(text, "text").parts
+    return Part(ids, 1)
 
 
 def _greedy(tokens):

@@ -92,13 +92,7 @@ def test_what_is_no_json_object_is_refused(body, message):
         ({"text": "ja", "beam_size": 2.5}, "beam_size must be a whole number; got 2.5."),
         ({"text": "ja", "beam_size": True}, "beam_size must be a whole number; got True."),
         ({"text": "ja", "beam_size": 0}, "beam_size must be at least 1; got 0."),
-        ({"text": "ja", "n_best": -1}, "n_best must be at least 1; got -1."),
         ({"text": "ja", "n_best": None}, "n_best must be a whole number; got None."),
-        ({"text": "ja", "length_penalty": -1}, "length_penalty must be at least 0; got -1."),
-        (
-            {"text": "ja", "length_penalty": 1e300},
-            "length_penalty must be at most 100; got 1e+300.",
-        ),
         ({"text": "ja", "alignments": 1}, "alignments must be true or false; got 1."),
         ({"text": "ja", "beam": 4}, "'beam' is no member of the request. Did you mean beam_size?"),
         ({}, "request must have one of text, texts and records; got none."),
@@ -114,7 +108,7 @@ def test_what_is_no_json_object_is_refused(body, message):
         ({"text": "a\x85b"}, r"text must hold no control characters; got '\x85' at 1."),
         ({"text": "x" * 21}, "text must be at most 20 characters long; got 21. Send it in parts."),
     ],
-    ids=range(23),
+    ids=range(20),
 )
 def test_a_wrong_member_is_named_with_its_rule(members, message):
     problem = refusal(members)

@@ -33,7 +33,7 @@ def test_labels_are_counted_and_good_files_have_no_problems(tmp_path):
     assert checked.sides["text"].unit == "characters"
     assert not checked.problems
     assert checked.lines()[-1] == "No problems found."
-    assert "    good: 10 (50.0%)" in checked.lines()
+    assert "labels: good 10 (50.0%), bad 10 (50.0%)" in checked.lines()
 
 
 def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path):
@@ -66,13 +66,32 @@ def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path):
     assert findings(text)["overlap"].count == 1
 
 
-def test_a_text_that_training_refuses_is_a_problem(tmp_path):
-    texts = {"train": "a\tb\nc\td\n"}
-    reasons = {"translation": "at least 10 pairs", "classification": "at least 10 texts"}
-    for task, least in reasons.items():
-        (reason,) = findings(report(tmp_path, task, "tsv", texts))["refused"].examples
-        assert reason == f"data.train must hold {least} where data.valid is not set; got 2."
-        assert "refused" not in findings(report(tmp_path, task, "tsv", {**texts, "valid": "e\tf"}))
+@pytest.mark.parametrize(
+    ("label", "kind", "case"),
+    [
+        (lambda n: "Good" if n == 3 else "good", "spellings", "'good' 23, 'Good' 1"),
+        (lambda n: "None" if n % 2 else "good", "no label", "'None': 12"),
+        (lambda n: "bad" if n == 3 else "good", "one label", "train.tsv:4: 'bad': A text 3"),
+        (lambda n: ("food", "price", "food;price")[n % 3], "combined label", "'food;price': 8"),
+    ],
+)
+def test_labels_that_are_hardly_meant_are_found(tmp_path, label, kind, case):
+    rows = "".join(f"A text {n}\t{label(n)}\n" for n in range(24))
+    (found,) = findings(report(tmp_path, "classification", "tsv", {"train": rows}))[kind].examples
+    assert found.endswith(case)
+
+
+def test_plus_and_minus_are_labels_and_minus_alone_is_none(tmp_path):
+    for other, expected in (("+", set()), ("good", {"no label"})):
+        rows = "".join(f"A text {n}\t{'-' if n % 2 else other}\n" for n in range(24))
+        found = findings(report(tmp_path, "classification", "tsv", {"train": rows}))
+        assert found.keys() & {"no label"} == expected
+
+
+def test_what_is_only_worth_knowing_takes_a_line(tmp_path):
+    checked = report(tmp_path, "classification", "tsv", {"train": GOOD + GOOD}, text=2, label=1)
+    repeats = f"{tmp_path}/train.tsv:21 = {tmp_path}/train.tsv:1: 味道很好0"
+    assert f"- training texts that repeat an earlier one: 20; {repeats}" in checked.lines()
 
 
 def test_nothing_to_check_is_refused():

@@ -49,13 +49,13 @@ def test_two_sentences_of_one_word_are_not_joined():
 
 SHARES = """
 from regard.tasks.sentence_baselines import SlidingWindow
-from regard.tasks.labels.baselines import WordOverlap
+from regard.tasks.overlap import Overlap
 
 words = [f"w{place}" for place in range(60)]
 texts = [" ".join(words[first:]) for first in range(40)]
-overlap = WordOverlap([(text, other, text[:2]) for text in texts for other in texts])
+overlap = Overlap.learn(texts)
 context = " ".join(" ".join(words[: place + 1]) for place in range(60))
-print([overlap._share(text, texts[20]) for text in texts])
+print([overlap.features(text, texts[20]) for text in texts])
 print([SlidingWindow(()).shared(text, texts[20], context) for text in texts])
 """
 

@@ -44,9 +44,9 @@ def test_a_cursor_inside_a_batch_is_refused(cursor):
 
 
 def test_budgets_must_be_positive():
-    with pytest.raises(SettingError, match="max_tokens must be above 0; got 0"):
+    with pytest.raises(SettingError, match="max_tokens must be at least 1; got 0"):
         make(max_tokens=0)
-    with pytest.raises(SettingError, match="window must be above 0; got 0"):
+    with pytest.raises(SettingError, match="window must be at least 1; got 0"):
         make(window=0)
     with pytest.raises(SettingError, match="window must be divisible by block"):
         make_stored(window=100, block=8)

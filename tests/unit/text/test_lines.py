@@ -140,6 +140,7 @@ RECORDS = [{"text": "我", "label": "a"}, {"text": "[b", "label": "b"}]
         json.dumps({"version": 1, "data": RECORDS}, indent=1),
         "\n".join(json.dumps(each, indent=2) for each in RECORDS),
         "\n\n".join(map(json.dumps, RECORDS)),
+        json.dumps({"reviews": RECORDS}),
         json.dumps({"rows": [{"row_idx": n, "row": row} for n, row in enumerate(RECORDS)]}),
         json.dumps({name: {n: row[name] for n, row in enumerate(RECORDS)} for name in RECORDS[0]}),
         json.dumps({"columns": ["text", "label"], "data": [[*row.values()] for row in RECORDS]}),
@@ -159,7 +160,7 @@ def test_objects_of_json_are_read_however_they_stand(write, name, text):
     [
         ('[{"a": 1},\n {"b": }]', r"a.json:2: not JSON: Expecting value"),
         ('[{"a": 1}', r"a.json: not JSON: its list does not end"),
-        ('{\n"a": ' + "[" * 5000, r"nested too deeply"),
+        ('{\n"a": ' + "[" * 100_000, r"nested too deeply"),
         ('[{"a": ' + "9" * 5001 + "}]", r"a number of thousands of digits"),
     ],
 )

@@ -98,3 +98,9 @@ def test_columns_of_numbers_are_read_next_to_dates_without_a_header(write):
     assert [(point.inputs, point.target) for point in points] == [((3.0,), 4.5), ((5.0,), 6.5)]
     with pytest.raises(DataError, match=r"must be all names or all numbers; got '2024-01-01'"):
         list(read_points(path))
+
+
+def test_percents_and_prices_are_numbers(write):
+    path = write("a.csv", "Growth %,Revenue,y\n7%,$1200.50,3 %\n-5.5 %,€99,12€\n")
+    points = [(*point.inputs, point.target) for point in read_points(path)]
+    assert points == [(7, 1200.5, 3), (-5.5, 99, 12)]

@@ -35,6 +35,38 @@ def test_squads_layout_with_its_article_and_all_its_answers(squad):
     assert [CONTEXT[a.start : a.end] for a in read.answers] == ["Ann", "the ship"]
 
 
+def test_rows_of_a_table_are_questions_with_their_answers(write):
+    rows = ["Ann is here.,Who?,Ann,0", "Ann saw Ann.,Who?,Ann,8", '"A, b",What?,,', "a,b,c,x,y"]
+    path = write("q.csv", "context,question,answer,answer_start\n" + "\n".join(rows) + "\n")
+    bad_lines = BadLines()
+    read = list(read_questions(path, on_bad_line="skip", bad_lines=bad_lines))
+    assert [one.answers for one in read] == [(Answer("Ann", 0),), (Answer("Ann", 8),), ()]
+    assert (read[0].text, read[2].context, bad_lines.total) == ("Who?", "A, b", 1)
+    path = write("q.tsv", "Who?\tAnn  is here.\there\nWho?\tAnn is here.\tBo\n")
+    with pytest.raises(DataError, match=r"q\.tsv:2: the answer must stand in its context"):
+        list(read_questions(path))
+    (read,) = read_questions(path, on_bad_line="skip")
+    assert (read.answers[0].text, read.context[read.answers[0].start :]) == ("here", "here.")
+
+
+@pytest.mark.parametrize("form", ["[{}, {}]", "{}\n{}\n"])
+@pytest.mark.parametrize("keys", [("context", "question"), ("context_text", "query_text")])
+def test_texts_with_their_questions_are_read_without_articles(write, form, keys):
+    context, question = keys
+    asked = {question: "Who built it?", "answers": ["Ann"]}
+    text = json.dumps({context: CONTEXT, "qas": [asked]})
+    read = list(read_questions(write("q.json", form.replace("{}", text))))
+    assert [(one.text, one.context, one.answers) for one in read] == [
+        ("Who built it?", CONTEXT, (Answer("Ann", 0),))
+    ] * 2
+
+
+def test_a_table_may_call_answers_as_squad_does(write):
+    path = write("q.csv", "context,question,id,answer_start,text\nAnn saw Ann.,Who?,q7,8,Ann\n")
+    (read,) = read_questions(path)
+    assert (read.text, read.answers) == ("Who?", (Answer("Ann", 8),))
+
+
 def test_a_question_without_an_answer_says_so(squad):
     (read,) = read_questions(squad(qa(answers=[], is_impossible=True)))
     assert read.answers == ()

@@ -36,7 +36,7 @@ def test_columns_and_keys_give_the_same_records(write):
         ("a.jsonl", "[1]", r"a.jsonl:2: expected a JSON object, found \[1\]"),
         ("a.jsonl", '{"label": 1}', r"a.jsonl:2: expected the key 'text'; found 'label'"),
         ("a.jsonl", '{"label": 1, "text": 2.5}', r"a.jsonl:2: text must be text; got 2.5"),
-        ("a.jsonl", '{"label": true, "text": "x"}', r"a.jsonl:2: label must be text; got True"),
+        ("a.jsonl", '{"label": "a", "text": true}', r"a.jsonl:2: text must be text; got True"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named_or_left_out(write, name, line, message):
@@ -125,6 +125,8 @@ BLOCK = "".join(f"{word}\t{tag}\n" for word, tag in WORDS)
     [
         ("a.conll", f"# sent_id = 1\n# newdoc\n# text = Ann saw # Rome\n{BLOCK}"),
         ("a.conll", "# id 12 domain=en\n" + BLOCK.replace("\t", " ")),
+        ("a.conll", "# id 5239d808\tdomain=en\n" + BLOCK.replace("\t", " ")),
+        ("a.conll", f"# id 5239d808\tdomain=en\ttopic=travel\n{BLOCK}"),
         ("a.txt", f"-DOCSTART-\tO\n\n{BLOCK}\n-DOCSTART- -X-\n"),
         ("a.conll", "-DOCSTART- O\n" + BLOCK.replace("\t", " ")),
         ("a.txt", BLOCK.replace("\t", "    ")),
@@ -142,6 +144,12 @@ def test_comments_marks_of_documents_and_spaces_are_no_words(write, name, text):
     assert [words_alone.words for words_alone in untagged] == [sentence.words]
 
 
+def test_characters_with_their_places_are_no_words(write):
+    path = write("a.txt", "王0\tB-PER.NAM\n芳1\tI-PER.NAM\n去0\tO\n20\tO\n\n" * 3)
+    with pytest.raises(DataError, match=r"end in their place .*\(王0, 芳1, 去0, …\).* sed -E"):
+        list(read_tagged(path))
+
+
 def test_pairs_without_an_agreed_label_are_left_out_and_counted(write):
     text = "gold_label\ttext\n-\tNobody agreed.\nneutral\tA room.\n"
     rows = [{"gold_label": label, "text": "A room."} for label in ("neutral", "-")]
@@ -151,3 +159,13 @@ def test_pairs_without_an_agreed_label_are_left_out_and_counted(write):
         (record,) = read_records(path, fields, bad_lines=bad)
         assert record[0] == {"text": "A room.", "label": "neutral"}
         assert bad.counts == {UNLABELLED: 1}
+
+
+def test_labels_may_be_true_and_false_and_say_that_they_are_none(write):
+    fields = [Field("text", 1), Field("label", 2)]
+    path = write("a.jsonl", '{"text": "a", "label": true}\n{"text": "b", "label": false}\n')
+    assert [record["label"] for record, _ in read_records(path, fields)] == ["true", "false"]
+    path = write("a.csv", "text,label\na,NaN\nb,good\n")
+    with pytest.raises(DataError, match=r"a.csv:2: the label is NaN, .*: --on-bad-line skip\."):
+        list(read_records(path, fields))
+    assert len(list(read_records(path, fields, on_bad_line="skip"))) == 1

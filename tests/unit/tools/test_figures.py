@@ -1,6 +1,8 @@
 """Figures of the course show what the engine computes today, in both languages."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from tools.figures.__main__ import FOLDER
@@ -26,3 +28,14 @@ def test_the_numbers_of_a_figure_are_those_it_was_drawn_from(name):
 def test_other_numbers_have_another_fingerprint():
     one, other = ({"w": [[0.2, 0.8]]}, {"w": [[0.8, 0.2]]})
     assert fingerprint(one) != fingerprint(other)
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_readme_shows_what_the_demo_printed(name):
+    demo = json.loads((FOLDER / "demo.jsonl").read_text("utf-8"))
+    page = (Path(__file__).parents[3] / name).read_text("utf-8")
+    assert f"{demo['source']} → {demo['translation']}" in page
+    for word, weights in zip(demo["output_tokens"], demo["attention"], strict=True):
+        (row,) = re.findall(rf"^ *{re.escape(word)} ((?: .*[.·].*){{1}})$", page, re.MULTILINE)
+        shown = re.findall(r"\.\d\d|·", row)
+        assert shown == [f"{w:.2f}"[1:] if w >= 0.005 else "·" for w in weights], word

@@ -30,7 +30,7 @@ def test_blocks_become_cells_and_what_they_print_their_outputs():
 
 def test_no_code_of_a_tutorial_is_lost(tmp_path):
     written = write(pages(), tmp_path)
-    assert len(written) == 26
+    assert len(written) == 28
     for page in pages():
         text = page.read_text("utf-8")
         code = [cell.source for cell in cells(text) if cell.is_code]

@@ -83,7 +83,7 @@ class ToyTask(TaskTraining):
         return loss, len(labels)
 
     @torch.no_grad()
-    def validate(self, model):
+    def validate(self, model, *, by_sample=False):
         if self.figures is not None:
             figure = next(self.figures)
             return figure if isinstance(figure, dict) else {"loss": figure, "bleu": 0.0}
@@ -93,6 +93,12 @@ class ToyTask(TaskTraining):
 
     def samples(self, model):
         return ["one → two"]
+
+    def calibrate(self, model):
+        return None
+
+    def beside_baselines(self, figures):
+        return None
 
 
 class Recorder(Callback):
@@ -132,7 +138,7 @@ class Recorder(Callback):
 def fit(path, *, task=None, model=None, reporter=None, **settings):
     """Train into ``path``, or go on there; the trainer, for a look inside, and its summary."""
     defaults = {"updates": 12, "validate_every": 4, "warmup": 2, "learning_rate": 0.05}
-    config = TrainingConfig(**defaults | {"precision": "float32"} | settings)
+    config = TrainingConfig(**defaults | {"precision": "float32", "metric": "loss"} | settings)
     torch.manual_seed(config.seed)
     opened = Run.open_for_training(path) if is_run(path) else Run.create(path, {}, "toy")
     with opened as run:
@@ -215,13 +221,3 @@ def small_recipe(tmp_path):
             "training": training,
         }
     )
-
-
-@pytest.fixture(autouse=True)
-def _hangup_is_heard():
-    """SIGHUP is not ignored, as it is where the tests run under nohup."""
-    before = signal.getsignal(signal.SIGHUP)
-    if before == signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)

@@ -155,7 +155,7 @@ def test_other_threads_are_warned_of_once_and_remembered(toy, trained_run, threa
     _, path = trained_run
     assert Run.open(path).threads == threads
     torch.set_num_threads(threads + 1)
-    with pytest.warns(RunWarning, match=f"with {threads} threads so far, and goes on with"):
+    with pytest.warns(RunWarning, match=rf"with {threads} threads? so far, and goes on with"):
         resume(path, settings=parse_settings(["training.updates=7"]), reporter=toy.Recorder())
     assert Run.open(path).changes[-1]["was"]["threads"] == threads
     assert Run.open(path).threads == threads + 1

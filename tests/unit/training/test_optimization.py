@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import RunError
+from regard.errors import RunError, SettingError
 from regard.layers import TokenEmbedding
+from regard.models import Encoder, EncoderConfig
 from regard.training.optimization import (
     MovingAverage,
     Muon,
@@ -120,6 +121,24 @@ def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
         part["state"][0] = {**stepped.state_dict()["state"][0], "exp_avg": None}
         with pytest.raises(ValueError, match="must be a float tensor of"):
             make().load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon", "sgd"])
+def test_an_encoder_has_a_group_of_its_own_in_every_optimizer(name):
+    encoder = Encoder(EncoderConfig(model_dim=8, num_heads=2, ffn_dim=16), vocab_size=11)
+    model = nn.Sequential(encoder, nn.Linear(8, 3))
+    config = TrainingConfig(updates=1, optimizer=name, encoder_rate=0.002)
+    optimizer = make_optimizer(model, config, 0.01, dtype=torch.float32)
+    shares = {id(p): g.get("share", 1) for g in optimizer.param_groups for p in g["params"]}
+    assert [*{shares[id(p)] for p in encoder.parameters()}] == pytest.approx([0.2])
+    assert {shares[id(p)] for p in model[1].parameters()} == {1}
+    assert len(shares) == len([*model.parameters()])
+
+
+def test_a_rate_of_an_encoder_is_refused_where_there_is_none():
+    config = TrainingConfig(updates=1, encoder_rate=0.002)
+    with pytest.raises(SettingError, match=r"encoder_rate must be left out .*; got Linear\."):
+        make_optimizer(nn.Linear(2, 3), config, 0.01, dtype=torch.float32)
 
 
 def rates(updates, model_dim=512, **settings):

@@ -1,11 +1,19 @@
 import os
+import platform
+from pathlib import Path
 
 import pytest
 import torch
 
 from regard.errors import SettingError
 from regard.training import precision
-from regard.training.precision import LossScale, compute_dtype, products_of
+from regard.training.precision import (
+    LossScale,
+    compute_dtype,
+    freed_memory_returned,
+    keep_freed_memory,
+    products_of,
+)
 from regard.training.settings import TrainingConfig
 
 CPU = torch.device("cpu")
@@ -111,3 +119,19 @@ def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
     for _ in range(2000):
         least = least.after(is_overflow=False)
     assert least == LossScale(4.0)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep no memory")
+def test_freed_memory_is_returned_around_a_validation():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    keep_freed_memory()
+    with freed_memory_returned():
+        before = resident()
+        blocks = [torch.ones(2**18) for _ in range(256)]
+        last = torch.ones(8)  # what lies behind them
+        del blocks
+        held = resident()
+    assert held - before > 2**27 > resident() - before
+    assert last.sum() == 8

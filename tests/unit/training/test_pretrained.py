@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,9 +13,11 @@ from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.models import Encoder
 from regard.runs import Run
+from regard.runs.files import checksum, seal, unseal
 from regard.runtime.transformer.encoder import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, train_tokenizer
+from regard.training.recipes.resolving import resolve
 from regard.training.session import fit as train
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
@@ -128,7 +131,7 @@ def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypa
     for ids, _ in rows:
         assert (ids[0], ids[-1], ids.count(BOS_ID)) == (BOS_ID, EOS_ID, 1)
     learned = len(rows)
-    Predictor.load(tmp_path / "run").answers_and_loss(
+    Predictor.load(tmp_path / "run").use.answers_and_loss(
         trained.predictor.task.read(trained.predictor.task.recipe, "valid")
     )
     assert all(ids[0] == BOS_ID for ids, _ in rows[learned:])
@@ -153,6 +156,52 @@ def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
     texts = ["the cat sat.", "the dog ran on the road."]
     assert Predictor.load(tmp_path / "run").translate(texts) == predictor.translate(texts)
     train(recipe, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
+
+
+def encoder_of_a_writer(model):
+    """Copies of the weights with which a source is read, and of all others."""
+    parts = ("source_embedding", "source_norm", "positions", "encoder", "encoder_norm")
+    weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+    names = {name for name in weights if name.split(".")[0] in parts}
+    return {name: weights.pop(name) for name in names}, weights
+
+
+def test_an_encoder_learns_at_the_rate_of_its_own(home, toy, begin, tmp_path):
+    weights = {}
+    for rates in ((1e-12, 1e-12), (0.01, 1e-12), (1e-12, 0.01)):
+        training = {**FEW, "pretrained": str(home / "pre")}
+        training |= dict(zip(("learning_rate", "encoder_rate"), rates, strict=True))
+        model = {"type": "transformer", "num_decoder_layers": 1, "dropout": 0.0}
+        recipe = begin("generation", model=model, training=training)
+        trained = train(recipe, tmp_path / f"{rates}", reporter=toy.Recorder())
+        weights[rates] = encoder_of_a_writer(trained.predictor.model)
+        train(recipe, tmp_path / f"{rates}", reporter=toy.Recorder())  # and goes on with it
+    [(encoder, others), (still, learned), (read, kept)] = weights.values()
+    for before, after in ((encoder, still), (others, kept)):
+        torch.testing.assert_close(after, before)
+    for before, after in ((others, learned), (encoder, read)):
+        moved = [(after[name] - tensor).abs().max() for name, tensor in before.items()]
+        assert min(moved) > 0.005
+
+
+def test_an_encoder_that_has_read_much_learns_slowly_beside_a_new_decoder(home, toy, tmp_path):
+    over = {"training.updates": 1, "data.train": [str(home / "documents.tsv")]}
+    over |= {"data.max_length": 64, "training.pretrained": str(wide(home))}
+    recipe = resolve("generation-pretrained", settings=over)
+    for _ in range(2):  # the same command goes on with it
+        trained = train(recipe, tmp_path / "run", reporter=toy.Recorder())
+    chosen = trained.predictor.task.recipe.training
+    assert (chosen["learning_rate"], chosen["encoder_rate"]) == (1e-3, 1e-4)
+    # One of before there was such a rate goes on as it was begun.
+    path = tmp_path / "run"
+    text = (path / "recipe.toml").read_text().replace("encoder_rate = 0.0001\n", "")
+    card = unseal((path / "run.json").read_bytes(), where=path)
+    (path / "recipe.toml").write_text(text)
+    (path / "run.json").write_bytes(seal(card | {"recipe": checksum(text.encode())}))
+    for checkpoint in Run.open(path).checkpoints():
+        checkpoint.delete()
+    trained = train(recipe, path, reporter=toy.Recorder())
+    assert trained.predictor.task.recipe.training.get("encoder_rate") is None
 
 
 def test_segments_stay_where_pretraining_had_two_and_else_begin_alike(home, toy, begin, tmp_path):
@@ -266,6 +315,93 @@ def test_a_run_resumes_without_the_one_it_was_initialised_from(home, toy, tmp_pa
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
 
+def test_a_run_keeps_the_commit_of_the_hub_and_resumes_offline(
+    home, toy, begin, tmp_path, monkeypatch
+):
+    folder = Path(shutil.copytree(home / "pre", tmp_path / ("a" * 40)))
+    fetched = []
+
+    def fetch(name, *, revision=None):
+        fetched.append((name, revision))
+        return folder
+
+    monkeypatch.setattr("regard.training.pretrained.fetch", fetch)
+    training = {**FEW, "updates": 4, "learning_rate": 0.01, "pretrained": "hf:me/bert"}
+    recipe = begin("classification", training=training)
+    with pytest.raises(Interrupted):
+        train(recipe, tmp_path / "early", reporter=toy.stopping(2))
+    assert Run.open(tmp_path / "early").pretrained_commit == "a" * 40
+    fetched.clear()
+    shutil.rmtree(tmp_path / "early" / "checkpoints")  # as if killed before there was one
+    with pytest.raises(Interrupted):
+        train(recipe, tmp_path / "early", reporter=toy.stopping(2))
+    assert {*fetched} == {("hf:me/bert", "a" * 40)}  # whatever the newest is now
+
+    def unreachable(name, *, revision=None):
+        raise AssertionError
+
+    monkeypatch.setattr("regard.training.pretrained.fetch", unreachable)
+    shutil.rmtree(folder)
+    train(recipe, tmp_path / "early", reporter=toy.Recorder())
+    assert Run.open(tmp_path / "early").recipe["training"]["pretrained"] == "hf:me/bert"
+
+
+def test_masked_words_go_on_with_the_head_of_before(home, toy, begin, tmp_path):
+    before = Predictor.load(home / "pre").model
+    after = train(begin("masked_language_modelling"), tmp_path / "run", reporter=toy.Recorder())
+    for name, tensor in before.state_dict().items():
+        if not name.startswith(("pooler.", "next_sentence.", "encoder.segments")):
+            torch.testing.assert_close(after.predictor.model.state_dict()[name], tensor, msg=name)
+
+
+def wide(home):
+    """The folder of a masked language model as wide as a small BERT."""
+    if not (home / "wide").exists():
+        table = {
+            "task": "masked_language_modelling",
+            "data": {"train": "text.txt", "context": 16},
+            "tokenizer": {"type": "bpe", "vocab_size": 300},
+            "model": {**MODEL, "model_dim": 384, "dropout": 0.1},
+            "training": {**FEW, "learning_rate": 1e-12},
+        }
+        train(recipe_from_table(table, folder=home), home / "wide")
+    return home / "wide"
+
+
+def fine_tuned(toy, home, run, pretrained, **settings):
+    """The resolved recipe of a packaged one, and the lines about its training."""
+    lines = []
+    reporter = toy.Recorder()
+    reporter.on_start = lambda about, **_: lines.extend(about)
+    over = {"training.pretrained": str(pretrained), "training.updates": 1, **settings}
+    over |= {"data.train": [str(home / "texts.tsv")]}
+    recipe = resolve("classification-pretrained", settings=over)
+    return train(recipe, run, reporter=reporter).predictor.task.recipe, lines
+
+
+def test_what_a_training_begins_with_chooses_rate_and_dropout(toy, home, tmp_path):
+    small, about_small = fine_tuned(toy, home, tmp_path / "small", home / "pre")
+    large, about_large = fine_tuned(toy, home, tmp_path / "large", wide(home))
+    assert (small.training["learning_rate"], large.training["learning_rate"]) == (1e-3, 1e-4)
+    assert (small.model.dropout, large.model.dropout) == (0.2, 0.1)
+    assert (small.head.dropout, large.head.dropout) == (0.3, 0.1)
+    assert (small.training["label_smoothing"], large.training["label_smoothing"]) == (0.1, 0.0)
+    assert any(
+        line.startswith("begins with pre, 12 wide: learning rate 0.001") for line in about_small
+    )
+    assert any(
+        line.startswith("begins with wide, 384 wide: learning rate 0.0001") for line in about_large
+    )
+
+
+def test_settings_that_are_given_win(toy, home, tmp_path):
+    given = {"training.learning_rate": 2e-5, "model.dropout": 0.0, "head.dropout": 0.25}
+    recipe, lines = fine_tuned(toy, home, tmp_path / "run", wide(home), **given)
+    assert recipe.training["learning_rate"] == 2e-5
+    assert (recipe.model.dropout, recipe.head.dropout) == (0.0, 0.25)
+    assert any("learning rate 2e-05" in line and "dropout 0," in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
@@ -303,7 +439,7 @@ def test_a_pretrained_run_that_does_not_fit_is_named(toy, begin, tmp_path, secti
 
 def test_a_folder_without_a_run_is_named(toy, begin, tmp_path):
     recipe = begin("classification", training={**FEW, "pretrained": "nowhere"})
-    with pytest.raises(RunError, match=r"must name the folder of a run; got '.*nowhere', which"):
+    with pytest.raises(RunError, match=r"must name a run, or a folder with a .*nowhere', no such"):
         train(recipe, tmp_path / "run", reporter=toy.Recorder())
 
 

@@ -20,6 +20,7 @@ OPTIONS = {
     "epochs": {"updates": None, "epochs": 2, "schedule": "linear"},
     "average of the last": {"keep": 2},
     "early stopping": {"patience": 1},
+    "a validation an epoch": {"validate_every": "auto", "keep": 2},
     "two optimizers": {"optimizer": "muon"},
     "momentum": {"optimizer": "sgd"},
     "half precision": {"precision": "bfloat16"},
@@ -101,11 +102,11 @@ def test_a_signal_does_not_wait_for_a_validation(toy, tmp_path, number, call):
     task = toy.Task()
     validate, calls = task.validate, iter(range(1, 1000))
 
-    def interrupted(model):
+    def interrupted(model, **options):
         if next(calls) == call:
             os.kill(os.getpid(), number)
             pytest.fail("waited")
-        return validate(model)
+        return validate(model, **options)
 
     task.validate = interrupted
     with pytest.raises(Interrupted) as stopped:

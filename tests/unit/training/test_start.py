@@ -9,6 +9,7 @@ from regard.inference import Predictor
 from regard.runs import Run
 from regard.tasks import recipe_from_table
 from regard.training import resume
+from regard.training.recipes.resolving import with_minutes
 from regard.training.session import fit as train
 
 TRANSFORMER = {"type": "transformer", "model_dim": 64, "num_heads": 4, "ffn_dim": 128}
@@ -217,3 +218,10 @@ def test_languages_that_no_recipe_names_are_inferred_and_saved(toy, tmp_path, ma
     named = make_recipe(data=data | {"target_language": "ja"}, **short)
     with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())
+
+
+def test_minutes_stand_in_place_of_updates_that_are_not_named():
+    unlimited = {"training.updates": None, "training.epochs": None}
+    assert with_minutes(2, {}) == {**unlimited, "training.minutes": 2.0}
+    assert with_minutes(2, {"training.updates": 9})["training.updates"] == 9
+    assert with_minutes(None, {"training.updates": 9}) == {"training.updates": 9}

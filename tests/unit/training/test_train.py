@@ -166,6 +166,17 @@ def test_a_broken_line_of_keys_that_say_nothing_is_no_bug(home):
         regard.train("a.jsonl", "runs/a")
 
 
+def test_calls_that_are_offered_show_their_first_examples(home):
+    words = [(word, tone) for word in ("good", "bad") for tone in ("calm", "loud")]
+    rows = [f"room {n} was {word}\t{word}\t{tone}\n" for n in range(40) for word, tone in words]
+    Path("two.tsv").write_text(f"room\tcleanness\tnoise\n{''.join(rows)}", "utf-8")
+    with pytest.raises(SettingError, match=r"two.tsv must be for one job") as caught:
+        regard.train("two.tsv")
+    first, call, example, *_ = str(caught.value).splitlines()
+    assert call.startswith("texts with labels: regard.train("), first
+    assert example == "  text: room 0 was good  label: good"
+
+
 def test_calls_that_are_offered_have_settings_as_a_call_takes_them(home):
     rows = [f"A title {n},The body of text {n} is longer than its title,{n % 4}" for n in range(60)]
     Path("a.csv").write_text("\n".join(["title,body,class", *rows]), encoding="utf-8")

@@ -102,6 +102,57 @@ def test_training_stops_when_validation_no_longer_improves(toy, tmp_path):
     assert trainer.position.best_update == 8
 
 
+def validated(recorder):
+    return [event[1] for event in recorder.events if event[0] == "validated"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "updates"),
+    [
+        # An epoch has 7 updates. One just before the end of a fifth puts that off.
+        ({"updates": 12}, [3, 5, 7, 9, 11, 12]),
+        ({"updates": 70}, [7, 14, 21, 28, 35, 42, 49, 56, 63, 70]),
+        ({"updates": None, "epochs": 3}, [4, 7, 9, 13, 14, 17, 21]),
+        ({"updates": 5}, [1, 2, 3, 4, 5]),
+        ({"updates": 3}, [1, 2, 3]),
+    ],
+)
+def test_without_an_interval_it_validates_after_epochs_and_five_times(
+    toy, tmp_path, settings, updates
+):
+    recorder = toy.Recorder()
+    toy.fit(tmp_path / "run", reporter=recorder, validate_every="auto", **settings)
+    assert validated(recorder) == updates
+
+
+def test_epochs_of_less_than_a_hundredth_of_training_share_a_validation(toy, tmp_path):
+    recorder = toy.Recorder()
+    task = toy.Task(batch_size=13)  # an update an epoch
+    toy.fit(tmp_path / "run", task=task, reporter=recorder, validate_every="auto", updates=250)
+    assert validated(recorder)[:4] == [3, 5, 8, 10]
+    assert len(validated(recorder)) == 100
+
+
+def test_of_validations_after_every_epoch_the_best_are_saved_and_some_others(toy, tmp_path):
+    # Of 40 epochs the third is best; every second one ends a twentieth of training.
+    figures = [{"loss": abs(3 - each) + 1.0, "bleu": 0.0} for each in range(1, 41)]
+    candidates = [{"loss": 9.0, "bleu": 0.0}] * 3
+    task = toy.Task(batch_size=13, figures=figures + candidates)
+    settings = {"validate_every": "auto", "updates": 40, "keep": 100}
+    toy.fit(tmp_path / "run", task=task, **settings)
+    steps = [saved.step for saved in Run.open(tmp_path / "run").checkpoints()]
+    assert steps == [1, 2, 3, *range(4, 41, 2)]
+
+
+def test_among_equals_by_the_metric_the_loss_decides(toy, tmp_path):
+    bleu = [(3.0, 7.0), (2.0, 7.0), (2.5, 7.0)]
+    candidates = [(3.0, 7.0), (2.0, 7.0), (4.0, 1.0)]  # last, best, average
+    figures = [{"loss": loss, "bleu": each} for loss, each in bleu + candidates]
+    trainer, summary = toy.fit(tmp_path / "run", task=toy.Task(figures=figures), metric="bleu")
+    assert trainer.position.best_update == 8
+    assert summary["weights"] == "best"
+
+
 def test_a_validation_that_is_not_a_number_is_never_the_best(toy, tmp_path):
     nan = float("nan")
     task = toy.Task(figures=[nan, 2.0, nan, 3.0, 2.0, nan])
@@ -224,7 +275,8 @@ OPTIONS = {
 }
 # Read elsewhere: tests in test_translation.py and test_pretrained.py.
 OF_THE_TASK = {
-    *("batch_tokens", "encoding", "pretrained", "r_drop", "valid_share", "validation_pairs")
+    *("batch_tokens", "encoder_rate", "encoding", "pretrained", "r_drop", "valid_share"),
+    "validation_pairs",
 }
 # Not what is learned but where and how: tests in test_on_a_device.py, test_compiling.py,
 # test_processes.py and corpora/test_training.py.

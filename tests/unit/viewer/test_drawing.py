@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from regard.errors import DataError, ShapeError
@@ -15,6 +16,7 @@ from regard.viewer import (
     draw_examples,
     draw_image,
     draw_text,
+    in_patches,
 )
 from regard.viewer.drawing import draw_answer
 
@@ -39,6 +41,12 @@ def test_a_document_with_a_picture_comes_back():
 
 
 def test_parts_are_drawn_next_to_the_picture_by_their_weight():
+    pixels = np.repeat(np.repeat([[0.0, 1.0], [0.5, 0.0]], 64, 0), 64, 1)[..., None]
+    image, names = in_patches(pixels, (64, 64))
+    assert names == ["1,1", "1,2", "2,1", "2,2"]
+    drawn = draw_image(image, [0.0, 0.2, 0.4, 0.0]).splitlines()
+    assert {len(line) for line in drawn} == {2 * 32 + 3 + 2 * 32}
+    assert drawn[15] == drawn[0] == 32 * " " + 32 * "█" + "   " + 32 * " " + 32 * "▒"
     assert draw_image(GREY) == "  ██\n▒▒  "
     left, right = draw_image(GREY, [0.0, 0.2, 0.4]).splitlines()
     assert (left, right) == ("  ██   ▒▒▒▒", "▒▒     ████")

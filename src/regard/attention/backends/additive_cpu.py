@@ -6,16 +6,16 @@ queries of a block, and of its gradients the parts into which its queries are cu
 depend on the number of threads: nor does the answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.backends.base import Backend, LoopPass
+from regard.attention.backends.base import Answer, Backend, LoopPass, Notes, Offer, Refusal
 from regard.attention.engine.blocks import (
     Block,
     BlockInputs,
@@ -30,7 +30,8 @@ from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
-from regard.kernels.threads import parallel_for
+from regard.kernels.compiling import ParallelLoop
+from regard.kernels.threads import share_out
 
 # Pairs of a block, for each of which a mask takes a byte, a bias or dropout four.
 _PAIRS = 2**22
@@ -41,55 +42,58 @@ _FEW_QUERIES = 3
 _SAFE = 20.0
 # Up to here q + k may be so small that it matters how many of its digits are right.
 _SMALL = 0.5
-# Hidden units that are worth handing to a thread: a millisecond.
-_UNITS_OF_A_TASK = 2**22
+# Hidden units that are worth handing to a thread: a hundred microseconds.
+_UNITS_OF_A_TASK = 2**19
 # Parts of a block whose gradients may be worked out at once, and the fewest queries of one.
 _PARTS, _FEWEST_ROWS = 16, 8
-_Span: TypeAlias = tuple[int, int]
 
 
 class AdditiveCpu(Backend):
     """Additive attention on a CPU."""
 
-    differentiates_once = True
+    device = "cpu"
+    ignores_numbers = True
 
-    def refuse(self, request: Request) -> str | None:
+    def offer(self, request: Request) -> Offer | Refusal:
         if type(request.score) is not Additive:
-            return "the score is not additive"
-        if request.query.device.type != "cpu":
-            return "it is for CPUs"
+            return Refusal("the score is not additive")
         if type(request.weighting) is not Softmax:
-            return "the weighting is not softmax"
+            return Refusal("the weighting is not softmax")
         if request.position is not None:
-            return "the bias is a rule of distances"
+            return Refusal("the bias is a rule of distances")
         if request.query.dtype is torch.float64:
-            return "it is for float32 and less"
+            return Refusal("it is for float32 and less")
         if not request.query.numel():
-            return "there are no queries, or they have no hidden units"
-        return why_not()
+            return Refusal("there are no queries, or they have no hidden units")
+        if (why := why_not()) is not None:
+            return Refusal(why)
+        return Offer(_run, _bytes_beyond, _notes_of, differentiates_once=True)
 
-    def notes(self, request: Request) -> tuple[str, ...]:
-        if request.query.shape[2] <= _FEW_QUERIES:
-            return ("a compiled loop, tanh itself, since queries are few",)
-        return ("a compiled loop, tanh by exponentials of q and k where their size allows it",)
 
-    def bytes_beyond(self, request: Request) -> int:
-        B, H, N, D = request.query.shape
-        M, E = request.value.shape[2:]
-        factors = B * H * (N + 2 * M) * D
-        # At once, the parts of one block; their number is larger where heads are few.
-        parts = min(B * H, _PARTS) * max(1, _PARTS // max(1, B * H)) * M * (D + E)
-        of_pairs = 4 * (request.bias is not None) + 4 * bool(request.dropout)
-        pairs = min(_PAIRS, B * H * N * M) * (of_pairs + (request.mask is not None))
-        return 4 * (factors + parts) + pairs
+def _notes_of(request: Request) -> Notes:
+    if request.query.shape[2] <= _FEW_QUERIES:
+        return ("a compiled loop, tanh itself, since queries are few",)
+    return ("a compiled loop, tanh by exponentials of q and k where their size allows it",)
 
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        inputs = BlockInputs.of(request)
-        rows = _ROWS if request.mask is None else _ROWS_UNDER_A_MASK
-        job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
-        loops = partial(_AdditiveLoops, job)
-        out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
-        return out.to(request.query.dtype), lse if request.return_lse else None
+
+def _bytes_beyond(request: Request) -> int:
+    B, H, N, D = request.query.shape
+    M, E = request.value.shape[2:]
+    factors = B * H * (N + 2 * M) * D
+    # At once, the parts of one block; their number is larger where heads are few.
+    parts = min(B * H, _PARTS) * max(1, _PARTS // max(1, B * H)) * M * (D + E)
+    of_pairs = 4 * (request.bias is not None) + 4 * bool(request.dropout)
+    pairs = min(_PAIRS, B * H * N * M) * (of_pairs + (request.mask is not None))
+    return 4 * (factors + parts) + pairs
+
+
+def _run(request: Request) -> Answer:
+    inputs = BlockInputs.of(request)
+    rows = _ROWS if request.mask is None else _ROWS_UNDER_A_MASK
+    job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
+    loops = partial(_AdditiveLoops, job)
+    out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
+    return out.to(request.query.dtype), lse if request.return_lse else None
 
 
 class _Factors(NamedTuple):
@@ -160,24 +164,16 @@ class _BlockArrays:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the block is, as ``kernels.additive`` tells it."""
+        """Where the block is, as ``kernels.attention.additive`` tells it."""
         block = self.block
         corner = (block.batch.start, block.heads.start)
         origin, first = (corner, 0) if self.is_copied else ((0, 0), block.keys[0].start)
         return (*corner, block.rows.start, len(block.heads), *origin, first, first + self.width)
 
-    def parallel_for(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
-        """Call ``do(lanes, rows, number of the rows)`` for tasks of at most so many rows."""
-        worth = max(1, _UNITS_OF_A_TASK // max(1, self.units * min(rows, self.rows)))
-        lanes = min(self.lanes, worth) if rows >= self.rows else 1
-        across = -(-self.rows // rows)
-
-        def one(task: int) -> None:
-            group, number = divmod(task, across)
-            lane, row = group * lanes, number * rows
-            do((lane, min(lane + lanes, self.lanes)), (row, min(row + rows, self.rows)), number)
-
-        parallel_for(-(-self.lanes // lanes) * across, one)
+    def share_out(self, loop: ParallelLoop, count: int, *rest: object) -> None:
+        """Call a loop for ``count`` parts of the block's heads and queries."""
+        tasks = -(-self.lanes * self.rows * self.units // _UNITS_OF_A_TASK)
+        share_out(min(count, tasks), count, loop, *rest)
 
 
 def _of_pairs(
@@ -209,11 +205,8 @@ class _AdditiveLoops:
         outputs = [tensor.numpy() for tensor in (out, top, total)]
         for block in self.job.blocks():
             work = _BlockArrays(self.job, block, self.inputs, self.factors)
-
-            def mix(lanes: _Span, rows: _Span, number: int, work: _BlockArrays = work) -> None:
-                additive.forward(*work.inputs, *outputs, work.offsets, lanes, rows)
-
-            work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), mix)
+            rest = (work.rows, *work.inputs, *outputs, work.offsets)
+            work.share_out(additive.forward, work.lanes * work.rows, *rest)
         return out, top, total
 
     def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
@@ -246,22 +239,9 @@ class _AdditiveLoops:
         d_w = torch.zeros(parts, *sums.w.shape)
         pairs = (*corner, work.rows, work.width) if sums.bias is not None else (0, 0, 0, 0)
         d_scores = torch.zeros(pairs)
-        written = [tensor.numpy() for tensor in (*of_keys, d_w)]
-
-        def do(lanes: _Span, some: _Span, part: int) -> None:
-            additive.backward(
-                *work.inputs,
-                *known,
-                sums.query.numpy(),
-                *(array[part] for array in written),
-                d_scores.numpy(),
-                additive.sums(sums.query.shape[3], sums.value.shape[3]),
-                work.offsets,
-                lanes,
-                some,
-            )
-
-        work.parallel_for(rows, do)
+        written = tuple(each.numpy() for each in (sums.query, *of_keys, d_w, d_scores))
+        rest = ((work.rows, rows, work.lanes), work.inputs, tuple(known), written, work.offsets)
+        work.share_out(additive.backward, parts * work.lanes, *rest)
         if work.is_copied:
             for total, each in zip((sums.key, sums.value), of_keys, strict=True):
                 add_to_keys(total, block, each.sum(dim=0))

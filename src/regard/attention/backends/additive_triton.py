@@ -1,8 +1,9 @@
 """Additive attention on NVIDIA GPUs without the N×M×h tensor: one fused kernel for each pass.
 
 The hidden units live in registers, and each costs a multiplication and half a reciprocal
-(``additive_triton_kernels.py``). The gradient works them out again, once for the scores, then once
-for the queries and once for the keys; nothing is added up in an order that chance decides.
+(``kernels.attention.additive_triton``). The gradient works them out again, once for the scores,
+then once for the queries and once for the keys; nothing is added up in an order that chance
+decides.
 
 With TRITON_INTERPRET=1 in the environment before anything imports Triton, its interpreter runs the
 same kernels on a CPU: slowly, but as they are written.
@@ -18,12 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.backends.base import Backend
+from regard.attention.backends.base import Answer, Backend, Offer, Refusal
 from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
-from regard.attention.masks.bound import BoundMask, KeyRanges
-from regard.attention.masks.grid import Band
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import Band, KeyRanges
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 
@@ -43,65 +44,72 @@ _PLAIN, _CLAMPED, _SUMMED = 0, 1, 2
 _REACHES = ((11.0, _PLAIN), (40.0, _CLAMPED))
 # A mask that is no band and no documents is handed over pair by pair: at most 64 MB.
 _LARGEST_MASK = 2**26
+_NOTES = ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
 
 
 class AdditiveTriton(Backend):
     """Additive attention on a GPU."""
 
-    differentiates_once = True
+    ignores_numbers = True
 
-    def refuse(self, request: Request) -> str | None:
-        if type(request.score) is not Additive:
-            return "the score is not additive"
-        reason = _refuse_machine(request.query)
-        if reason is not None:
-            return reason
-        if type(request.weighting) is not Softmax:
-            reason = "the weighting is not softmax"
-        elif request.query.dtype == torch.float64:
-            reason = "it computes in float32"
-        elif request.position is not None:
-            reason = "the bias is a rule of distances"
-        elif request.bias is not None and request.bias.requires_grad:
-            reason = "the bias needs a gradient"
-        elif not request.query.numel() or not request.value.shape[-1]:
-            reason = "there is nothing to compute"
-        elif _is_too_large(request.mask):
-            reason = "the mask would be an N×M matrix of more than 64 MB"
-        return reason
-
-    def notes(self, request: Request) -> tuple[str, ...]:
-        return ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
-
-    def bytes_beyond(self, request: Request) -> int:
-        B, H, N, D = request.query.shape
-        G, M, E = request.value.shape[1:]
-        queries, keys = B * H * N, B * G * M
-        numbers = queries + 2 * (queries + keys) * D
-        if request.needs_grad():
-            rows = _GRADIENT["ROWS"]
-            panel = max(_PANEL, B * H * M * rows)
-            numbers += (queries + keys) * D + 2 * min(panel, queries * M) + queries // rows * D
-        if request.query.dtype != torch.float32:
-            numbers += (queries + keys) * (D + E)
-        of_mask = 0
-        if request.mask is not None and not request.mask.is_range:
-            of_mask = request.mask.size
-        return 4 * numbers + of_mask
-
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        query, key, value = (t.float() for t in (request.query, request.key, request.value))
-        key, value = without_unseen(request.mask, key, value)
-        H, D = query.shape[1], query.shape[3]
-        w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
-        task = _Call.of(request)
-        out, lse = _Fused.apply(  # type: ignore[no-untyped-call]
-            task, query, key, value, request.bias, w
-        )
-        return out.to(request.query.dtype), lse if request.return_lse else None
+    def offer(self, request: Request) -> Offer | Refusal:
+        why = _why_not(request)
+        if why is not None:
+            return Refusal(why)
+        return Offer(_run, _bytes_beyond, _NOTES, differentiates_once=True)
 
 
-def _refuse_machine(query: Tensor) -> str | None:
+def _why_not(request: Request) -> str | None:
+    """Why the kernels cannot serve a request, or None if they can."""
+    if type(request.score) is not Additive:
+        return "the score is not additive"
+    if (why := _why_not_machine(request.query)) is not None:
+        return why
+    if type(request.weighting) is not Softmax:
+        return "the weighting is not softmax"
+    if request.query.dtype == torch.float64:
+        return "it computes in float32"
+    if request.position is not None:
+        return "the bias is a rule of distances"
+    if request.bias is not None and request.bias.requires_grad:
+        return "the bias needs a gradient"
+    if not request.query.numel() or not request.value.shape[-1]:
+        return "there is nothing to compute"
+    if _is_too_large(request.mask):
+        return "the mask would be an N×M matrix of more than 64 MB"
+    return None
+
+
+def _bytes_beyond(request: Request) -> int:
+    B, H, N, D = request.query.shape
+    G, M, E = request.value.shape[1:]
+    queries, keys = B * H * N, B * G * M
+    numbers = queries + 2 * (queries + keys) * D
+    if request.needs_grad():
+        rows = _GRADIENT["ROWS"]
+        panel = max(_PANEL, B * H * M * rows)
+        numbers += (queries + keys) * D + 2 * min(panel, queries * M) + queries // rows * D
+    if request.query.dtype != torch.float32:
+        numbers += (queries + keys) * (D + E)
+    of_mask = 0
+    if request.mask is not None and not request.mask.is_range:
+        of_mask = request.mask.size
+    return 4 * numbers + of_mask
+
+
+def _run(request: Request) -> Answer:
+    query, key, value = (t.float() for t in (request.query, request.key, request.value))
+    key, value = without_unseen(request.mask, key, value)
+    H, D = query.shape[1], query.shape[3]
+    w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
+    task = _Call.of(request)
+    out, lse = _Fused.apply(  # type: ignore[no-untyped-call]
+        task, query, key, value, request.bias, w
+    )
+    return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+def _why_not_machine(query: Tensor) -> str | None:
     is_served = query.is_cuda and torch.version.hip is None
     if not is_served and not (query.device.type == "cpu" and _is_interpreted()):
         return "it is for NVIDIA GPUs"

@@ -9,89 +9,85 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import FEWEST_PAIRS, Backend, LoopPass
+from regard.attention.backends.base import Answer, Backend, LoopPass, Offer, Refusal
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
 from regard.attention.engine.dot import DotLoops, gradient_parts, tile_size
 from regard.attention.engine.numerics import is_finite
 from regard.attention.engine.request import Request
-from regard.attention.masks.bound import BoundMask, KeyRanges
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import KeyRanges
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 from regard.kernels import threads, why_not
 
 # Pairs of a block of a mask, for each of which it takes two bytes, and the most queries of it.
 _PAIRS, _ROWS = 2**24, 256
+_NOTES = ("products by BLAS, and a compiled pass over rows",)
 
 
 class DotCpu(Backend):
     """Attention over dot products on a CPU."""
 
-    differentiates_once = True
+    device = "cpu"
+    ignores_numbers = True
 
-    def refuse(self, request: Request) -> str | None:
-        if request.query.device.type != "cpu":
-            return "it is for CPUs"
+    def offer(self, request: Request) -> Offer | Refusal:
         if type(request.weighting) is not Softmax and request.weighting.compiled_as is None:
-            return "the weighting is neither softmax nor compiled"
+            return Refusal("the weighting is neither softmax nor compiled")
         if request.position is not None and not request.position.is_of_distance_alone:
-            return "the bias is a rule of more than distances"
+            return Refusal("the bias is a rule of more than distances")
         if request.bias is not None and request.bias.shape[-1] != request.key.shape[2]:
-            return "the bias is the same for all keys"
-        return _of_numbers(request) or _of_score(request)
-
-    def decline(self, request: Request) -> str | None:
-        B, H, N, _ = request.query.shape
-        if B * H * N * request.key.shape[2] < FEWEST_PAIRS and not request.needs_grad():
-            return "there is too little to do"
-        return None
-
-    def notes(self, request: Request) -> tuple[str, ...]:
-        return ("products by BLAS, and a compiled pass over rows",)
-
-    def bytes_beyond(self, request: Request) -> int:
-        B, H, N, D = request.query.shape
-        G, M, E = request.value.shape[1:]
-        form = request.form()
-        assert form is not None
-        sums = 3 * B * H * N
-        parts = gradient_parts(B * G, request.query, request.key, request.value) - 1
-        copies = 0
-        if request.query.dtype is not torch.float32 or form.key is not request.key:
-            copies = B * (H * N * D + G * M * (D + E))
-        of_bias = 0 if request.bias is None else request.bias.numel()
-        of_bias += 0 if form.of_keys is None else B * H * M
-        rows, keys = tile_size(request.weighting, M, M)
-        tiles = 8 * torch.get_num_threads() * rows * keys
-        of_keys = parts * B * G * M * (D + E)
-        return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
-
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        key, value = request.key, request.value
-        if request.mask is not None and not (is_finite(key) and is_finite(value)):
-            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-        form, bias = _with_bias(_form_of(request), request.bias)
-        value = value.to(torch.float32)
-        heads = max(form.key.shape[1], value.shape[1])
-        key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
-        inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
-        job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
-        loops = partial(DotLoops, job, form.scale, _ranges_of(request.mask))
-        out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
-        return out.to(request.query.dtype), lse if request.return_lse else None
+            return Refusal("the bias is the same for all keys")
+        if (why := _why_not_numbers(request) or _why_not_score(request)) is not None:
+            return Refusal(why)
+        return Offer(_run, _bytes_beyond, _NOTES, differentiates_once=True)
 
 
-def _of_numbers(request: Request) -> str | None:
+def _bytes_beyond(request: Request) -> int:
+    B, H, N, D = request.query.shape
+    G, M, E = request.value.shape[1:]
+    form = request.form()
+    assert form is not None
+    sums = 3 * B * H * N
+    parts = gradient_parts(B * G, request.query, request.key, request.value) - 1
+    copies = 0
+    if request.query.dtype is not torch.float32 or form.key is not request.key:
+        copies = B * (H * N * D + G * M * (D + E))
+    of_bias = 0 if request.bias is None else request.bias.numel()
+    of_bias += 0 if form.of_keys is None else B * H * M
+    rows, keys = tile_size(request.weighting, M, M)
+    tiles = 8 * torch.get_num_threads() * rows * keys
+    of_keys = parts * B * G * M * (D + E)
+    return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
+
+
+def _run(request: Request) -> Answer:
+    key, value = request.key, request.value
+    if request.mask is not None and not (is_finite(key) and is_finite(value)):
+        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+    form, bias = _with_bias(_form_of(request), request.bias)
+    value = value.to(torch.float32)
+    heads = max(form.key.shape[1], value.shape[1])
+    key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
+    inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
+    job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
+    loops = partial(DotLoops, job, form.scale, _ranges_of(request.mask))
+    out, lse = LoopPass.apply(loops, *inputs.flat())  # type: ignore[no-untyped-call]
+    return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+def _why_not_numbers(request: Request) -> str | None:
     if request.query.dtype is torch.float64:
         return "it is for float32 and less"
     if not (request.query.numel() and request.key.numel() and request.value.numel()):
         return "there is nothing to multiply"
-    if threads.address_of_products() is None:
+    if not threads.address_of_products():
         return "torch has another BLAS than Intel's"
     return why_not()
 
 
-def _of_score(request: Request) -> str | None:
+def _why_not_score(request: Request) -> str | None:
     form = request.form()
     if form is None:
         return "the score is not a dot product"

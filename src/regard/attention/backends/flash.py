@@ -1,7 +1,7 @@
 """torch's variable-length flash attention on a GPU, for windows and packed documents."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import signature
 from typing import NamedTuple
@@ -9,9 +9,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Backend
-from regard.attention.backends.packed import are_in_order
-from regard.attention.backends.sdpa import padded, refuse_unless_plain, with_heads
+from regard.attention.backends.base import (
+    Answer,
+    Backend,
+    Offer,
+    Refusal,
+    padded,
+    with_heads,
+)
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.grid import Band, Segment
@@ -25,64 +30,63 @@ _EVERYTHING = Band(None, None, is_exact=True)
 class Flash(Backend):
     """One call of torch's flash kernel for all rows of a batch and all documents in them."""
 
-    judges_by_kind = True
-    differentiates_once = True
+    device = "cuda"
+    ignores_numbers = True
 
-    def refuse(self, request: Request) -> str | None:
-        reason = _refuse_tensor(request.query) or refuse_unless_plain(request)
-        if reason is not None:
-            return reason
-        form = request.form()
-        assert form is not None
+    def offer(self, request: Request) -> Offer | Refusal:
+        form = _why_not_tensor(request.query) or request.plain_form()
+        if isinstance(form, str):
+            return Refusal(form)
         if form.of_keys is not None or form.query.dtype != request.query.dtype:
-            return "as a dot product the score needs float32"
+            return Refusal("as a dot product the score needs float32")
         if request.bias is not None or request.position is not None:
-            return "there is a bias"
+            return Refusal("there is a bias")
         if max(form.query.shape[-1], request.value.shape[-1]) > _WIDEST:
-            return f"heads are wider than {_WIDEST}"
+            return Refusal(f"heads are wider than {_WIDEST}")
         if request.mask is None or request.mask.is_causal:
-            return "torch's attention has a flag for the mask"
+            return Refusal("torch's attention has a flag for the mask")
         sequences = _sequences_of(request)
         if sequences is None:
-            return "the mask is neither a window nor packed documents"
+            return Refusal("the mask is neither a window nor packed documents")
         if sequences.window != (-1, -1) and "window_size" not in _kernel()[1]:
-            return "this torch's kernel knows no windows"
-        return None
-
-    def bytes_beyond(self, request: Request) -> int:
-        width = max(request.key.shape[-1], request.value.shape[-1])
-        rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
-        return rows * width * request.query.element_size() + request.query.shape[:3].numel() * 4
-
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        form, sequences = request.form(), _sequences_of(request)
-        assert form is not None
-        assert sequences is not None
-        B, H, N, _ = request.query.shape
-        query, key, scale, _ = form
-        value, width = request.value, request.value.shape[-1]
-        if sequences.window != (-1, -1):
-            key, value = without_unseen(request.mask, key, value)
-        kernel, options = _kernel()
-        if "enable_gqa" not in options:
-            key, value = with_heads(key, H), with_heads(value, H)
-        known = {
-            "scale": scale,
-            "enable_gqa": key.shape[1] != H,
-            "window_size": sequences.window,
-        }
-        wide = -(-max(query.shape[-1], width) // 8) * 8
-        out = kernel(
-            *(_by_position(padded(t, wide)) for t in (query, key, value)),
-            *sequences.starts,
-            *sequences.longest,
-            **{name: known[name] for name in known if name in options},
-        )
-        return out[..., :width].reshape(B, N, H, width).transpose(1, 2), None
+            return Refusal("this torch's kernel knows no windows")
+        return Offer(partial(_run, sequences), _bytes_beyond, differentiates_once=True)
 
 
-def _refuse_tensor(query: Tensor) -> str | None:
-    if not query.is_cuda or torch.version.hip is not None:
+def _bytes_beyond(request: Request) -> int:
+    width = max(request.key.shape[-1], request.value.shape[-1])
+    rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
+    return rows * width * request.query.element_size() + request.query.shape[:3].numel() * 4
+
+
+def _run(sequences: "_Sequences", request: Request) -> Answer:
+    form = request.form()
+    assert form is not None
+    B, H, N, _ = request.query.shape
+    query, key, scale, _ = form
+    value, width = request.value, request.value.shape[-1]
+    if sequences.window != (-1, -1):
+        key, value = without_unseen(request.mask, key, value)
+    kernel, options = _kernel()
+    if "enable_gqa" not in options:
+        key, value = with_heads(key, H), with_heads(value, H)
+    known = {
+        "scale": scale,
+        "enable_gqa": key.shape[1] != H,
+        "window_size": sequences.window,
+    }
+    wide = -(-max(query.shape[-1], width) // 8) * 8
+    out = kernel(
+        *(_by_position(padded(t, wide)) for t in (query, key, value)),
+        *sequences.starts,
+        *sequences.longest,
+        **{name: known[name] for name in known if name in options},
+    )
+    return out[..., :width].reshape(B, N, H, width).transpose(1, 2), None
+
+
+def _why_not_tensor(query: Tensor) -> str | None:
+    if torch.version.hip is not None:
         return "it is for NVIDIA GPUs"
     if query.dtype not in _HALVES:
         return "it computes in half precision"
@@ -139,15 +143,7 @@ class _Sequences(NamedTuple):
 
 
 def _sequences_of(request: Request) -> _Sequences | None:
-    """The sequences of a request's mask, worked out once for each kind of request."""
-    if _Sequences not in request.cache:
-        request.cache[_Sequences] = _make_sequences(request)
-    sequences = request.cache[_Sequences]
-    assert isinstance(sequences, _Sequences | None)
-    return sequences
-
-
-def _make_sequences(request: Request) -> _Sequences | None:
+    """The sequences of a request's mask, or None if it is not made of such."""
     assert request.mask is not None
     form = request.mask.form
     B, _, N, _ = request.query.shape
@@ -157,7 +153,7 @@ def _make_sequences(request: Request) -> _Sequences | None:
     if isinstance(form, Band):
         whole = [Segment(b, range(N), range(M)) for b in range(B)]
         return _Sequences.of(whole, (N, M), form, request.query.device)
-    if not are_in_order(form, N, M):
+    if not form.are_in_order(N, M):
         return None
     segments = form.segments
     if form.batch == 1:

@@ -1,67 +1,59 @@
 """Documents packed into one row, each attended by itself: what they do not see costs nothing."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import LARGEST_SHARE_OF_DOCUMENTS, Backend, Tiled
-from regard.attention.backends.dot_cpu import DotCpu
-from regard.attention.backends.sdpa import Sdpa
-from regard.attention.backends.short import Short
+from regard.attention.backends.base import Answer, Backend, Offer, Refusal
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Segment, Segments
 from regard.attention.masks.rules import window
-
-_SHORT, _SDPA, _TILED, _LOOPS = Short(), Sdpa(), Tiled(), DotCpu()
+from regard.checks import counted
 
 
 class Packed(Backend):
-    """Documents packed into one row."""
+    """Documents packed into one row.
 
-    judges_by_kind = True
-    differentiates_once = True
+    Attributes:
+        kernel: The backend that must be able to serve what is within documents.
+        offer_of_part: The offer for the queries and keys of one document.
+    """
 
-    def refuse(self, request: Request) -> str | None:
+    ignores_numbers = True
+
+    def __init__(self, kernel: Backend, offer_of_part: Callable[[Request], Offer]) -> None:
+        self.kernel, self.offer_of_part = kernel, offer_of_part
+
+    def offer(self, request: Request) -> Offer | Refusal:
         form = None if request.mask is None else request.mask.form
         if not isinstance(form, Segments) or not form.is_exact:
-            return "the mask is not one of documents"
-        if not are_in_order(form, request.query.shape[2], request.key.shape[2]):
-            return "queries and keys do not go through the documents in the same order"
-        if form.band is not None and form.band.is_empty:
-            return "nothing is visible"
+            return Refusal("the mask is not one of documents")
+        if not form.are_in_order(request.query.shape[2], request.key.shape[2]):
+            return Refusal("queries and keys do not go through the documents in the same order")
+        if not form.segments or (form.band is not None and form.band.is_empty):
+            return Refusal("nothing is visible")
         if request.bias is not None or request.position is not None:
-            return "there is a bias"
-        return _SDPA.refuse(replace(request, mask=None))
-
-    def decline(self, request: Request) -> str | None:
-        # In one pass, and of the hidden pairs within documents none is worked out.
-        if _form_of(request).band is not None and _LOOPS.refuse(request) is None:
-            return "compiled loops are faster with a mask inside documents"
-        if (
-            _form_of(request).pairs
-            > LARGEST_SHARE_OF_DOCUMENTS * request.query.shape[2] * request.key.shape[2]
-        ):
-            return "the documents are most of the row"
-        return None
-
-    def notes(self, request: Request) -> tuple[str, ...]:
-        form = _form_of(request)
-        longest = max(len(segment.rows) for segment in form.segments)
-        return (f"{len(form.segments)} documents, the longest of {longest} queries",)
-
-    def bytes_beyond(self, request: Request) -> int:
-        parts = (
-            request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
+            return Refusal("there is a bias")
+        of_kernel = self.kernel.offer(replace(request, mask=None))
+        if isinstance(of_kernel, Refusal):
+            return of_kernel
+        documents = counted(len(form.segments), "documents")
+        longest = counted(max(len(segment.rows) for segment in form.segments), "queries")
+        return Offer(
+            partial(self._run, form),
+            _bytes_beyond,
+            (f"{documents}, the longest of {longest}",),
+            differentiates_once=True,
         )
-        return parts + request.query.shape[:3].numel() * 4
 
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        form = _form_of(request)
+    def _run(self, form: Segments, request: Request) -> Answer:
         if form.batch == 1:
-            return _row(request, form.segments, form.band), None
+            return self._row(request, form.segments, form.band), None
         rows = []
         for b, segments in groupby(form.segments, key=lambda segment: segment.batch):
             one = replace(
@@ -70,24 +62,25 @@ class Packed(Backend):
                 key=request.key[b : b + 1],
                 value=request.value[b : b + 1],
             )
-            rows.append(_row(one, tuple(segments), form.band))
+            rows.append(self._row(one, tuple(segments), form.band))
         return torch.cat(rows), None
 
+    def _row(self, request: Request, segments: tuple[Segment, ...], band: Band | None) -> Tensor:
+        # Split and joined, not sliced: the gradient of a slice is a tensor as long as the row.
+        queries = torch.split(request.query, [len(segment.rows) for segment in segments], dim=2)
+        sizes = [len(segment.keys) for segment in segments]
+        keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
+        parts = []
+        for segment, query, key, value in zip(segments, queries, keys, values, strict=True):
+            one = replace(request, query=query, key=key, value=value, mask=None)
+            one.mask = _mask_of(one, segment, band)
+            parts.append(self.offer_of_part(one).run(one)[0])
+        return torch.cat(parts, dim=2)
 
-def _row(request: Request, segments: tuple[Segment, ...], band: Band | None) -> Tensor:
-    # Split and joined, not sliced: the gradient of a slice is a tensor as long as the row.
-    queries = torch.split(request.query, [len(segment.rows) for segment in segments], dim=2)
-    sizes = [len(segment.keys) for segment in segments]
-    keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
-    parts = []
-    for segment, query, key, value in zip(segments, queries, keys, values, strict=True):
-        one = replace(request, query=query, key=key, value=value, mask=None)
-        one.mask = _mask_of(one, segment, band)
-        backend = next(
-            (m for m in (_SHORT, _SDPA) if not (m.refuse(one) or m.decline(one))), _TILED
-        )
-        parts.append(backend.run(one)[0])
-    return torch.cat(parts, dim=2)
+
+def _bytes_beyond(request: Request) -> int:
+    parts = request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
+    return parts + request.query.shape[:3].numel() * 4
 
 
 def _mask_of(request: Request, segment: Segment, band: Band | None) -> BoundMask | None:
@@ -107,23 +100,3 @@ def _mask_of(request: Request, segment: Segment, band: Band | None) -> BoundMask
     )
     B, H, N, _ = request.query.shape
     return mask.bind(B, H, N, request.key.shape[2], request.query.device)
-
-
-def _form_of(request: Request) -> Segments:
-    assert request.mask is not None
-    form = request.mask.form
-    assert isinstance(form, Segments)
-    return form
-
-
-def are_in_order(form: Segments, queries: int, keys: int) -> bool:
-    """Whether the pieces of each row hold every query and every key, one after the other."""
-    for _, segments in groupby(form.segments, key=lambda segment: segment.batch):
-        row = key = 0
-        for segment in segments:
-            if segment.rows.start != row or segment.keys.start != key or not len(segment.keys):
-                return False
-            row, key = segment.rows.stop, segment.keys.stop
-        if (row, key) != (queries, keys):
-            return False
-    return True

@@ -1,9 +1,8 @@
 """Dot products over short sequences on a CPU, a matrix product for each head.
 
 torch's flash kernel works row by row and spends most of its time on overhead where sentences are
-short: at 16 queries and keys its backward pass is about seven times slower than this. A row of
-weights is kept for the backward pass; it is no longer than its key and value together, so memory
-still grows with N.
+short, above all in its backward pass. A row of weights is kept for the backward pass; it is no
+longer than its key and value together, so memory still grows with N.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import (
-    FEWEST_PAIRS_IN_THREADS,
-    FEWEST_PAIRS_OF_SHORT,
-    MOST_KEYS_OF_SHORT,
-    Backend,
-)
-from regard.attention.backends.sdpa import is_double, refuse_unless_plain
+from regard.attention.backends.base import Answer, Backend, Offer, Refusal
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import (
@@ -30,11 +23,14 @@ from regard.attention.engine.numerics import (
     is_finite,
 )
 from regard.attention.engine.request import Request
+from regard.attention.scores import DotForm
 from regard.kernels import threads, why_not
+from regard.kernels.compiling import ParallelLoop
 
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
-# Whether torch's fused kernel gains by threads however short its rows are, as with AVX-512.
-_HAS_FAST_THREADS = torch.backends.cpu.get_cpu_capability() == "AVX512"
+# Rows of weights are no longer than this, nor than a key and its value together.
+_MOST_KEYS = 128
+_NOTES = ("in float32, with every row of weights kept: rows are short",)
 # Of queries and keys: a task takes some hundred microseconds.
 _PAIRS_OF_A_TASK = 2**14
 
@@ -42,72 +38,52 @@ _PAIRS_OF_A_TASK = 2**14
 class Short(Backend):
     """Dot products over short sequences on a CPU."""
 
-    judges_by_kind = True
-    differentiates_once = True
+    device = "cpu"
+    ignores_numbers = True
 
-    def refuse(self, request: Request) -> str | None:
-        reason = refuse_unless_plain(request, may_drop=True)
-        if reason is not None:
-            return reason
-        most = min(MOST_KEYS_OF_SHORT, request.key.shape[-1] + request.value.shape[-1])
-        if request.query.device.type != "cpu":
-            reason = "it is for CPUs"
-        elif request.query.dtype not in _FASTER:
-            reason = "gradients in float64 are those of blocks"
-        elif request.key.shape[2] > most:
-            reason = f"there are more than {most} keys"
-        elif request.bias is not None or request.position is not None:
-            reason = "there is a bias"
-        elif request.key.shape[1] != request.query.shape[1]:
-            reason = "heads are grouped"
-        elif request.query.dtype != torch.float64 and is_double(request):
-            reason = "as a dot product the score needs float64"
-        return reason
-
-    def decline(self, request: Request) -> str | None:
-        pairs = request.query.shape[:3].numel() * request.key.shape[2]
-        if request.dropout:
-            return None  # which the fused kernel has not
-        if pairs < FEWEST_PAIRS_OF_SHORT:
-            return "there is too little to do"
-        if not request.needs_grad() and not _is_slow_in_threads(request):
-            return "no gradient is wanted, and the fused forward pass is as fast"
-        if pairs < FEWEST_PAIRS_IN_THREADS and torch.get_num_threads() > 1 and _HAS_FAST_THREADS:
-            return "there is too little to do for several threads"
-        return None
-
-    def notes(self, request: Request) -> tuple[str, ...]:
-        return ("in float32, with every row of weights kept: rows are short",)
-
-    def bytes_beyond(self, request: Request) -> int:
-        B, H, N, _ = request.query.shape
-        copies = sum(t.numel() for t in (request.query, request.key, request.value))
-        rows = 3 if request.dropout else 1  # of weights, of those that are left, of random bits
-        return 4 * (rows * B * H * N * request.key.shape[2] + copies)
-
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        mask = request.mask
-        if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
-            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-        form = request.dot()
-        assert form is not None
-        seed = request.draw_seed() if request.dropout else 0
-        call = _Call(
-            None if mask is None else mask.penalty(torch.float32),
-            form.scale,
-            request.dropout,
-            seed,
-        )
-        out: Tensor = _Short.apply(form.query, form.key, request.value, call)  # type: ignore[no-untyped-call]
-        if mask is not None and not is_finite(out):
-            return tiled.run(request)  # A product was too large; hidden, it does no harm there.
-        return out, None
+    def offer(self, request: Request) -> Offer | Refusal:
+        form = request.plain_form(may_drop=True)
+        why = form if isinstance(form, str) else _why_not(request, form)
+        if why is not None:
+            return Refusal(why)
+        return Offer(_run, _bytes_beyond, _NOTES, differentiates_once=True)
 
 
-def _is_slow_in_threads(request: Request) -> bool:
-    """Whether the fused kernel gains nothing by several threads: its rows are too short."""
-    has_threads = torch.get_num_threads() > 1 and not _HAS_FAST_THREADS
-    return has_threads and request.key.shape[2] <= MOST_KEYS_OF_SHORT // 8
+def _why_not(request: Request, form: DotForm) -> str | None:
+    """Why it cannot serve the softmax of a dot product, or None if it can."""
+    most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
+    if request.query.dtype not in _FASTER:
+        return "gradients in float64 are those of blocks"
+    if request.key.shape[2] > most:
+        return f"there are more than {most} keys"
+    if request.bias is not None or request.position is not None:
+        return "there is a bias"
+    if request.key.shape[1] != request.query.shape[1]:
+        return "heads are grouped"
+    is_double = form.query.dtype == torch.float64
+    return "as a dot product the score needs float64" if is_double else None
+
+
+def _bytes_beyond(request: Request) -> int:
+    B, H, N, _ = request.query.shape
+    copies = sum(t.numel() for t in (request.query, request.key, request.value))
+    rows = 3 if request.dropout else 1  # of weights, of those that are left, of random bits
+    return 4 * (rows * B * H * N * request.key.shape[2] + copies)
+
+
+def _run(request: Request) -> Answer:
+    mask = request.mask
+    if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
+        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+    form = request.dot()
+    assert form is not None
+    seed = request.draw_seed() if request.dropout else 0
+    penalty = None if mask is None else mask.penalty(torch.float32)
+    call = _Call(penalty, form.scale, request.dropout, seed)
+    out: Tensor = _Short.apply(form.query, form.key, request.value, call)  # type: ignore[no-untyped-call]
+    if mask is not None and not is_finite(out):
+        return tiled.run(request)  # A product was too large; hidden, it does no harm there.
+    return out, None
 
 
 class _Call(NamedTuple):
@@ -158,7 +134,7 @@ def _is_compiled() -> bool:
     """Whether compiled loops can run here, which multiply by torch's BLAS."""
     if torch.compiler.is_compiling() or why_not() is not None:
         return False
-    return threads.address_of_products() is not None
+    return threads.address_of_products() != 0
 
 
 def _answer(
@@ -244,15 +220,12 @@ def _gradients_by_loops(
     return d_query, d_key, d_value
 
 
-def _over_heads(loop: Callable[..., None], sizes: tuple[int, ...], B: int, *rest: object) -> None:
+def _over_heads(loop: ParallelLoop, sizes: tuple[int, ...], B: int, *rest: object) -> None:
     """Run a loop for all heads of all batch rows, some of them a task."""
     H, N, M, *_ = sizes
     some = max(1, _PAIRS_OF_A_TASK // max(1, N * M))
 
-    def do(task: int) -> None:
-        loop((task * some, min(B * H, (task + 1) * some)), sizes, *rest)
-
-    threads.parallel_for(-(-B * H // some), do)
+    threads.share_out(-(-B * H // some), B * H, loop, sizes, *rest)
 
 
 def _beside_each_other(B: int, H: int, N: int, D: int) -> Tensor:
@@ -261,7 +234,7 @@ def _beside_each_other(B: int, H: int, N: int, D: int) -> Tensor:
 
 
 def _operand(tensor: Tensor) -> tuple[np.ndarray, tuple[int, ...]]:
-    """All numbers of a storage; a tensor's first place, and steps of batch row, head, position."""
+    """Return all numbers of a storage, a tensor's first, and steps of batch row, head, position."""
     N, D = tensor.shape[2:]
     if tensor.stride(3) != 1 or (N > 1 and tensor.stride(2) < D):
         tensor = tensor.contiguous()

@@ -194,7 +194,7 @@ class BlockPass:
                     )
 
     def steps(self, block: Block, device: torch.device) -> Tensor:
-        """How far the keys of a block are after its queries' places."""
+        """How far the keys of a block are after its queries' positions."""
         assert self.position is not None
         make, sizes = self.position.steps, self.shape[2:]
         return block.along_keys(lambda keys: make(block.rows, keys, sizes, device))
@@ -307,7 +307,7 @@ def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
 
 
 def _all_steps(request: Request, inputs: BlockInputs) -> Tensor | None:
-    """How far all keys are after the places of all queries; None without a rule of distances."""
+    """How far all keys are after the positions of all queries; None without a rule of distances."""
     if request.position is None:
         return None
     N, M = inputs.query.shape[2], inputs.key.shape[2]

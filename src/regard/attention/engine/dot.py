@@ -1,7 +1,7 @@
 """Attention over dot products by compiled loops: blocks, tasks, and whose sums are whose.
 
-``kernels.dot`` says what a loop does. Where a mask is a range of keys for each query, the whole
-grid is one block; other masks are laid out block by block. Tasks are heads and parts of their
+``kernels.attention.dot`` says what a loop does. Where a mask is a range of keys for each query, the
+whole grid is one block; other masks are laid out block by block. Tasks are heads and parts of their
 queries, cut without regard to the number of threads: so is the answer.
 """
 
@@ -22,9 +22,9 @@ from regard.attention.engine.numerics import (
     bits_of_queries,
     dropout_threshold,
 )
-from regard.attention.masks.bound import KeyRanges
+from regard.attention.masks.grid import KeyRanges
 from regard.attention.weighting import Weighting
-from regard.kernels.threads import parallel_for
+from regard.kernels.threads import parallel_for, share_out
 
 if TYPE_CHECKING:
     from regard.kernels.attention.dot import GridBlock, PairTerms
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 # common. With all keys, as many queries as make so many scores, and no fewer than some.
 _TILE, _NARROW_TILE, _NARROW, _KEYS = 128, 64, 1024, 256
 _SCORES, _FEWEST = 2**16, 16
-# Multiplications of a task that are worth handing to a thread: about a millisecond.
-_TASK = 2**25
+# Multiplications of a task that are worth handing to a thread, which waits for the interpreter, of
+# the backward pass: about a millisecond; and of the forward pass, where none waits.
+_TASK, _FORWARD_TASK = 2**25, 2**22
 # Tasks into which the backward pass is cut, if heads are fewer. A part of a head takes memory for
 # the gradients of its keys and values: there are fewer where that would be more than so many
 # numbers, or than such a share of the part's scores.
 MOST_PARTS, _FEWER_PARTS, _NUMBERS, _SHARE = 32, 8, 2**24, 1 / 4
 _Span: TypeAlias = tuple[int, int]
-_Tasks: TypeAlias = list[tuple[_Span, _Span]]
 _Array: TypeAlias = NDArray[np.generic]
 
 
@@ -85,23 +85,24 @@ class DotLoops:
         total = query.new_zeros(B, H, N)
         outputs = [tensor.numpy() for tensor in (out, top, total)]
         for block in self._blocks():
-            rows = _multiple(_TASK // self.cost, self.tile[0])
-            lanes = max(1, _TASK // (self.cost * len(block.rows))) if rows >= len(block.rows) else 1
-            tasks = list(product(_cut(range(len(block.batch) * H), lanes), _cut(block.rows, rows)))
-
-            def mix(task: int, block: _Block = block, tasks: _Tasks = tasks) -> None:
-                self.loops.forward(
-                    *self._arrays,
-                    self.scale,
-                    self.weighting,
-                    block.pairs,
-                    *outputs,
-                    block.grid,
-                    *tasks[task],
-                    block.is_last,
-                )
-
-            parallel_for(len(tasks), mix)
+            rows, lanes = _multiple(_FORWARD_TASK // self.cost, self.tile[0]), 1
+            if rows >= len(block.rows):
+                lanes = max(1, _FORWARD_TASK // (self.cost * len(block.rows)))
+            cuts = product(_cut(range(len(block.batch) * H), lanes), _cut(block.rows, rows))
+            tasks = np.array([(*heads, *queries) for heads, queries in cuts])
+            share_out(
+                len(tasks),
+                len(tasks),
+                self.loops.forward,
+                tasks,
+                *self._arrays,
+                self.scale,
+                self.weighting,
+                block.pairs,
+                *outputs,
+                block.grid,
+                block.is_last,
+            )
         return out, top, total
 
     def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:

@@ -35,7 +35,7 @@ def mask_scores(scores: Tensor, hidden: Tensor | None) -> Tensor:
 
 
 def exp_of(tensor: Tensor) -> Tensor:
-    """``exp`` in place: by way of 2^x, which is three times as fast on a CPU."""
+    """``exp`` in place: by way of 2^x, which torch works out faster on a CPU."""
     return tensor.mul_(LOG2_E).exp2_()
 
 

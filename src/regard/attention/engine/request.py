@@ -1,24 +1,44 @@
-"""One call of ``attend``, checked and brought to one shape: what every backend is given."""
+"""A call of ``attend``, and as a request: checked, and of the one shape that backends are given."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from numbers import Real
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.kinds import check_tensors, kind_of
+from regard.attention.engine.axes import DTYPES, check_tensors, on_four_axes
 from regard.attention.engine.options import CallOptions
-from regard.attention.masks.base import as_mask
-from regard.attention.masks.bound import BoundMask, Cache
+from regard.attention.masks.base import Mask, as_mask
+from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Cover, Grid, lift
-from regard.attention.scores import DotForm, Score
+from regard.attention.scores import Dot, DotForm, ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting
-from regard.checks import check_fraction
+from regard.checks import check_flag, check_fraction
 from regard.errors import SettingError, ShapeError
 
+# Scores that are equal where they score alike, hold no tensors, and take keys as wide as queries.
+PLAIN_SCORES = (ScaledDot, Dot)
 _AS_IT_IS = nullcontext()
+
+
+class Call(NamedTuple):
+    """Arguments of ``attend``, in the order of ``CallOptions`` after queries, keys and values."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    score: Score
+    mask: Mask | Tensor | None
+    bias: Tensor | PositionBias | None
+    weighting: Weighting
+    dropout: float
+    generator: torch.Generator | None
+    backend: str | None
+    return_lse: bool
+    wants_grad: bool = False  # though nothing records a gradient, as in an operator
+    seed: int | None = None  # of the dropout, if drawn already
 
 
 @dataclass(slots=True, eq=False)
@@ -40,9 +60,7 @@ class Request:
     leading: tuple[int, ...]  # the shape of the answer before (N, E)
     wants_grad: bool = False  # though nothing records a gradient, as in an operator
     seed: int | None = None  # of the dropout, if drawn already
-    # What backends that judge by kind said of requests of this kind, to be added to. Neither it nor
-    # the forms are handed on by ``replace``: what is true of one request may not be of another.
-    cache: Cache = field(default_factory=dict, init=False, repr=False)
+    # Not handed on by ``replace``: it is of one query and key.
     _forms: tuple[DotForm | None, ...] = field(default=(), init=False, repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -65,6 +83,19 @@ class Request:
             self._forms = (form, form.in_one_more_dimension())
         return self._forms[1]
 
+    def plain_form(self, *, may_drop: bool = False) -> DotForm | str:
+        """The score as a dot product, if its softmax is all there is to it; else why not."""
+        form = self.form()
+        if form is None:
+            return "the score is not a dot product"
+        if type(self.weighting) is not Softmax:
+            return "the weighting is not softmax"
+        if self.return_lse:
+            return "the log-sum-exp is wanted, with its gradient"
+        if self.dropout and not may_drop:
+            return "dropout must not depend on tile sizes"
+        return form
+
     def draw_seed(self) -> int:
         """Draw the seed of the dropout, unless it is drawn already."""
         if self.seed is not None:
@@ -85,41 +116,38 @@ class Request:
         )
 
 
-def make_request(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    options: CallOptions,
-    *,
-    wants_grad: bool = False,
-    seed: int | None = None,
-) -> Request:
-    """Check the arguments of ``attend`` and bring them to four axes."""
-    score, mask, bias, weighting, dropout, generator, _, return_lse = options
-    query, key, value, kind = kind_of(query, key, value, score, wants_grad)
-    # To ask for the class itself first is felt in small calls, as it is abstract.
-    if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
-        raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
-    if return_lse and not isinstance(weighting, Softmax):
-        came = type(weighting).__name__
-        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
-    if dropout:
-        _check_dropout(dropout, generator)
-    bound = added = position = None
+def make_request(call: Call, *, is_known: bool = False) -> Request:
+    """Check a call, unless one of its signature was checked, and bring it to four axes."""
+    query, key, value, score, mask, bias, weighting, dropout, generator, *_ = call
+    leading: tuple[int, ...]
+    heads: int | None
+    if is_known or _has_four_axes(query, key, value, score):
+        leading, heads = query.shape[:2], query.shape[1]
+    else:
+        query, key, value, leading, heads = on_four_axes(query, key, value, score)
+    if not is_known:
+        # To ask for the class itself first is felt in small calls, as it is abstract.
+        if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
+            raise SettingError(
+                f"weighting must be a Weighting such as Softmax(); got {weighting!r}."
+            )
+        is_usual = type(dropout) is float and not dropout and generator is None
+        if not is_usual or call.return_lse is not False:
+            _check_options(call)
+    batch = leading if heads is None else leading[:-1]
+    sizes = (batch, heads, query.shape[2], key.shape[2], query.device)
+    bound = added = position = sink = None
     if mask is not None:
-        bound = as_mask(mask).bind(*kind.grid)
+        bound = (mask if isinstance(mask, Mask) else as_mask(mask)).bind(*sizes)
         if bound.cover is Cover.ALL:
             bound = None
-    sink = None
     if isinstance(weighting, Softmax) and weighting.sink is not None:
         sink = _sink_of(weighting, query)
-    wants_lse = return_lse or sink is not None
     if isinstance(bias, Tensor):
-        added = _lift_bias(bias, Grid(*kind.grid))
+        added = _lift_bias(bias, Grid(*sizes))
     elif bias is not None:
         position = _checked_position(bias, query, value)
-    has_option = wants_lse or position is not None or type(weighting) is not Softmax
-    request = Request(
+    return Request(
         query,
         key,
         value,
@@ -131,15 +159,11 @@ def make_request(
         dropout,
         generator,
         sink,
-        wants_lse,
-        kind.leading,
-        wants_grad,
-        seed,
+        call.return_lse or sink is not None,
+        leading,
+        call.wants_grad,
+        call.seed,
     )
-    if not has_option:
-        of_bias = None if added is None else (added.shape, added.dtype, added.requires_grad)
-        request.cache = kind.cache_under(bound, (of_bias, dropout, generator is None, seed is None))
-    return request
 
 
 def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Request:
@@ -148,7 +172,7 @@ def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Re
     if isinstance(key, Tensor) and key.dim() > 1:
         width = options.bias.value_dim if isinstance(options.bias, PositionBias) else None
         value = key.new_zeros(()).expand(*key.shape[:-1], width or 1)
-    return make_request(query, key, value, options)
+    return make_request(Call(query, key, value, *options))
 
 
 def without_autocast(kind: str) -> AbstractContextManager[object]:
@@ -156,18 +180,33 @@ def without_autocast(kind: str) -> AbstractContextManager[object]:
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else _AS_IT_IS
 
 
-def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
-    if not isinstance(dropout, Real):
-        raise SettingError(f"dropout must be a number; got {dropout!r}.")
-    check_fraction("dropout", dropout)
-    if not isinstance(generator, torch.Generator | None):
-        raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
+def _has_four_axes(query: Tensor, key: Tensor, value: Tensor, score: Score) -> bool:
+    """Whether inputs are of four axes and fit together, and the score takes whatever they are."""
+    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
+        return False
+    if type(score) not in PLAIN_SCORES or query.is_nested or key.is_nested or value.is_nested:
+        return False
+    q, k, v = query.shape, key.shape, value.shape
+    if not len(q) == len(k) == len(v) == 4 or q[0] != k[0] or k[:3] != v[:3] or q[3] != k[3]:
+        return False
+    if q[1] != k[1] and (k[1] == 0 or q[1] % k[1]):
+        return False
+    is_one_dtype = query.dtype == key.dtype == value.dtype and query.dtype in DTYPES
+    return is_one_dtype and query.device == key.device == value.device
+
+
+def _check_options(call: Call) -> None:
+    check_fraction("dropout", call.dropout)
+    if not isinstance(call.generator, torch.Generator | None):
+        raise SettingError(f"generator must be a torch.Generator; got {call.generator!r}.")
+    check_flag("return_lse", call.return_lse)
+    if call.return_lse and not isinstance(call.weighting, Softmax):
+        came = type(call.weighting).__name__
+        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
 
 
 def _sink_of(weighting: Softmax, query: Tensor) -> Tensor:
     """The sink as (H, 1) or (1, 1)."""
-    if not isinstance(weighting.sink, Tensor | Real):
-        raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
     if isinstance(weighting.sink, Tensor):
         check_tensors("sink", (weighting.sink,), query)
     H, wide = query.shape[1], torch.promote_types(query.dtype, torch.float32)

@@ -4,9 +4,9 @@ A block holds the scores of a few queries with all the keys they may see; the ba
 them out again instead of keeping them. Every step is differentiable, and so is the gradient.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple
@@ -28,7 +28,8 @@ from regard.attention.engine.numerics import divisor, exp_of, in_own_dtypes, is_
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax, Weighting
 from regard.kernels import why_not
-from regard.kernels.threads import parallel_for
+from regard.kernels.compiling import ParallelLoop
+from regard.kernels.threads import share_out
 
 
 def bytes_beyond(request: Request) -> int:
@@ -326,7 +327,7 @@ def row_weights(weighting: Weighting, scores: Tensor) -> Tensor:
         return weighting.rows(scores)
     from regard.kernels.attention import weightings
 
-    return _applied(partial(weightings.rows, code), scores)
+    return _applied(weightings.rows, code, scores)
 
 
 def row_gradient(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
@@ -335,7 +336,7 @@ def row_gradient(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
         return weighting.gradient(weights, grad)
     from regard.kernels.attention import weightings
 
-    return _applied(partial(weightings.gradient, code), weights, grad)
+    return _applied(weightings.gradient, code, weights, grad)
 
 
 def _code(weighting: Weighting, *rows: Tensor) -> int | None:
@@ -354,15 +355,10 @@ def _may_be_read(tensor: Tensor) -> bool:
     return tensor.dtype is torch.float32 and tensor.device.type == "cpu" and not is_recorded
 
 
-def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
+def _applied(loop: ParallelLoop, code: int, *rows: Tensor) -> Tensor:
     """Run a loop over rows, and return its output."""
     out = torch.empty_like(rows[0], memory_format=torch.contiguous_format)
     width = max(1, out.shape[-1])
     arrays = [t.detach().contiguous().view(-1, width).numpy() for t in (*rows, out)]
-    rows_per_task = max(1, _NUMBERS_OF_A_TASK // width)
-
-    def do(task: int) -> None:
-        loop(*(array[task * rows_per_task : (task + 1) * rows_per_task] for array in arrays))
-
-    parallel_for(-(-len(arrays[0]) // rows_per_task) if out.numel() else 0, do)
+    share_out(-(-out.numel() // _NUMBERS_OF_A_TASK), len(arrays[0]), loop, code, *arrays)
     return out

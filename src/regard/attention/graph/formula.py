@@ -5,11 +5,10 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from regard.attention.engine.blocks import BlockInputs, mixed_by, whole_scores
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import make_request
+from regard.attention.engine.request import Call, make_request
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.grid import Grid
 from regard.attention.weighting import Softmax, apply_sink
@@ -42,7 +41,7 @@ def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOp
     if not isinstance(weighting, Softmax) or weighting.sink is not None:
         came = "a sink" if isinstance(weighting, Softmax) else type(weighting).__name__
         raise SettingError(f"weighting must be Softmax() to be written out; got {came}.")
-    request = make_request(query, key, value, options._replace(mask=None))
+    request = make_request(Call(query, key, value, *options._replace(mask=None)))
     inputs = BlockInputs.of(request)
     scores = whole_scores(request, inputs)
     if mask is None:
@@ -57,8 +56,14 @@ def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOp
     return mixed.reshape(*request.leading, *mixed.shape[2:])
 
 
-def needs_formula() -> bool:
-    """Whether a transform of ``torch.func`` or forward-mode differentiation is active."""
+def attend_under_transforms(
+    query: Tensor, key: Tensor, value: Tensor, options: CallOptions
+) -> Tensor | tuple[Tensor, Tensor]:
+    """``attend`` by its formula, with the whole matrix of scores, as transforms need it.
+
+    Those of ``torch.func``, and forward-mode differentiation. Under ``torch.jit.trace`` it raises
+    SettingError.
+    """
     if torch._C._is_tracing():
         cure = (
             "torch.onnx.export(..., dynamo=True)"
@@ -69,13 +74,6 @@ def needs_formula() -> bool:
             "attend must be exported or compiled where sizes may change; got torch.jit.trace, "
             f"whose graph is right for one example. Use {cure}."
         )
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
-def attend_under_transforms(
-    query: Tensor, key: Tensor, value: Tensor, options: CallOptions
-) -> Tensor | tuple[Tensor, Tensor]:
-    """``attend`` by its formula where ``needs_formula``, with the whole matrix of scores."""
     mask, weighting = options.mask, options.weighting
     for name in ("dropout", "backend"):
         if (actual := getattr(options, name)) != (plain := CallOptions._field_defaults[name]):
@@ -88,7 +86,7 @@ def attend_under_transforms(
             "weighting must be Softmax() under the transforms of torch.func; "
             f"got {type(weighting).__name__}. Call attend without them."
         )
-    request = make_request(query, key, value, options._replace(mask=None))
+    request = make_request(Call(query, key, value, *options._replace(mask=None)))
     inputs = BlockInputs.of(request)
     (B, H, N, _), M = inputs.query.shape, inputs.key.shape[2]
     visible = None

@@ -19,16 +19,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Tiled
 from regard.attention.biases import PositionBias
+from regard.attention.call.plan import Plan, plan_of
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import Request, make_request, without_autocast
+from regard.attention.engine.request import Call, Request, make_request, without_autocast
 from regard.attention.masks import Mask
 from regard.attention.masks.base import as_mask
 from regard.attention.observing import AttentionCall, current_observer
-from regard.attention.plan import pick_backend, serve
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
@@ -159,14 +158,14 @@ def attend_operator(
         observer(AttentionCall(kind, layer, query, key, score, mask, bias, weighting))
     with _recording(query):
         leaves = _leaves_of((query, key, value, *tensors), learned)
-        request, backend = _request_of(leaves, form, integers, floats, learned)
+        plan, request = _planned(leaves, form, integers, floats, learned)
         with torch.no_grad():
-            if request.wants_grad and _is_tiled(request, backend):
+            if request.wants_grad and _is_tiled(plan, request):
                 mixed, top, total = tiled.forward(tiled.job_of(request), BlockInputs.of(request))
                 out, lse = mixed.to(query.dtype), (top + total.log()).squeeze(-1)
                 sums = torch.cat([top, total], dim=-1)
             else:
-                out, backend_lse = serve(request, backend)
+                out, backend_lse = plan.serve(request)
                 sums = out.new_zeros(*out.shape[:-1], 2, dtype=_wide(query))
                 lse = torch.zeros_like(sums[..., 0]) if backend_lse is None else backend_lse
     # In the layout that graphs count on.
@@ -180,9 +179,8 @@ def attend_operator(
 def _fake(query: Tensor, key: Tensor, value: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
     if torch.onnx.is_in_onnx_export():
         raise SettingError(
-            "attend must be a dot product, without a mask or by causal() over as many keys as "
-            "queries, to be part of an ONNX graph; got other options. Use torch.export.export, "
-            "whose programs run wherever regard is."
+            "attend must be without dropout and log-sum-exp to be part of an ONNX graph; got "
+            "one of them. Use torch.export.export, whose programs run wherever regard is."
         )
     rows, wide = (*_leading(query, key, value), query.shape[-2]), _wide(query)
     out = query.new_empty(*rows, value.shape[-1])
@@ -202,21 +200,21 @@ def attend_backward(
     learned: Sequence[bool],
     needs_grad: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of ``regard::attend`` that are wanted; ``given`` are all its tensors."""
+    """The gradients of ``regard::attend`` that are wanted; ``inputs`` are all its tensors."""
     with _recording(inputs[0]):
         leaves = _leaves_of(inputs, needs_grad)
-        request, backend = _request_of(leaves, form, integers, floats, learned)
+        plan, request = _planned(leaves, form, integers, floats, learned)
         d_out, d_lse = _on_four_axes(request, d_out.detach(), d_lse.detach())
         # Planned for other gradients, the sums may be missing. Rounded to half precision, mixed
         # values would say too little.
         is_same = list(needs_grad) == list(learned) and out.dtype == sums.dtype
-        if is_same and _is_tiled(request, backend):
+        if is_same and _is_tiled(plan, request):
             out, sums = _on_four_axes(request, out.detach(), sums.detach())
             answer = (out, sums[..., :1], sums[..., 1:])
             with torch.no_grad():
                 pairs = tiled.input_gradients(request, d_out, d_lse, answer)
         else:
-            mixed, lse = serve(request, backend)
+            mixed, lse = plan.serve(request)
             pairs = [(mixed, d_out)] if lse is None else [(mixed, d_out), (lse, d_lse)]
         # Without a graph of their own, in the layout that compiled graphs count on.
         return [grad.detach().contiguous() for grad in tiled.chained(pairs, leaves)]
@@ -267,26 +265,27 @@ def _leaves_of(tensors: Sequence[Tensor], needs_grad: Sequence[bool]) -> list[Te
     return [tensor.detach().requires_grad_(want) for tensor, want in pairs]
 
 
-def _request_of(
+def _planned(
     inputs: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
-) -> tuple[Request, str | None]:
-    """The request of an encoded call, and the pinned backend."""
+) -> tuple[Plan, Request]:
+    """The plan and the request of an encoded call."""
     query, key, value, *tensors = inputs
     score, mask, bias, weighting, dropout, seed, backend, wants_lse, *_ = decode(
         Encoded(form, tensors, integers, floats)
     )
-    options = CallOptions(score, mask, bias, weighting, dropout, return_lse=wants_lse)
+    options = CallOptions(score, mask, bias, weighting, dropout, None, backend, wants_lse)
     seed = None if seed is None else int(seed)
-    request = make_request(query, key, value, options, wants_grad=any(learned), seed=seed)
-    return request, backend
+    call = Call(query, key, value, *options, wants_grad=any(learned), seed=seed)
+    plan, request = plan_of(call)
+    return plan, make_request(call, is_known=True) if request is None else request
 
 
-def _is_tiled(request: Request, backend: str | None) -> bool:
-    return request.key.shape[2] > 0 and isinstance(pick_backend(request, backend), Tiled)
+def _is_tiled(plan: Plan, request: Request) -> bool:
+    return request.key.shape[2] > 0 and plan.offer is not None and plan.offer.run is tiled.run
 
 
 def _on_four_axes(request: Request, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

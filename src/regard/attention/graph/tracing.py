@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import Request, make_request
+from regard.attention.engine.request import Call, Request, make_request
 from regard.attention.graph.formula import attend_by_formula, is_written_out
 from regard.attention.graph.operators import attend_operator, encode, is_built_in
 from regard.attention.masks.base import Mask
@@ -46,7 +46,7 @@ def attend_in_graph(
         return attend_by_formula(query, key, value, options)
     # What is wrong with shapes is said now: from them follow those of the operator's answer.
     checked = options._replace(mask=None, bias=None, dropout=0.0)
-    request = make_request(query, key, value, checked)
+    request = make_request(Call(query, key, value, *checked))
     wants_lse = return_lse or request.sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
     form, tensors, integers, floats = encode(
@@ -59,6 +59,8 @@ def attend_in_graph(
         out = _as_dot_product(request, mask, learned)
         if out is not None:
             return out
+    if torch.onnx.is_in_onnx_export() and not (return_lse or dropout):
+        return attend_by_formula(query, key, value, options)  # which knows no operator of ours
     out, lse, _ = attend_operator(query, key, value, tensors, form, integers, floats, learned)
     if (sink := request.sink) is not None:
         out, lse = apply_sink(sink if lse.dim() > 1 else sink[0], out, lse)
@@ -83,7 +85,7 @@ def _as_dot_product(
         return None
     form = request.dot()
     # With other widths torch would hold the whole N×M matrix.
-    if form is None or form.key.shape[-1] != request.value.shape[-1]:
+    if form is None or not _is_known(form.key.shape[-1] == request.value.shape[-1]):
         return None
     is_cpu = request.query.is_cpu
     if torch.compiler.is_exporting():

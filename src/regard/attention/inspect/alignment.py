@@ -1,6 +1,6 @@
 """Word alignments read off attention weights: links between tokens, and between words.
 
-Links are pairs (source place, target place). Everything here is plain data and pure functions; how
+Links are pairs (source position, target position). Here are plain data and pure functions; how
 far links are from those that people set is a metric: ``regard.metrics.alignment_error_rate``.
 """
 
@@ -55,7 +55,7 @@ def words_from_tokens(
 
 
 def diagonal_links(source_length: int, target_length: int) -> list[Link]:
-    """The baseline that knows no words: each target place with the source place as far along."""
+    """The baseline without words: each target position with the source position as far along."""
     if not source_length:
         return []
     return [

@@ -14,13 +14,13 @@ from regard.attention.engine.request import Request, make_weights_request, witho
 from regard.attention.inspect.summarize import summary_of
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rows_of
-from regard.attention.masks.bound import KeyRanges
+from regard.attention.masks.grid import KeyRanges
 from regard.attention.scores import ScaledDot
 from regard.attention.weighting import Softmax
 from regard.errors import ShapeError
 
 _QUERIES, _PAIRS = 128, 2**14  # whose weights are held at once
-_FEW = 12  # places of a token up to which its pairs are cheaper one by one than as a product
+_FEW = 12  # positions of a token up to which its pairs are cheaper one by one than as a product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +102,8 @@ def head_scores(
         ShapeError: There is more than one text, or the tokens, links or tree do not fit.
 
     Example:
-        >>> places = 9 * torch.eye(4)
-        >>> scores = head_scores(places.roll(-1, 0), places, ["I", "see", ",", "I"])
+        >>> positions = 9 * torch.eye(4)
+        >>> scores = head_scores(positions.roll(-1, 0), positions, ["I", "see", ",", "I"])
         >>> scores.weight["next"].round(decimals=2), scores.queries["duplicate"]
         (tensor([1.]), 1)
     """
@@ -191,7 +191,7 @@ def _targets(
 
 
 def _equal(ids: Tensor, shift: int, few: int) -> Iterator[_Pairs | _Block]:
-    """Queries, and the keys ``shift`` after earlier places with the same token."""
+    """Queries, and the keys ``shift`` after earlier positions with the same token."""
     order = ids.argsort(stable=True)
     sizes = torch.unique(ids, return_counts=True)[1]
     groups = torch.split(order, sizes.tolist())

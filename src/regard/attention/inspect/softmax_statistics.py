@@ -29,7 +29,7 @@ from regard.attention.engine.blocks import (
 )
 from regard.attention.engine.numerics import as_array
 from regard.attention.inspect.statistics import Statistics, SummaryOptions, rows_of_map
-from regard.attention.masks.bound import KeyRanges
+from regard.attention.masks.grid import KeyRanges
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_for

@@ -21,7 +21,7 @@ class SummaryOptions(NamedTuple):
     """Options of a summary."""
 
     top: int  # keys of each query, K
-    start: tuple[int, int]  # places of the first query and of the first key in the maps
+    start: tuple[int, int]  # positions of the first query and of the first key in the maps
     bucket: tuple[int, int]  # queries, and keys, that share a bucket of the map
 
     def buckets(self, axis: int, indices: Index) -> Index:
@@ -39,7 +39,7 @@ class Statistics(NamedTuple):
 
     lse: Tensor  # (B, H, N); −inf where nothing is seen
     entropy: Tensor  # (B, H, N)
-    distance: Tensor  # (B, H, N), from the query's place to the keys
+    distance: Tensor  # (B, H, N), from the query's position to the keys
     first: Tensor  # (B, H, N), the weight of key 0
     received: Tensor  # (B, H, M), the sums of weights over the counted queries
     pooled: Tensor  # (B, H, R, C), the same over buckets
@@ -142,7 +142,7 @@ def rows_of_map(options: SummaryOptions, queries: range) -> slice:
 def top_positions(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
-    """The ``count`` best places of each row, the best first, and which exist (not −inf)."""
+    """The ``count`` best positions of each row, the best first, and which exist (not −inf)."""
     # One more, which tells whether what is left out is as good.
     m = rows.shape[-1]
     values, indices = _first_of_equals(*rows.topk(min(count + 1, m), dim=-1))
@@ -167,7 +167,7 @@ def _first_of_equals(values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _with_ties(rows: Tensor, least: Tensor, count: int) -> Tensor:
-    """All places better than ``least`` and as many of the first as good as it as are wanted."""
+    """All positions better than ``least`` and as many of the first as good as it as are wanted."""
     least = least.unsqueeze(-1)
     is_better, is_least = rows > least, rows == least
     room = count - is_better.sum(dim=-1, keepdim=True)

@@ -15,8 +15,8 @@ from regard.attention.engine.request import Request, make_weights_request, witho
 from regard.attention.inspect.softmax_statistics import is_served, of_all
 from regard.attention.inspect.statistics import Statistics, SummaryOptions, of_block
 from regard.attention.inspect.summary import Summary, bucket_width
-from regard.checks import check_at_least
-from regard.errors import SettingError, ShapeError
+from regard.checks import check_count
+from regard.errors import SettingError, ShapeError, excerpt
 
 Queries = Bool[Tensor, "..."] | slice
 
@@ -44,8 +44,8 @@ def summarize(
         map: How many rows and columns the pooled map has at most.
         queries: Which queries count in what keys receive and in the map: a slice, or True for
             those that do, broadcasting to (*batch, N). None counts all; padding should not count.
-        start: The places of query 0 and key 0 where both are parts of a longer sequence, such as
-            decoding steps: ``top_keys``, ``received`` and the map are then about those places.
+        start: The positions of query 0 and key 0 where both are parts of a longer sequence, such as
+            decoding steps: ``top_keys``, ``received`` and the map are then about those positions.
         **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Raises:
@@ -131,7 +131,7 @@ class _Statistics(torch.autograd.Function):
 
         def again(block: Block, own: BlockInputs) -> Ends:
             outputs = of_block(job, options, block, job.scores(block, own), own.sink, counted)
-            # Without the last: of places there is no gradient.
+            # Without the last: of positions there is no gradient.
             return zip(outputs[:-1], grads.of(options, block)[:-1], strict=True)
 
         outputs = gradients(job, BlockInputs.from_flat(flat), ctx.needs_input_grad[3:], again)
@@ -165,8 +165,8 @@ def _put_in_shape(
 
 def _check_numbers(top: int, most: int, start: tuple[int, int]) -> None:
     for name, number, least in (("top", top, 0), ("map", most, 1)):
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise SettingError(f"{name} must be a whole number; got {number!r}.")
-        check_at_least(name, number, least)
+        check_count(name, number, least)
+    if not isinstance(start, tuple | list) or len(start) != 2:
+        raise SettingError(f"start must be two whole numbers; got {excerpt(start)}.")
     for start_index in start:
-        check_at_least("start", start_index, 0)
+        check_count("start", start_index, 0)

@@ -30,7 +30,7 @@ class Summary:
         top_keys: The keys with the best scores, the best first, of equals the earlier; −1 where
             fewer are visible.
         top_weights: Their weights.
-        distance: ``Σ weight · |place of the key − place of the query|``; the last query's place is
+        distance: ``Σ weight · |key position − query position|``; the last query's position is
             that of the last key.
         first: The weight of the first key.
         received: The sum of the weights of each key over the queries that count.
@@ -38,7 +38,7 @@ class Summary:
             counted queries that see something, less what a sink takes.
         counts: Which queries count and see something.
         bucket: How many queries, and how many keys, share a bucket: powers of two.
-        start: The places of the first query and the first key in a longer sequence, from which
+        start: The positions of the first query and the first key in a longer sequence, from which
             buckets are counted.
         map: How many buckets there may be at most on either side.
 
@@ -103,6 +103,10 @@ class Summary:
         chosen = torch.tensor(list(heads), device=self.lse.device)
         return self._with({n: t.index_select(axis, chosen) for n, t in self.tensors().items()})
 
+    def repeated(self, copies: int) -> "Summary":
+        """The summary of each batch row several times in a row, as a beam search reads a text."""
+        return self._with({n: t.repeat_interleave(copies, 0) for n, t in self.tensors().items()})
+
     def __len__(self) -> int:
         """The size of the first leading axis."""
         if self.lse.dim() < 2:
@@ -118,7 +122,7 @@ class Summary:
 
         What ``summarize`` gives for all at once: the keys of a part are the first keys of the
         next. A part longer than ``map`` queries must begin where a bucket does; if it does not,
-        give its place as ``start=`` to ``summarize``.
+        give its position as ``start=`` to ``summarize``.
 
         Raises:
             ShapeError: The parts do not fit together.
@@ -183,7 +187,7 @@ class Summary:
             if (position - part.start[0]) % part.bucket[0]:
                 raise ShapeError(
                     f"a part of {part.lse.shape[-1]} queries in buckets of {part.bucket[0]} must "
-                    f"begin where a bucket does; got place {position}. "
+                    f"begin where a bucket does; got position {position}. "
                     f"Make it with summarize(..., start=({position}, {part.start[1]}))."
                 )
             before = part
@@ -202,14 +206,14 @@ def bucket_width(start: int, length: int, most: int) -> int:
 
 
 def bucket_count(start: int, length: int, width: int) -> int:
-    """How many buckets hold places ``start`` to ``start + length``."""
+    """How many buckets hold positions ``start`` to ``start + length``."""
     return (start % width + length + width - 1) // width
 
 
 def merge_buckets(
     pooled: Float[Tensor, "*b R"], start: int, width: int, wider: int
 ) -> Float[Tensor, "*b W"]:
-    """Sums over buckets of ``width`` places, from place ``start``, as sums over wider ones."""
+    """Sums over buckets of ``width`` positions, from ``start`` on, as sums over wider ones."""
     times = wider // width
     if times == 1:
         return pooled

@@ -26,8 +26,9 @@ from regard.attention.engine.gradients import (
 from regard.attention.engine.numerics import in_own_dtypes, mix
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
+from regard.attention.masks.base import as_numbers, check_integers
 from regard.attention.weighting import apply_sink
-from regard.errors import ShapeError
+from regard.errors import ShapeError, excerpt
 
 Positions = Sequence[int] | Int[Tensor, " P"] | slice
 # Scores that are held at once.
@@ -53,7 +54,7 @@ def weights(
         One row of weights per query; a row sums to one, or to zero if nothing is visible.
 
     Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together, or there is no such place.
+        ShapeError: Shapes, dtypes or devices do not fit together, or there is no such position.
         SettingError: An option is unknown or out of range.
 
     Example:
@@ -67,7 +68,7 @@ def weights(
 def rows(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    places: Positions,
+    positions: Positions,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b P M"]:
     """The weights of some queries over every key: rows of what ``weights`` gives.
@@ -77,14 +78,14 @@ def rows(
     Args:
         query: All queries, since a mask or a bias may ask where they stand.
         key: What each position is matched on.
-        places: Which queries, from 0, or from the last below 0.
+        positions: Which queries, from 0, or from the last below 0.
         **options: See ``weights``.
 
     Example:
         >>> rows(torch.zeros(3, 4), torch.zeros(2, 4), [-1])
         tensor([[0.5000, 0.5000]])
     """
-    return rows_of(make_weights_request(query, key, options_of(rows, options)), places)
+    return rows_of(make_weights_request(query, key, options_of(rows, options)), positions)
 
 
 def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
@@ -105,7 +106,7 @@ def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
 def columns(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    places: Positions,
+    positions: Positions,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b N P"]:
     """The weights of every query on some keys: columns of what ``weights`` gives.
@@ -116,7 +117,7 @@ def columns(
     Args:
         query: What is looked for.
         key: All keys.
-        places: Which keys, from 0, or from the last below 0.
+        positions: Which keys, from 0, or from the last below 0.
         **options: See ``weights``.
 
     Example:
@@ -127,7 +128,7 @@ def columns(
     with without_autocast(request.query.device.type):
         job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
         B, H, N, M = job.shape
-        keys = positions_of(places, M, "key")
+        keys = positions_of(positions, M, "key")
         parts = [
             _weights(job, inputs, some)[..., keys]
             for some in pieces(range(N), max(1, _MOST_PAIRS // max(1, B * H * M)))
@@ -166,12 +167,15 @@ def positions_of(positions: Positions, size: int, kind: str) -> list[int]:
     """Places from 0; raises ShapeError if one is outside."""
     if isinstance(positions, slice):
         return list(range(size))[positions]
-    if isinstance(positions, Tensor):
-        positions = positions.tolist()
-    indices = [int(position) + size * (int(position) < 0) for position in positions]
-    for position, original in zip(indices, positions, strict=True):
+    numbers = as_numbers("positions", positions)
+    check_integers("positions", numbers)
+    if numbers.dim() != 1:
+        raise ShapeError(f"positions must be a list of numbers; got {excerpt(positions)}.")
+    given = numbers.tolist()
+    indices = [position + size * (position < 0) for position in given]
+    for position, original in zip(indices, given, strict=True):
         if not 0 <= position < size:
-            raise ShapeError(f"places must be of the {size} {kind} places; got {original}.")
+            raise ShapeError(f"positions must be of the {size} {kind} positions; got {original}.")
     return indices
 
 

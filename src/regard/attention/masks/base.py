@@ -5,27 +5,29 @@ answers for any tile of the N×M grid whether all of it is visible, none of it, 
 rules themselves are in ``rules.py``.
 """
 
-from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, final
+from math import prod
+from typing import final
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.attention.masks.bound import BoundMask, Rule
+from regard.attention.masks.bound import MEMORY, BoundMask, Rule
 from regard.attention.masks.grid import Band, Cover, Form, Grid, Segments, as_tensor, cut, lift
-from regard.errors import ShapeError
+from regard.checks import check_count
+from regard.errors import SettingError, ShapeError, excerpt
 
-_BOUNDS_CACHED = 8
 _NUMBERS_WRITTEN = 256
+# Of so few, all are looked at sooner than a mask says whether it hides all or none.
+_FEW_PAIRS = 2**10
 
 
 class Mask(Rule):
     """A mask over queries and keys; join masks with ``&``, ``|`` and ``~``.
 
-    A mask belongs to one batch and never changes: use the same object in every layer, since it
-    keeps what it worked out for the sizes it met.
+    A mask belongs to one batch and never changes: use the same object in every layer, since what
+    is worked out for it is remembered as long as it lives.
 
     Example:
         >>> from regard.attention import causal, lengths
@@ -35,11 +37,6 @@ class Mask(Rule):
         1 1 1 .
         1 1 1 .
     """
-
-    def __init__(self) -> None:
-        self._bounds: dict[tuple[object, ...], BoundMask] = {}
-        # Of small calls under it, by their signature: see ``small_calls``.
-        self.kernels: dict[Hashable, Any] = {}
 
     @final
     def bind(
@@ -62,16 +59,18 @@ class Mask(Rule):
         Raises:
             ShapeError: The mask does not fit these sizes, or lives on another device.
         """
+        is_traced = torch.compiler.is_compiling()
         # What is worked out in inference mode cannot be saved for a backward pass later.
         sizes = (batch, heads, queries, keys, device, torch.is_inference_mode_enabled())
-        bound = self._bounds.get(sizes)
-        if bound is None:
-            axes = (batch,) if isinstance(batch, int) else batch
-            grid = Grid(axes, heads, queries, keys, torch.device(device))
-            self.check(grid)
-            if len(self._bounds) >= _BOUNDS_CACHED:
-                self._bounds.pop(next(iter(self._bounds)))
-            bound = self._bounds[sizes] = BoundMask(self, grid)
+        results = None if is_traced else MEMORY.get(self, queries * keys, sizes)
+        if results is not None:
+            return BoundMask.of_results(self, results)
+        axes = (batch,) if isinstance(batch, int) else batch
+        grid = Grid(axes, heads, queries, keys, torch.device(device))
+        self.check(grid)
+        bound = BoundMask(self, grid)
+        if not is_traced:
+            MEMORY.keep(self, queries * keys, sizes, vars(bound))
         return bound
 
     @final
@@ -87,9 +86,12 @@ class Mask(Rule):
             1 1 1 .
             1 1 1 1
         """
+        check_count("queries", queries, 0)
+        check_count("keys", keys, 0)
         grid = Grid((), None, queries, keys, torch.device("cpu"))
         visible = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
-        blocks = visible.expand(*visible.shape[:-2], queries, keys).reshape(-1, queries, keys)
+        lead = visible.shape[:-2]
+        blocks = visible.expand(*lead, queries, keys).reshape(prod(lead), queries, keys)
         return "\n\n".join(
             "\n".join(" ".join("1" if see else "." for see in row) for row in block)
             for block in blocks.tolist()
@@ -98,7 +100,7 @@ class Mask(Rule):
     @final
     def __and__(self, other: "Mask") -> "Mask":
         """Visible where both are."""
-        return _Both(self, as_mask(other))
+        return _Both(self, other if isinstance(other, Mask) else as_mask(other))
 
     @final
     def __or__(self, other: "Mask") -> "Mask":
@@ -109,8 +111,19 @@ class Mask(Rule):
 
     @final
     def __invert__(self) -> "Mask":
-        """Visible where this mask hides."""
+        """Visible where this mask hides.
+
+        ``torch.compile`` cannot trace ``~`` of an object: there, call ``mask.__invert__()``.
+        """
         return _opposite(self)
+
+    @final
+    def __bool__(self) -> bool:
+        """Raise SettingError: Python's words would drop a mask in silence."""
+        raise SettingError(
+            "mask must be joined by &, | and ~; got one of Python's words (and, or, not, if), "
+            "which would drop it. Ask for None by mask is None."
+        )
 
 
 def dense(tensor: Bool[Tensor, "..."]) -> Mask:
@@ -161,7 +174,6 @@ def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
 @final
 class _Dense(Mask):
     def __init__(self, tensor: Tensor) -> None:
-        super().__init__()
         if not isinstance(tensor, Tensor):
             raise ShapeError(f"mask must be a boolean tensor; got {type(tensor).__name__}.")
         if tensor.dtype != torch.bool:
@@ -197,7 +209,6 @@ class _Dense(Mask):
 @final
 class _Both(Mask):
     def __init__(self, one: Mask, other: Mask) -> None:
-        super().__init__()
         self.one, self.other = one, other
 
     def __repr__(self) -> str:
@@ -208,12 +219,14 @@ class _Both(Mask):
         self.other.check(grid)
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        covers = {mask.cover(grid, rows, keys) for mask in (self.one, self.other)}
-        if Cover.NONE in covers:
+        one, other = self.one.cover(grid, rows, keys), self.other.cover(grid, rows, keys)
+        if one is Cover.NONE or other is Cover.NONE:
             return Cover.NONE
-        return Cover.ALL if covers == {Cover.ALL} else None
+        return Cover.ALL if one is other is Cover.ALL else None
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        if len(rows) * len(keys) <= _FEW_PAIRS:
+            return self.one.pairs(grid, rows, keys) & self.other.pairs(grid, rows, keys)
         one, other = self.one.tile(grid, rows, keys), self.other.tile(grid, rows, keys)
         if not isinstance(one, Tensor) or not isinstance(other, Tensor):
             # One of them hides nothing here: what both hide, or neither, is a cover.
@@ -237,13 +250,12 @@ class _Both(Mask):
         )
         if isinstance(segments, Segments) and segments.band is None and isinstance(rest, Band):
             return replace(segments, band=rest, is_exact=segments.is_exact and rest.is_exact)
-        return None if segments is None else segments.inexact()
+        return None if segments is None else replace(segments, is_exact=False)
 
 
 @final
 class _Opposite(Mask):
     def __init__(self, mask: Mask) -> None:
-        super().__init__()
         self.mask = mask
 
     def __repr__(self) -> str:
@@ -310,12 +322,14 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
 def as_numbers(name: str, numbers: object) -> Tensor:
     """Integers that a mask is given, as a tensor."""
     try:
-        return torch.as_tensor(numbers)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ShapeError(f"{name} must be integers; got {numbers!r}.") from error
+        tensor = torch.as_tensor(numbers)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ShapeError(f"{name} must be integers; got {excerpt(numbers)}.") from error
+    # Of an empty list, torch makes floats.
+    return tensor if isinstance(numbers, Tensor) or tensor.numel() else tensor.long()
 
 
-def check_whole(name: str, numbers: Tensor) -> None:
+def check_integers(name: str, numbers: Tensor) -> None:
     """Raise ShapeError unless numbers that a mask is given are whole."""
     if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
         raise ShapeError(f"{name} must be integers; got {numbers.dtype}.")

@@ -1,18 +1,21 @@
-"""A mask at fixed sizes: what backends ask it for, the keys of each query as ranges among it."""
+"""A mask at fixed sizes, which is what backends ask; and the memory of all that is worked out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import count
 from math import prod
-from typing import NamedTuple, final
+from threading import Lock
+from typing import Any, final
+from weakref import ReferenceType, ref
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as F
 
-from regard.attention.masks.grid import Band, Cover, Form, Grid, Segments, Tile, as_tensor
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Tile, as_tensor
 from regard.errors import SettingError
 
 _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
@@ -20,12 +23,18 @@ _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 _FINEST = 128
 _PLACES_LOOKED_AT = 8
 
-# By backend, what stands against it or None; and whatever else one wants to find again.
-Cache = dict[object, object]
+# Up to so many pairs, what is worked out for one mask serves all that are alike.
+_PAIRS_SHARED = 2**14
 
 
 class Rule(ABC):
-    """Interface of masks on a grid of queries and keys: ``pairs``, and shortcuts to it."""
+    """Interface of masks on a grid of queries and keys: ``pairs``, and shortcuts to it.
+
+    Attributes:
+        alike: Equal for masks that hide the same at any sizes; None is this one alone.
+    """
+
+    alike: Hashable | None = None
 
     @abstractmethod
     def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
@@ -71,15 +80,100 @@ class Rule(ABC):
         return self.pairs(grid, rows, keys) if cover is None else cover
 
 
+class Memory:
+    """Results for masks and calls, by what is equal wherever they hold; threads share them.
+
+    Those for a mask are dropped with it: they may hold tensors, but never the mask. Of many, those
+    that were not used for longest are dropped.
+    """
+
+    def __init__(self, most: int = 512) -> None:
+        self._most = most
+        self._entries: dict[tuple[Hashable, Hashable], _Entry] = {}
+        # By id: masks, and keys of the entries for them; and those that are no longer alive.
+        self._owners: dict[int, tuple[ReferenceType[Rule], list[Hashable]]] = {}
+        self._dead: deque[int] = deque()
+        self._uses, self._lock = count(), Lock()
+
+    def __len__(self) -> int:
+        """Number of entries."""
+        return len(self._entries)
+
+    def get(self, mask: "Rule | None", pairs: int, key: Hashable) -> Any:
+        """Return the entry for a mask over so many pairs and a key, or None."""
+        owner = None if mask is None else (pairs <= _PAIRS_SHARED and mask.alike) or id(mask)
+        entry = self._entries.get((owner, key))
+        # Of a mask that is gone, another may have the id before it is forgotten.
+        if entry is None or (entry.mask is not None and entry.mask() is not mask):
+            return None
+        entry.use = next(self._uses)
+        return entry.value
+
+    def keep(self, mask: "Rule | None", pairs: int, key: Hashable, value: object) -> None:
+        """Store an entry; where there are too many, drop half of them."""
+        owner = None if mask is None else (pairs <= _PAIRS_SHARED and mask.alike) or id(mask)
+        if self._dead:
+            self._forget_dead()
+        with self._lock:
+            alive = None
+            if mask is not None and owner == id(mask):
+                alive, keys = self._owners.get(owner, (None, []))
+                if alive is None or alive() is not mask:
+                    alive, keys = ref(mask, partial(self._forget, owner)), []
+                    self._owners[owner] = alive, keys
+                keys.append(key)
+            self._entries[owner, key] = _Entry(value, next(self._uses), alive)
+            if len(self._entries) > self._most:
+                self._drop_half()
+        if self._dead:
+            self._forget_dead()
+
+    def _drop_half(self) -> None:
+        """Drop what was not used for longest."""
+        newest_last = sorted(self._entries.items(), key=lambda one: one[1].use)
+        self._entries, self._owners = dict(newest_last[len(newest_last) // 2 :]), {}
+        for (owner, key), entry in self._entries.items():
+            if entry.mask is not None and isinstance(owner, int):
+                self._owners.setdefault(owner, (entry.mask, []))[1].append(key)
+
+    def _forget(self, owner: int, _: object) -> None:
+        # Called wherever a mask is collected, perhaps while this thread stores an entry.
+        self._dead.append(owner)
+        self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        """Drop what is for masks that are gone, unless someone stores meanwhile, who then does."""
+        if self._lock.acquire(blocking=False):
+            try:
+                while self._dead:
+                    owner = self._dead.popleft()
+                    alive, keys = self._owners.pop(owner, (None, []))
+                    if alive is not None and alive() is not None:
+                        self._owners[owner] = alive, keys  # of another mask with this id
+                        continue
+                    for key in keys:
+                        self._entries.pop((owner, key), None)
+            finally:
+                self._lock.release()
+
+
+@dataclass(slots=True)
+class _Entry:
+    value: Any
+    use: int  # number of its last use
+    mask: "ReferenceType[Rule] | None"  # None where it holds for all that are alike
+
+
+MEMORY = Memory()
+
+
 @final
-@dataclass(frozen=True)
 class BoundMask:
     """A mask at fixed sizes, and the forms that backends ask for.
 
     Attributes:
         mask: The rule.
         grid: The sizes.
-        cache: What backends answered for each kind of calls under it.
 
     Example:
         >>> from regard.attention import window
@@ -93,10 +187,24 @@ class BoundMask:
                 [-inf, -inf, 0., 0.]])
     """
 
+    __slots__ = ("__dict__", "mask")
+
     mask: Rule
     grid: Grid
-    cache: dict[object, Cache] = field(default_factory=dict, repr=False, compare=False)
-    _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def __init__(self, mask: Rule, grid: Grid) -> None:
+        self.mask, self.grid = mask, grid
+
+    def __repr__(self) -> str:
+        """The rule and the sizes."""
+        return f"BoundMask({self.mask!r}, {self.grid!r})"
+
+    @classmethod
+    def of_results(cls, mask: Rule, results: dict[str, Any]) -> "BoundMask":
+        """A mask with what is worked out at its sizes, shared with all that are made of it."""
+        bound = cls.__new__(cls)
+        bound.mask, bound.__dict__ = mask, results
+        return bound
 
     def tile(self, rows: range, keys: range) -> Tile:
         """Visible pairs of ``rows`` and ``keys``: all, none, or a boolean tensor."""
@@ -168,7 +276,8 @@ class BoundMask:
     @cached_property
     def whole(self) -> Tile:
         """The tile of all queries and keys."""
-        return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
+        rows, keys = range(self.grid.queries), range(self.grid.keys)
+        return self.mask.pairs(self.grid, rows, keys) if self.cover is None else self.cover
 
     @cached_property
     def whole_hidden(self) -> Bool[Tensor, "..."] | None:
@@ -186,7 +295,7 @@ class BoundMask:
 
     @property
     def is_range(self) -> bool:
-        """Whether each query sees all keys from one place to another, and the mask knows."""
+        """Whether each query sees all keys from one position to another, and the mask knows."""
         return self.form is not None and self.form.is_exact
 
     @property
@@ -216,11 +325,15 @@ class BoundMask:
 
     def penalty(self, dtype: torch.dtype) -> Float[Tensor, "..."]:
         """Zero where a key is visible and −inf where it is hidden; broadcasts to (B, H, N, M)."""
-        if dtype not in self._floats:
-            visible = self.dense()
+        name = str(dtype)
+        penalty = vars(self).get(name)
+        if penalty is None:
+            visible = self.whole
+            if not isinstance(visible, Tensor):
+                visible = as_tensor(visible, self.grid)
             zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
-            self._floats[dtype] = zeros.masked_fill_(~visible, float("-inf"))
-        return self._floats[dtype]
+            penalty = vars(self)[name] = zeros.masked_fill_(~visible, float("-inf"))
+        return penalty
 
     @cached_property
     def unseen(self) -> Bool[Tensor, "b h M 1"] | None:
@@ -265,53 +378,3 @@ def _of_rows(tile: Tensor | None, batch: range) -> Tensor | None:
     if tile is None or tile.dim() < 4 or tile.shape[0] == 1:
         return tile
     return tile[batch.start : batch.stop]
-
-
-class KeyRanges(NamedTuple):
-    """Keys ``first`` to before ``stop``, int32 that broadcast to (B, N); some may be outside."""
-
-    first: Tensor
-    stop: Tensor
-
-    @classmethod
-    def of(cls, form: Form, N: int, M: int, device: torch.device) -> "KeyRanges":
-        """The ranges of a band, or of segments, in which no query is twice."""
-        first, stop = torch.zeros(1, N, dtype=torch.int32), torch.full((1, N), M, dtype=torch.int32)
-        if isinstance(form, Segments):
-            first, stop = first.repeat(form.batch, 1), torch.zeros(form.batch, N, dtype=torch.int32)
-            for b, rows, keys in form.segments:
-                first[b, rows.start : rows.stop] = keys.start
-                stop[b, rows.start : rows.stop] = keys.stop
-        first, stop = first.to(device), stop.to(device)
-        band = form if isinstance(form, Band) else form.band
-        positions = torch.arange(N, dtype=torch.int32, device=device)
-        if band is not None and band.least is not None:
-            first = torch.maximum(first, positions + max(-N, min(band.least, M)))
-        if band is not None and band.most is not None:
-            stop = torch.minimum(stop, positions + max(-N, min(band.most, M)) + 1)
-        return cls(first, stop)
-
-    @classmethod
-    def of_all(cls, visible: Tensor, N: int, M: int) -> "KeyRanges":
-        """The ranges where all queries of a batch row see the same keys, (b, M)."""
-        positions = torch.arange(M, dtype=torch.int32, device=visible.device)
-        first = torch.where(visible, positions, M).amin(dim=1, keepdim=True)
-        stop = torch.where(visible, positions + 1, 0).amax(dim=1, keepdim=True)
-        return cls(first.repeat(1, N), stop.repeat(1, N))
-
-    def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
-        """From which to which query, in blocks of ``rows``, each block of ``keys`` keys is seen."""
-        # Between the first and the last block of queries there may be some that do not see the
-        # keys.
-        missing = -self.first.shape[1] % rows
-        first = (
-            F.pad(self.first, (0, missing), value=M).reshape(len(self.first), -1, rows).amin(dim=2)
-        )
-        stop = F.pad(self.stop, (0, missing), value=0).reshape(len(self.stop), -1, rows).amax(dim=2)
-        start = torch.arange(0, M, keys, dtype=torch.int32, device=first.device)
-        meets = (first[:, :, None] < start + keys) & (stop[:, :, None] > start)
-        blocks = first.shape[1]
-        positions = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
-        begin = torch.where(meets, positions, blocks).amin(dim=1)
-        end = torch.where(meets, positions + 1, 0).amax(dim=1)
-        return KeyRanges(begin * rows, end * rows)

@@ -1,14 +1,16 @@
-"""The N×M grid of queries and keys: its sizes, its tiles and forms, and tensors laid over it."""
+"""The N×M grid of queries and keys: sizes, tiles, forms, ranges of keys, tensors laid over it."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
+from torch.nn import functional as F
 
 
 class Cover(Enum):
@@ -52,10 +54,6 @@ class Band:
     def is_empty(self) -> bool:
         """Whether no query sees any key."""
         return self.least is not None and self.most is not None and self.most < self.least
-
-    def inexact(self) -> "Band":
-        """Mark the stripe as possibly masked inside."""
-        return replace(self, is_exact=False)
 
     def __and__(self, other: "Band") -> "Band":
         """Intersection of two stripes."""
@@ -104,6 +102,18 @@ class Segments:
             ranges.append(range(max(reach.start, one.keys.start), min(reach.stop, one.keys.stop)))
         return sorted((one for one in ranges if one), key=lambda one: one.start)
 
+    def are_in_order(self, queries: int, keys: int) -> bool:
+        """Whether the pieces of each row hold every query and every key, one after the other."""
+        for _, segments in groupby(self.segments, key=lambda segment: segment.batch):
+            row = key = 0
+            for segment in segments:
+                if segment.rows.start != row or segment.keys.start != key or not len(segment.keys):
+                    return False
+                row, key = segment.rows.stop, segment.keys.stop
+            if (row, key) != (queries, keys):
+                return False
+        return True
+
     def _meeting(self, rows: range) -> Iterator[Segment]:
         """The pieces that hold some of ``rows``, found without going through all."""
         for b in range(self.batch):
@@ -114,10 +124,6 @@ class Segments:
                 if one.batch != b or one.rows.start >= rows.stop:
                     break
                 yield one
-
-    def inexact(self) -> "Segments":
-        """Mark the pieces as possibly masked inside."""
-        return replace(self, is_exact=False)
 
 
 Form = Band | Segments
@@ -170,3 +176,53 @@ def cut(tensor: Tensor, rows: range, keys: range) -> Tensor:
     if tensor.dim() > 0 and tensor.shape[-1] > 1:
         tensor = tensor[..., keys.start : keys.stop]
     return tensor
+
+
+class KeyRanges(NamedTuple):
+    """Keys ``first`` to before ``stop``, int32 that broadcast to (B, N); some may be outside."""
+
+    first: Tensor
+    stop: Tensor
+
+    @classmethod
+    def of(cls, form: Form, N: int, M: int, device: torch.device) -> "KeyRanges":
+        """The ranges of a band, or of segments, in which no query is twice."""
+        first, stop = torch.zeros(1, N, dtype=torch.int32), torch.full((1, N), M, dtype=torch.int32)
+        if isinstance(form, Segments):
+            first, stop = first.repeat(form.batch, 1), torch.zeros(form.batch, N, dtype=torch.int32)
+            for b, rows, keys in form.segments:
+                first[b, rows.start : rows.stop] = keys.start
+                stop[b, rows.start : rows.stop] = keys.stop
+        first, stop = first.to(device), stop.to(device)
+        band = form if isinstance(form, Band) else form.band
+        positions = torch.arange(N, dtype=torch.int32, device=device)
+        if band is not None and band.least is not None:
+            first = torch.maximum(first, positions + max(-N, min(band.least, M)))
+        if band is not None and band.most is not None:
+            stop = torch.minimum(stop, positions + max(-N, min(band.most, M)) + 1)
+        return cls(first, stop)
+
+    @classmethod
+    def of_all(cls, visible: Tensor, N: int, M: int) -> "KeyRanges":
+        """The ranges where all queries of a batch row see the same keys, (b, M)."""
+        positions = torch.arange(M, dtype=torch.int32, device=visible.device)
+        first = torch.where(visible, positions, M).amin(dim=1, keepdim=True)
+        stop = torch.where(visible, positions + 1, 0).amax(dim=1, keepdim=True)
+        return cls(first.repeat(1, N), stop.repeat(1, N))
+
+    def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
+        """From which to which query, in blocks of ``rows``, each block of ``keys`` keys is seen."""
+        # Between the first and the last block of queries there may be some that do not see the
+        # keys.
+        missing = -self.first.shape[1] % rows
+        first = (
+            F.pad(self.first, (0, missing), value=M).reshape(len(self.first), -1, rows).amin(dim=2)
+        )
+        stop = F.pad(self.stop, (0, missing), value=0).reshape(len(self.stop), -1, rows).amax(dim=2)
+        start = torch.arange(0, M, keys, dtype=torch.int32, device=first.device)
+        meets = (first[:, :, None] < start + keys) & (stop[:, :, None] > start)
+        blocks = first.shape[1]
+        positions = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
+        begin = torch.where(meets, positions, blocks).amin(dim=1)
+        end = torch.where(meets, positions + 1, 0).amax(dim=1)
+        return KeyRanges(begin * rows, end * rows)

@@ -15,7 +15,7 @@ import torch
 from regard.attention.masks.base import Mask
 from regard.attention.masks.rules import causal, documents, lengths, prefix, window
 from regard.checks import check_choice, nearest
-from regard.errors import RegardError, SettingError
+from regard.errors import RegardError, SettingError, excerpt
 
 # What the arguments of a mask may be, where it is written as text.
 Allowed = Literal["a whole number or None", "whole numbers", "a list of whole numbers"]
@@ -71,7 +71,7 @@ def register_mask(name: str, make: Callable[..., Mask], allowed: Allowed) -> Non
 
 
 LONGEST = 10_000  # characters
-DEEPEST = 50  # brackets and ~ within each other
+DEEPEST = 50  # brackets, signs and calls within each other
 MOST = 100  # masks joined by & and |
 LARGEST = 2**31 - 1
 
@@ -112,6 +112,8 @@ def parse_mask(expression: str) -> Mask:
         Traceback (most recent call last):
         regard.errors.SettingError: mask must be made of causal, documents, lengths, prefix, window; got 'casual' at character 1. Did you mean 'causal'?
     """  # noqa: E501
+    if not isinstance(expression, str):
+        raise SettingError(f"mask must be text; got {excerpt(expression)}.")
     if len(expression) > LONGEST:
         raise SettingError(
             f"mask must be at most {LONGEST} characters long; got {len(expression)}."
@@ -146,11 +148,14 @@ def _check(text: str) -> None:
             )
     if (count := len(re.findall("[&|]", text)) + 1) > MOST:
         raise SettingError(f"mask must join at most {MOST} masks; got {count}.")
-    depth = nots = 0
+    depth = signs = calls = 0
+    before = ""
     for at, sign in enumerate(text):
         depth += (sign in "([") - (sign in ")]")
-        nots = nots + 1 if sign == "~" else nots * (sign in " (")
-        if depth + nots > DEEPEST:
+        signs = signs + 1 if sign in "~-" else signs * (sign in " (")
+        calls += before == ")" and sign == "("  # of what a call gives
+        before = before if sign == " " else sign
+        if depth + signs + calls > DEEPEST:
             raise SettingError(
                 f"mask must be nested at most {DEEPEST} deep; got more at character {at + 1}."
             )

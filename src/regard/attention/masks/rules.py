@@ -1,28 +1,25 @@
 """The masks: windows, lengths and prefixes, packed documents, and rules that a user writes."""
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import astuple
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.masks.base import Mask, as_numbers, check_device, check_whole, written
+from regard.attention.masks.base import Mask, as_numbers, check_device, check_integers, written
 from regard.attention.masks.grid import Band, Cover, Form, Grid, OpenRange, Segment, Segments
-from regard.checks import check_at_least
-from regard.errors import SettingError, ShapeError
-
-_CAUSAL_KERNELS: dict[Hashable, Any] = {}
+from regard.checks import check_at_least, check_whole
+from regard.errors import SettingError, ShapeError, excerpt
 
 
 def causal(first: int | None = None) -> Mask:
-    """Keys up to the query's own place: no looking ahead.
+    """Keys up to the query's own position: no looking ahead.
 
     Args:
-        first: The place of query 0 among the keys. None lines the last query up with the last
+        first: The position of query 0 among the keys. None lines the last query up with the last
             key, so that a decoding step over cached keys needs no special case.
 
     Example:
@@ -33,19 +30,16 @@ def causal(first: int | None = None) -> Mask:
         1 . . .
         1 1 . .
     """
-    mask = window(after=0, first=first)
-    if first is None and not torch.compiler.is_compiling():
-        mask.kernels = _CAUSAL_KERNELS  # of all of them, as one is like the other
-    return mask
+    return _Window(None, 0, None) if first is None else window(after=0, first=first)
 
 
 def window(before: int | None = None, after: int | None = None, first: int | None = None) -> Mask:
-    """Keys near the query's own place: restricted self-attention, Vaswani et al. (2017), section 4.
+    """Keys near the query's position: restricted self-attention, Vaswani et al. (2017), section 4.
 
     Args:
-        before: How many keys before its own place a query sees; None is all of them.
-        after: How many keys after its own place it sees; None is all of them.
-        first: The place of query 0 among the keys. None lines the last query up with the last key.
+        before: How many keys before its own position a query sees; None is all of them.
+        after: How many keys after its own position it sees; None is all of them.
+        first: The position of query 0 among the keys. None aligns the last query with the last key.
 
     Raises:
         SettingError: ``before`` or ``after`` is below 0.
@@ -61,18 +55,18 @@ def window(before: int | None = None, after: int | None = None, first: int | Non
         . . 1 1
     """
     for name, number in (("before", before), ("after", after), ("first", first)):
-        if isinstance(number, float | str):
-            raise SettingError(f"{name} must be a whole number or None; got {number!r}.")
-        if number is not None and name != "first":
-            check_at_least(name, number, 0)
+        if number is not None and (type(number) is not int or number < 0):
+            check_whole(name, number)
+            if name != "first":
+                check_at_least(name, number, 0)
     return _Window(before, after, first)
 
 
 @final
 class _Window(Mask):
     def __init__(self, before: int | None, after: int | None, first: int | None) -> None:
-        super().__init__()
         self.before, self.after, self.first = before, after, first
+        self.alike = ("window", before, after, first)
 
     def __repr__(self) -> str:
         name = "causal" if (self.before, self.after) == (None, 0) else "window"
@@ -80,14 +74,14 @@ class _Window(Mask):
         values = {**sides, "first": self.first}.items()
         return f"{name}({', '.join(f'{key}={n}' for key, n in values if n is not None)})"
 
-    def band(self, grid: Grid) -> Band:
-        """The window as a stripe of the grid."""
+    def form(self, grid: Grid) -> Band:
         first = grid.keys - grid.queries if self.first is None else self.first
         least = None if self.before is None else first - self.before
         return Band(least, None if self.after is None else first + self.after, is_exact=True)
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        least, most, _ = astuple(self.band(grid))
+        band = self.form(grid)
+        least, most = band.least, band.most
         first, last = rows.start, rows.stop - 1  # the corners that see least and most
         if (least is None or keys.start >= last + least) and (
             most is None or keys.stop - 1 <= first + most
@@ -100,7 +94,7 @@ class _Window(Mask):
         return None
 
     def pairs(self, grid: Grid, rows: range | OpenRange, keys: range | OpenRange) -> Tensor:
-        band = self.band(grid)
+        band = self.form(grid)
         least, most = band.least, band.most
         query = torch.arange(rows.start, rows.stop, device=grid.device)[:, None]
         key = torch.arange(keys.start, keys.stop, device=grid.device)
@@ -117,9 +111,6 @@ class _Window(Mask):
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return (1, 1, grid.queries, grid.keys)
-
-    def form(self, grid: Grid) -> Form | None:
-        return self.band(grid)
 
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
@@ -140,7 +131,7 @@ def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
         1 1 1 .
         1 1 1 .
     """
-    return _Lengths(as_numbers("lengths", n))
+    return _Lengths(n if isinstance(n, Tensor) else as_numbers("lengths", n))
 
 
 def prefix(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
@@ -167,8 +158,7 @@ def prefix(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
 @final
 class _Lengths(Mask):
     def __init__(self, n: Tensor, *, name: str = "lengths", is_bounded: bool = True) -> None:
-        super().__init__()
-        check_whole(name, n)
+        check_integers(name, n)
         if n.dim() > 2:
             raise ShapeError(f"{name} must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
         self.name, self.is_bounded = name, is_bounded
@@ -180,18 +170,11 @@ class _Lengths(Mask):
 
     # Read when they are asked for: a compiler that traces the making of a mask has no numbers.
     @cached_property
-    def least(self) -> int | None:
-        """The smallest number, where reading it is cheap."""
-        return int(self.n.min()) if self._is_at_hand else None
-
-    @cached_property
-    def most(self) -> int | None:
-        """The largest number, where reading it is cheap."""
-        return int(self.n.max()) if self._is_at_hand else None
-
-    @property
-    def _is_at_hand(self) -> bool:
-        return not self.n.is_cuda and self.n.numel() > 0
+    def ends(self) -> tuple[int, int] | None:
+        """The smallest and the largest number, where reading them is cheap."""
+        if self.n.is_cuda or not self.n.numel():
+            return None
+        return int(self.n.min()), int(self.n.max())
 
     def check(self, grid: Grid) -> None:
         B, N = prod(grid.batch), grid.queries
@@ -200,18 +183,23 @@ class _Lengths(Mask):
                 f"{self.name} must have shape (B,) = ({B},) or (B, N) = ({B}, {N}); "
                 f"got {tuple(self.n.shape)}."
             )
-        check_device(self.name, self.n, grid)
-        if self.least is not None and self.least < 0:
-            raise ShapeError(f"{self.name} must be at least 0; got {self.least}.")
-        if self.is_bounded and self.most is not None and self.most > grid.keys:
-            raise ShapeError(f"{self.name} must be at most M = {grid.keys}; got {self.most}.")
+        if self.n.device != grid.device:
+            check_device(self.name, self.n, grid)
+        if self.ends is None:
+            return
+        least, most = self.ends
+        if least < 0:
+            raise ShapeError(f"{self.name} must be at least 0; got {least}.")
+        if self.is_bounded and most > grid.keys:
+            raise ShapeError(f"{self.name} must be at most M = {grid.keys}; got {most}.")
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        if self.least is not None and keys.stop <= self.least:
+        if self.ends is None:
+            return None
+        least, most = self.ends
+        if keys.stop <= least:
             return Cover.ALL
-        if self.most is not None and keys.start >= self.most:
-            return Cover.NONE
-        return None
+        return Cover.NONE if keys.start >= most else None
 
     def pairs(self, grid: Grid, rows: range | OpenRange, keys: range | OpenRange) -> Tensor:
         n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
@@ -227,13 +215,14 @@ class _Lengths(Mask):
 
 
 def documents(
-    query_ids: Int[Tensor, "..."] | Sequence[int], key_ids: Int[Tensor, "..."] | None = None
+    query_ids: Int[Tensor, "..."] | Sequence[int],
+    key_ids: Int[Tensor, "..."] | Sequence[int] | None = None,
 ) -> Mask:
     """Keys of the query's own document: several texts packed into one row.
 
     Args:
         query_ids: The number of each query's document: (N,), or (B, N) if batch rows differ.
-        key_ids: The same of each key; None if queries and keys stand at the same places.
+        key_ids: The same of each key; None if queries and keys stand at the same positions.
 
     Raises:
         ShapeError: The numbers are no integers or have more than two axes.
@@ -244,16 +233,15 @@ def documents(
         1 1 .
         . . 1
     """
-    queries = torch.as_tensor(query_ids)
-    return _Documents(queries, queries if key_ids is None else torch.as_tensor(key_ids))
+    queries = as_numbers("documents", query_ids)
+    return _Documents(queries, queries if key_ids is None else as_numbers("documents", key_ids))
 
 
 @final
 class _Documents(Mask):
     def __init__(self, query_ids: Tensor, key_ids: Tensor) -> None:
-        super().__init__()
         for ids in (query_ids, key_ids):
-            check_whole("documents", ids)
+            check_integers("documents", ids)
             if ids.dim() not in (1, 2):
                 raise ShapeError(
                     f"documents must have shape (N,) or (B, N); got {tuple(ids.shape)}."
@@ -283,10 +271,7 @@ class _Documents(Mask):
     @cached_property
     def _at_hand(self) -> tuple[Tensor, Tensor]:
         """The numbers of queries and of keys as (B, N) and (B, M), where reading them is cheap."""
-        one, other = (
-            ids.cpu().reshape(-1, ids.shape[-1]) for ids in (self.query_ids, self.key_ids)
-        )
-        return one, other
+        return _by_row(self.query_ids).cpu(), _by_row(self.key_ids).cpu()
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
         queries, others = self._at_hand
@@ -301,9 +286,8 @@ class _Documents(Mask):
         return None
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        query = self.query_ids[..., rows.start : rows.stop].reshape(-1, 1, len(rows), 1)
-        key = self.key_ids[..., keys.start : keys.stop].reshape(-1, 1, 1, len(keys))
-        return query == key
+        query = _by_row(self.query_ids)[:, None, rows.start : rows.stop, None]
+        return query == _by_row(self.key_ids)[:, None, None, keys.start : keys.stop]
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         B = max(len(ids) for ids in self._at_hand)
@@ -323,8 +307,13 @@ class _Documents(Mask):
         return Segments(tuple(segments), B, None, is_exact=True)
 
 
+def _by_row(ids: Tensor) -> Tensor:
+    """Numbers of documents as (B, N), of any N."""
+    return ids if ids.dim() == 2 else ids.unsqueeze(0)
+
+
 def _runs(ids: Tensor) -> dict[int, range] | None:
-    """Where each number stands, or None if one stands in two places."""
+    """Where each number stands, or None if one stands in two positions."""
     numbers, counts = torch.unique_consecutive(ids, return_counts=True)
     runs: dict[int, range] = {}
     start = 0
@@ -356,7 +345,7 @@ def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
     """
     if not callable(visible):
         raise SettingError(
-            f"where must be given a function of batch, head, query and key; got {visible!r}."
+            f"where must be given a function of batch, head, query and key; got {excerpt(visible)}."
         )
     return _Where(visible)
 
@@ -364,7 +353,6 @@ def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
 @final
 class _Where(Mask):
     def __init__(self, visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> None:
-        super().__init__()
         self.visible = visible
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.errors import SettingError, ShapeError
+from regard.checks import check_positive
+from regard.errors import SettingError, ShapeError, excerpt
 
 
 class DotForm(NamedTuple):
@@ -142,6 +143,12 @@ def check_tensor(name: str, tensor: object) -> None:
         raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
 
 
+def check_positive_parameter(name: str, parameter: object) -> None:
+    """Raise SettingError unless a score's parameter is a tensor, or a number above zero."""
+    if not isinstance(parameter, Tensor):
+        check_positive(name, parameter)  # type: ignore[arg-type]
+
+
 def check_parameter(name: str, parameter: float | Tensor | None, query: Tensor) -> None:
     """Raise ShapeError unless a parameter broadcasts to (H, D)."""
     if not isinstance(parameter, Tensor):
@@ -196,6 +203,10 @@ class Custom(Score):
     parameters: tuple[Tensor, ...]
 
     def __init__(self, function: Callable[..., Tensor], *tensors: Tensor) -> None:
+        if not callable(function):
+            raise SettingError(f"function must be callable; got {excerpt(function)}.")
+        for tensor in tensors:
+            check_tensor("tensors", tensor)
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "parameters", tensors)
 

@@ -1,7 +1,7 @@
 """Scores by content: dot products, bilinear and additive ones, cosines."""
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import sqrt
 
 import torch
 from jaxtyping import Float
@@ -12,14 +12,15 @@ from regard.attention.scores.base import (
     Score,
     check_number_of_heads,
     check_parameter,
+    check_positive_parameter,
     check_same_width,
     check_tensor,
     only_parameter,
     parameters,
     per_head,
 )
-from regard.checks import check_positive, choose
-from regard.errors import SettingError, ShapeError
+from regard.checks import check_finite, check_positive, choose
+from regard.errors import ShapeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,8 @@ class ScaledDot(Score):
     softcap: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and (
-            not isinstance(self.scale, int | float) or not isfinite(self.scale)
-        ):
-            raise SettingError(f"scale must be a finite number; got {self.scale!r}.")
+        if self.scale is not None:
+            check_finite("scale", self.scale)
         if self.softcap is not None:
             check_positive("softcap", self.softcap)
 
@@ -161,8 +160,7 @@ class Cosine(Score):
     temperature: float | Float[Tensor, "..."] = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.temperature, int | float):
-            check_positive("temperature", self.temperature)
+        check_positive_parameter("temperature", self.temperature)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return parameters(self.temperature)

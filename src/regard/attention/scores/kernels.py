@@ -17,12 +17,13 @@ from regard.attention.scores.base import (
     Score,
     check_number_of_heads,
     check_parameter,
+    check_positive_parameter,
     check_same_width,
+    check_tensor,
     only_parameter,
     parameters,
     per_head,
 )
-from regard.checks import check_positive
 from regard.errors import SettingError, ShapeError
 
 # A score written as a dot product may be this far off before it is worked out in float64; less
@@ -59,7 +60,10 @@ class Gaussian(Score):
                 "Gaussian must be given either a bandwidth or a precision matrix; "
                 f"got bandwidth={self.bandwidth}, precision={self.precision}."
             )
-        _check_bandwidth(self.bandwidth)
+        if self.bandwidth is not None:
+            check_positive_parameter("bandwidth", self.bandwidth)
+        else:
+            check_tensor("precision", self.precision)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return parameters(self.bandwidth, self.precision)
@@ -116,7 +120,7 @@ class _OfDifferences(Score, ABC):
     bandwidth: Bandwidth = 1.0
 
     def __post_init__(self) -> None:
-        _check_bandwidth(self.bandwidth)
+        check_positive_parameter("bandwidth", self.bandwidth)
 
     @abstractmethod
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
@@ -174,7 +178,7 @@ class StudentT(Score):
     df: Bandwidth = 1.0
 
     def __post_init__(self) -> None:
-        _check_bandwidth(self.df, name="df")
+        check_positive_parameter("df", self.df)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return parameters(self.df)
@@ -234,11 +238,6 @@ class Epanechnikov(_OfDifferences):
         beyond = distance >= 1
         # Filled before the logarithm too: the gradient of log(0) is infinite, and ∞ · 0 is NaN.
         return (-distance.masked_fill(beyond, 0)).log1p().masked_fill(beyond, float("-inf"))
-
-
-def _check_bandwidth(bandwidth: Bandwidth | None, name: str = "bandwidth") -> None:
-    if isinstance(bandwidth, int | float):
-        check_positive(name, bandwidth)
 
 
 def _differences(query: Tensor, key: Tensor, bandwidth: Bandwidth) -> Float[Tensor, "*b n m D"]:

@@ -1,4 +1,4 @@
-"""The training of ``regard demo``: says how long it takes, and compiles loops beside it."""
+"""The training of ``regard demo --train``: says how long it takes, and compiles loops beside it."""
 
 import os
 import subprocess
@@ -78,8 +78,6 @@ class DemoReporter(ConsoleReporter):
 
 def compile_loops() -> None:
     """Compile what translates, by an untrained model of the demo's recipe, with low priority."""
-    from regard.inference.looking import look_at
-
     if hasattr(os, "nice"):
         os.nice(10)
     recipe = read_recipe(packaged_recipe("demo"))
@@ -88,4 +86,4 @@ def compile_loops() -> None:
     sources = [phrase.source for phrase in phrases("valid")]
     predictor.translate(sources[:_SENTENCES], beam_size=1)
     predictor.translate(sources[:2])  # by the recipe's beam
-    look_at(predictor, sources[0])
+    predictor.use.look(sources[0], explain=False)

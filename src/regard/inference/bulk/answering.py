@@ -14,10 +14,10 @@ from regard.config import JsonValue
 from regard.devices.kinds import AUTO, Precision
 from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
+from regard.files import explain_refusal, sync_folder
 from regard.inference.bulk.shards import Shard
-from regard.inference.filtering import AnsweredLine, answers, predicting
-from regard.inference.predictor import Predictor
-from regard.runs.files import explain_refusal, sync_folder
+from regard.inference.lines import AnsweredLine, answers, predicting
+from regard.inference.loading import load_run
 from regard.text.reading.encodings import encoded_as
 from regard.text.reading.line_groups import groups_of
 
@@ -76,15 +76,14 @@ class Answerer:
     def __init__(self, run: Path, options: BulkOptions) -> None:
         torch.set_num_threads(options.threads)
         self._options = options
-        self._predictor = Predictor.load(run, precision=options.precision, device=options.device)
-        writes = self._predictor.writes
-        self._search = self._predictor.decoding.changed(**options.decoding) if writes else None
+        self._use = use = load_run(run, precision=options.precision, device=options.device)
+        self._search = use.search(use.recipe, options.decoding)
 
     def answer(self, shard: Shard) -> ShardReport:
         """Answer a shard; answers appear when all of them, and notes of errors, are on the disk."""
         writer = _Writer(shard)
         try:
-            with encoded_as(self._predictor.recipe.encoding):
+            with encoded_as(self._use.recipe.encoding):
                 for line in self._answered(shard):
                     writer.add(self._printed(line, writer.rows + 1), line)
             writer.finish()
@@ -94,14 +93,14 @@ class Answerer:
             writer.close()
         return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
-    def _answered(self, shard: Shard) -> Iterator[AnsweredLine[object]]:
-        fields = self._predictor.task.input_fields()
+    def _answered(self, shard: Shard) -> Iterator[AnsweredLine]:
+        fields = self._use.task.input_fields()
         groups, ending = groups_of(shard.source, fields, name=shard.name)
-        answering = predicting(self._predictor, ending=ending, decoding=self._search)
+        answering = predicting(self._use, ending=ending, decoding=self._search)
         for group in answers(groups, answering, skip_bad_lines=True):
             yield from group
 
-    def _printed(self, line: AnsweredLine[object], number: int) -> str:
+    def _printed(self, line: AnsweredLine, number: int) -> str:
         n_best = 1 if self._search is None else self._search.n_best
         printed = line.printed(number, self._options.output_format, n_best)
         return "".join(f"{text}\n" for text in printed)
@@ -116,7 +115,7 @@ class _Writer:
         self._files: dict[Path, BinaryIO] = {}
         self.rows = self.errors = 0
 
-    def add(self, text: str, line: AnsweredLine[object]) -> None:
+    def add(self, text: str, line: AnsweredLine) -> None:
         """Write a row's answer; and what is wrong with it, beside."""
         self.rows += 1
         self._write(self._shard.answers, text)

@@ -16,20 +16,15 @@ from typing import cast
 
 from regard.config import JsonValue, as_saved, as_table
 from regard.errors import DataError, RunError, SettingError
+from regard.files import explain_refusal, write_file
 from regard.inference.bulk.answering import WRITING, BulkOptions, ShardReport
 from regard.inference.bulk.engines import Engine, local_engine
 from regard.inference.bulk.shards import ENDINGS, ERRORS, Shard, find_shards
-from regard.inference.filtering import first_problem
+from regard.inference.lines import first_problem
+from regard.inference.loading import kind_of
 from regard.progress import progress
 from regard.runs import Run
-from regard.runs.files import (
-    explain_path,
-    explain_refusal,
-    read_file,
-    seal,
-    unseal,
-    write_file,
-)
+from regard.runs.files import explain_path, read_file, seal, unseal
 from regard.runs.lock import Lock
 from regard.tasks import TASKS, DecodingConfig, recipe_from_table
 from regard.text.reading.opening import TABLES, read_rows
@@ -152,8 +147,7 @@ def _check_tables(run: Run, shards: Sequence[Shard]) -> None:
     tables = [shard.source for shard in shards if shard.source.suffix in TABLES]
     if not tables:
         return
-    recipe = recipe_from_table(run.recipe)
-    task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
+    task = run.load_task()
     for table in tables:
         try:
             problem = first_problem(task, table)
@@ -240,18 +234,14 @@ class _Manifest:
 def _identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
     """Fingerprint of the model and options that determine the answers."""
     run.check_finished()
-    decoding = recipe_from_table(run.recipe).decoding
-    if options.decoding and decoding is None:
-        raise SettingError(
-            f"{next(iter(options.decoding))} must be left out where nothing is searched for; "
-            f"got it for a run of {run.task}."
-        )
+    recipe = recipe_from_table(run.recipe)
+    decoding = kind_of(TASKS[recipe.task].task).search(recipe, options.decoding)
     return {
         "task": run.task,
         "weights": run.model_checksum,
         "tokenizer": run.tokenizer_checksum,
         "embed": False,  # as folders of before say
-        "decoding": None if decoding is None else as_table(decoding.changed(**options.decoding)),
+        "decoding": None if decoding is None else as_table(decoding),
         "output_format": options.output_format,
         "precision": options.precision,
         "device": options.device,

@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from pathlib import Path
 from typing import Any, cast
 
 from regard import metrics
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.errors import DataError, RunError
 from regard.inference.evaluation.evaluate import (
     Member,
@@ -85,22 +86,24 @@ def compare_answers(
     seed: int = 0,
 ) -> Comparison:
     """How the answers of two runs differ, and how likely chance alone does that."""
-    check_at_least("trials", trials, 1)
+    check_count("trials", trials)
     if not len(first) == len(second) == len(examples):
         raise DataError(
             "first and second must have one answer for each example; "
             f"got {len(first)} and {len(second)} for {len(examples)}."
         )
-    if isinstance(task, SequenceTask):
-        pairs = cast("Sequence[Pair]", examples)
-        return compare(
-            best_texts(first),
-            best_texts(second),
-            [pair.references for pair in pairs],
-            sources=[pair.source for pair in pairs],
-            target_language=task.data.target_language,
-            rouge=reports_rouge(task),
-        )
+    return _compared(task, first, second, examples, trials, random.Random(seed))
+
+
+@singledispatch
+def _compared(
+    task: AnyTask,
+    first: Sequence[Answer],
+    second: Sequence[Answer],
+    examples: Sequence[object],
+    trials: int,
+    dice: random.Random,
+) -> Comparison:
     gains = [
         _figure(task, after, example) - _figure(task, before, example)
         for before, after, example in zip(first, second, examples, strict=True)
@@ -108,7 +111,7 @@ def compare_answers(
     up, down = _by_gain(gains)
     return Comparison(
         unit=task.unit,
-        comparisons=_by_chance(task, first, second, examples, trials, random.Random(seed)),
+        comparisons=_by_chance(task, first, second, examples, trials, dice),
         better=len(up),
         worse=len(down),
         equal=len(gains) - len(up) - len(down),
@@ -116,6 +119,25 @@ def compare_answers(
             (task.show(examples[index], first[index]), task.show(examples[index], second[index]))
             for index in (*up[:_MOST_ANSWERS], *down[:_MOST_ANSWERS])
         ),
+    )
+
+
+@_compared.register(SequenceTask)
+def _compared_texts(
+    task: SequenceTask,
+    first: Sequence[Answer],
+    second: Sequence[Answer],
+    examples: Sequence[object],
+    *_: object,
+) -> Comparison:
+    pairs = cast("Sequence[Pair]", examples)
+    return compare(
+        best_texts(first),
+        best_texts(second),
+        [pair.references for pair in pairs],
+        sources=[pair.source for pair in pairs],
+        target_language=task.data.target_language,
+        rouge=reports_rouge(task),
     )
 
 

@@ -1,14 +1,16 @@
 """How good the answers of a run are: figures, what no model would score, and ten to read."""
 
+import math
 import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, singledispatch
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from statistics import fmean
+from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import nn
 
@@ -23,8 +25,10 @@ from regard.inference.evaluation.report import (
     Figure,
     OutputExample,
     TextReport,
+    beside_baselines,
 )
 from regard.metrics import MetricScore, References
+from regard.metrics.score import wilson
 from regard.progress import progress as show_progress
 from regard.progress import track
 from regard.tasks import TASKS, Parts, Recipe, recipe_from_table
@@ -104,13 +108,17 @@ def evaluate(
             source_language=source_language,
             target_language=target_language,
         )
+    scores = figures(hypotheses, resamples=resamples)
+    baselines = tuple(
+        Baseline(name=name, scores=figures(texts, resamples=0), p_value=p_value(texts))
+        for name, texts in outputs.items()
+    )
+    main = {baseline.name: baseline.scores[0].value for baseline in baselines}
     return TextReport(
         count=len(hypotheses),
-        scores=figures(hypotheses, resamples=resamples),
-        baselines=tuple(
-            Baseline(name=name, scores=figures(texts, resamples=0), p_value=p_value(texts))
-            for name, texts in outputs.items()
-        ),
+        scores=scores,
+        baselines=baselines,
+        beside=beside_baselines(scores[0].name, scores[0].value, main),
         by_length=by_length,
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
         tables=(ngram_table(hypotheses, right, sources),) if rouge and sources else (),
@@ -139,6 +147,7 @@ def read_data(
     ``columns`` are settings, such as ``data.columns``, for files whose columns lie otherwise.
     """
     recipe, problem = task.recipe, None
+    baselines = task.baselines if isinstance(task, SequenceTask) else None
     parts: Parts[object] = Parts((), ())
     try:
         parts = read_parts(recipe)
@@ -146,15 +155,15 @@ def read_data(
         problem = error
     if columns:
         recipe = _with_columns(recipe, columns)
-    if files and isinstance(task, TranslationTask):
-        return EvaluationData(_read_pairs(recipe, files), parts.train)
+    if files and (examples := _read_files(task, recipe, files)) is not None:
+        return EvaluationData(examples, parts.train)
     if files:
         test = tuple(os.path.realpath(file) for file in files)
         recipe, split = replace(recipe, data=replace(recipe.data, test=test)), "test"
     splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
     choose("split", split, dict.fromkeys(splits))
     is_part = {
-        "train": isinstance(task, OnePassTask),
+        "train": baselines is None,
         "valid": not recipe.named("valid") and not recipe.uses_phrasebook,
         "test": not files and bool(parts.test),
     }
@@ -162,11 +171,14 @@ def read_data(
         raise problem
     examples = getattr(parts, split) if is_part.get(split) else task.read(recipe, split)
     if not examples:
+        why = "the recipe names none"
+        if split == "test" and recipe.holds_out_test:
+            why = "the training text has too few different ones to hold some out"
         raise DataError(
-            f"data.{split} must name the text to evaluate on; the recipe names none. "
+            f"data.{split} must name the text to evaluate on; {why}. "
             "Name a file behind the run, or give --split valid."
         )
-    trivial = task.baselines(recipe, split) if isinstance(task, SequenceTask) else None
+    trivial = None if baselines is None else baselines(recipe, split)
     return EvaluationData(examples, parts.train, trivial)
 
 
@@ -179,7 +191,14 @@ def _with_columns(recipe: Recipe, columns: Mapping[str, JsonValue]) -> Recipe:
     return recipe_from_table(assign(table, columns))
 
 
-def _read_pairs(recipe: Recipe, files: Sequence[Path]) -> list[Pair]:
+@singledispatch
+def _read_files(task: object, recipe: Recipe, files: Sequence[Path]) -> list[Pair] | None:
+    """The examples of files in another form than the recipe's; None where there is none."""
+    return None
+
+
+@_read_files.register(TranslationTask)
+def _read_pairs(task: TranslationTask, recipe: Recipe, files: Sequence[Path]) -> list[Pair]:
     """The pairs of one file, or of one of sources and one or more of targets, line by line."""
     source, *targets = files
     columns = recipe.settings(DataConfig).columns
@@ -203,9 +222,20 @@ def measure(
     predictor: Member, data: EvaluationData, answers: Sequence[Answer]
 ) -> AnswerReport | TextReport:
     """How good answers to the examples of some data are, beside what takes no model."""
-    task = predictor.task
-    if not isinstance(task, SequenceTask):
-        return evaluate_task(predictor, data.examples, data.train, answers=answers)
+    return _measured(predictor.task, predictor, data, answers)
+
+
+@singledispatch
+def _measured(
+    task: object, predictor: Member, data: EvaluationData, answers: Sequence[Answer]
+) -> AnswerReport | TextReport:
+    return evaluate_task(predictor, data.examples, data.train, answers=answers)
+
+
+@_measured.register(SequenceTask)
+def _measured_texts(
+    task: SequenceTask, predictor: Member, data: EvaluationData, answers: Sequence[Answer]
+) -> TextReport:
     pairs = cast("Sequence[Pair]", data.examples)
     return evaluate(
         best_texts(answers),
@@ -252,8 +282,7 @@ def evaluate_task(
     seed: int = 0,
 ) -> AnswerReport:
     """How good a task's answers to these examples are."""
-    task = predictor.task
-    assert isinstance(task, OnePassTask)
+    task = cast("OnePassTask[Any, Any]", predictor.task)
     if answers is None:
         answers = predictor.answers(examples)
     dice = random.Random(seed)
@@ -265,12 +294,14 @@ def evaluate_task(
         getattr(predictor, "model", None),
     )
     figures = _with_intervals(task, answers, examples, dice)
+    baselines = {name: task.score(outputs, examples) for name, outputs in trivial.items()}
     chosen = _to_read({"worst": (4, order), "best": (2, order[::-1])}, order, dice)
     return AnswerReport(
         count=len(examples),
         unit=task.unit,
         figures=figures,
-        baselines={name: task.score(outputs, examples) for name, outputs in trivial.items()},
+        baselines=baselines,
+        beside=beside_main_baselines(task, {each.name: each.value for each in figures}, baselines),
         tables=tuple(task.tables(answers, examples)),
         examples=tuple(
             (kind, task.show(examples[index], answers[index]))
@@ -279,6 +310,17 @@ def evaluate_task(
         ),
         learned=tuple(task.describe_learned(model)) if isinstance(model, nn.Module) else (),
     )
+
+
+def beside_main_baselines(
+    task: AnyTask, figures: Mapping[str, float], baselines: Mapping[str, Mapping[str, float]]
+) -> str | None:
+    """``beside_baselines`` by a task's main figure, or by its first where that is the loss."""
+    if not (task.metrics and baselines):
+        return None
+    metric = next(iter(task.metrics)) if task.main_metric == "loss" else task.main_metric
+    main = {name: each[metric] for name, each in baselines.items()}
+    return beside_baselines(metric, figures[metric], main, sign=task.metrics[metric])
 
 
 def quality_by_length(
@@ -347,10 +389,15 @@ def _with_intervals(
     for _ in track("resampling", range(_RESAMPLES), _RESAMPLES):
         indices = dice.choices(range(count), k=count)
         drawn.append(task.score([answers[i] for i in indices], [examples[i] for i in indices]))
+    single = [task.score([answers[i]], [examples[i]]) for i in range(count)]
     figures = []
     for name, value in task.score(answers, examples).items():
+        parts = [of_one[name] for of_one in single]
         ordered = sorted(drawn_figures[name] for drawn_figures in drawn)
-        low, high = (ordered[round(share * (_RESAMPLES - 1))] for share in (0.025, 0.975))
+        if set(parts) <= {0.0, 100.0} and math.isclose(fmean(parts), value, abs_tol=1e-9):
+            low, high = (100 * end for end in wilson(value / 100, count))  # a proportion
+        else:
+            low, high = (ordered[round(share * (_RESAMPLES - 1))] for share in (0.025, 0.975))
         figures.append(Figure(name=name, value=value, low=low, high=high))
     return tuple(figures)
 

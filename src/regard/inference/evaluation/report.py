@@ -1,11 +1,12 @@
 """Reports of evaluations, as plain data and as lines to read, and the speed of the answers."""
 
+import html
 import resource
 import statistics
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -21,6 +22,33 @@ from regard.tasks.tables import Table
 _ALONE = 20
 
 AnswerT = TypeVar("AnswerT")
+
+
+def beside_baselines(
+    metric: str, value: float, baselines: Mapping[str, float], *, sign: int = 1
+) -> str | None:
+    """A sentence that compares a result with the best baseline; None if there is none.
+
+    Args:
+        metric: The figure's name.
+        value: The figure.
+        baselines: That of each baseline, by name.
+        sign: 1 where more is better, -1 where less is.
+
+    Example:
+        >>> beside_baselines("accuracy", 78.1, {"always good": 51, "logistic regression": 79.7})
+        'This is below a baseline: logistic regression has accuracy 79.70, this model 78.10.'
+        >>> beside_baselines("accuracy", 78.1, {"always good": 51})
+        'This is above the best baseline: always good has accuracy 51.00, this model 78.10.'
+    """
+    if not baselines:
+        return None
+    best = max(baselines, key=lambda name: sign * baselines[name])
+    gain = sign * (value - baselines[best])
+    place = "above the best baseline" if gain > 0 else "below a baseline"
+    verdict = "no better than a baseline" if gain == 0 else place
+    figures = f"{best} has {metric} {baselines[best]:.2f}, this model {value:.2f}"
+    return f"This is {verdict}: {figures}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +67,10 @@ class Report(ABC):
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook as on a terminal."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +119,7 @@ class TextReport(Report):
     by_length: tuple[Bucket, ...]
     outputs: tuple[OutputExample, ...]
     tables: tuple[Table, ...] = ()
+    beside: str | None = None  # the sentence of ``beside_baselines``
 
     def score(self, name: str) -> float:
         """The figure called ``name``."""
@@ -102,6 +135,8 @@ class TextReport(Report):
         for baseline in self.baselines:
             chance = "" if baseline.p_value is None else f" (p = {baseline.p_value:.4f})"
             yield f"  baseline, {baseline.name}: {_in_line(baseline.scores)}{chance}"
+        if self.beside is not None:
+            yield f"  {self.beside}"
         for bucket in self.by_length:
             figures = _in_line(bucket.scores)
             yield f"  sources of length {bucket.name} ({bucket.count}): {figures}"
@@ -138,6 +173,7 @@ class AnswerReport(Report):
     tables: tuple[Table, ...]
     examples: tuple[tuple[str, str], ...]
     learned: tuple[str, ...] = ()
+    beside: str | None = None  # the sentence of ``beside_baselines``
 
     def lines(self) -> Iterator[str]:
         yield counted(self.count, self.unit)
@@ -145,6 +181,8 @@ class AnswerReport(Report):
         for name, figures in self.baselines.items():
             scores = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
             yield f"  beside it, {name}: {scores}"
+        if self.beside is not None:
+            yield f"  {self.beside}"
         for table in self.tables:
             yield from ("", *table.lines())
         yield from ("", *(f"{kind}: {text}" for kind, text in self.examples))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
@@ -17,7 +18,8 @@ from torch import nn
 from regard.checks import check_choice
 from regard.config import JsonValue
 from regard.devices import CPU
-from regard.errors import RunError, SettingError
+from regard.errors import SettingError
+from regard.files import new_file
 from regard.inference.evaluation.evaluate import Member
 from regard.inference.evaluation.report import AnswerReport
 from regard.inference.predictor import Predictor
@@ -48,19 +50,20 @@ PlotLanguage = Literal["en", "zh"]
 
 # Titles, names of axes and legends in Chinese; a number keeps its place.
 _CHINESE = {
-    "taken for": "预测标签",
-    "right": "真实值",
-    "What was taken for what": "混淆矩阵",
-    "share of the row": "占本行的比例",
+    "Predicted label": "预测标签",
+    "True label": "真实标签",
+    "Confusion matrix": "混淆矩阵",
+    "Fraction of the row": "占本行的比例",
     "update": "更新次数",
     "loss": "损失",
     "Training": "训练过程",
     "training": "训练",
     "validation": "验证",
     "predicted": "预测",
-    "guessed": "预测值",
+    "Predicted value": "预测值",
+    "True value": "真实值",
     "training points, in order": "训练点，按顺序",
-    "guesses, in order": "预测点，按顺序",
+    "predictions, in order": "预测点，按顺序",
     "Average pooling": "平均汇聚",
     "Bandwidth (.+), not learned": r"带宽 \1，未学习",
     "Learned bandwidth (.+)": r"学到的带宽 \1",
@@ -68,12 +71,20 @@ _CHINESE = {
     "Weights, learned bandwidth (.+)": r"权重，学到的带宽 \1",
 }
 
+_ENDINGS = (".svg", ".png", ".pdf")
+
 # Okabe and Ito's colours, which readers with colour blindness tell apart.
 _TRAIN, _VALID = "#0072b2", "#d55e00"
 # Labels beyond these would be too small to read, and of more points none is marked.
 _MOST_FIGURES = _MOST_MARKED = 12
 # Rows and columns of a heat map, and points, of which some are drawn; and places of a curve.
 _MOST, _MOST_POINTS, _PLACES = 200, 2000, 500
+
+
+def check_picture(name: str, path: Path) -> None:
+    """Raise SettingError unless a plot can be drawn into a file with this ending."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise SettingError(f"{name} must end in .svg, .png or .pdf; got {path}.")
 
 
 def plot_report(
@@ -85,23 +96,40 @@ def plot_report(
     *,
     language: PlotLanguage = "en",
 ) -> None:
-    """Draw what was taken for what beside the loss; of a regression, its fits and weights."""
+    """Draw the confusion matrix and the loss; of a regression, its fits and weights."""
     check_choice("language", language, PlotLanguage)
+    check_picture("path", path)
     with new_figure() as figure:
-        if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
-            points = cast("Sequence[Point]", examples)
-            model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
-            _draw_regression(figure, model, predictor.task, points, history)
-        else:
-            _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
+        _draw_answers(predictor.task, figure, predictor, report, examples, history)
         if language == "zh":
             _translate(figure)
-        try:
-            figure.savefig(path)
-        except (OSError, ValueError) as error:
-            raise RunError(
-                f"{path} must be an image file that can be written; got: {error}."
-            ) from error
+        with new_file(path) as temporary:  # to which matplotlib would add an ending of its own
+            figure.savefig(temporary, format=path.suffix[1:].lower())
+
+
+@singledispatch
+def _draw_answers(
+    task: object,
+    figure: "Figure",
+    predictor: Member,
+    report: AnswerReport,
+    examples: Sequence[object],
+    history: Sequence[Mapping[str, JsonValue]],
+) -> None:
+    _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
+
+
+@_draw_answers.register(Regression)
+def _draw_fits(
+    task: Regression,
+    figure: "Figure",
+    predictor: Predictor,
+    report: object,
+    examples: Sequence[object],
+    history: Sequence[Mapping[str, JsonValue]],
+) -> None:
+    model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
+    _draw_regression(figure, model, task, cast("Sequence[Point]", examples), history)
 
 
 def _translate(figure: "Figure") -> None:
@@ -132,22 +160,22 @@ def _draw(
 
 
 def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
-    """Rows are right labels, the shade their share of the row."""
+    """Draw true labels as rows, predicted ones as columns, shaded by fractions of the row."""
     counts = [[float(cell) for cell in row[1:]] for row in table.rows]
     shares = [[cell / max(1.0, sum(row)) for cell in row] for row in counts]
     image = axes.imshow(shares, vmin=0, vmax=1, cmap="cividis")
     names = [str(row[0]) for row in table.rows]
     axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("taken for")
-    axes.set_ylabel("right")
-    axes.set_title("What was taken for what")
+    axes.set_xlabel("Predicted label")
+    axes.set_ylabel("True label")
+    axes.set_title("Confusion matrix")
     if len(names) <= _MOST_FIGURES:
         for y, row in enumerate(counts):
             for x, count in enumerate(row):
                 shade = "black" if shares[y][x] > 0.5 else "white"
                 axes.text(x, y, f"{count:,.0f}", ha="center", va="center", color=shade)
-    figure.colorbar(image, label="share of the row")
+    figure.colorbar(image, label="Fraction of the row")
 
 
 def _draw_loss(axes: "Axes", history: Sequence[Mapping[str, JsonValue]]) -> None:
@@ -199,7 +227,7 @@ def _draw_regression(
         image = axes.imshow(_weights(each, task, batch), aspect="auto", cmap="cividis", vmin=0)
         axes.set_title(f"Weights, {name[0].lower()}{name[1:]}")
         axes.set_xlabel("training points, in order")
-        axes.set_ylabel("guesses, in order")
+        axes.set_ylabel("predictions, in order")
         figure.colorbar(image)
     _draw_loss(below[2], history)
 
@@ -243,7 +271,7 @@ def _draw_curve(
     axes.plot(*points, "o", color="#999999", ms=4, label="training")
     is_curve = task.data.example != "none" and not task.recipe.named("train")
     right = batch["target"][:, 0].tolist()
-    axes.plot(queries, right, "--" if is_curve else "o", color=_VALID, ms=4, label="right")
+    axes.plot(queries, right, "--" if is_curve else "o", color=_VALID, ms=4, label="True value")
     axes.plot(line, predicted, color=_TRAIN, label="predicted")
     axes.set_xlabel(task.names[0])
     axes.legend()
@@ -253,8 +281,8 @@ def _draw_against(axes: "Axes", batch: Batch, predicted: Float[np.ndarray, " N"]
     right = batch["target"][:, 0].tolist()
     axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
     axes.plot(right, predicted, "o", color=_TRAIN, ms=4)
-    axes.set_xlabel("right")
-    axes.set_ylabel("guessed")
+    axes.set_xlabel("True value")
+    axes.set_ylabel("Predicted value")
 
 
 def _weights(model: KernelRegression, task: Regression, batch: Batch) -> Float[np.ndarray, "N M"]:

@@ -38,6 +38,8 @@ class Searcher:
     def __init__(self, decoding: DecodingConfig, tokenizer: Tokenizer) -> None:
         self.decoding, self._tokenizer = decoding, tokenizer
         self._prefix = _spelled("prefix", decoding.prefix, tokenizer)
+        for avoided in decoding.avoid:
+            _spelled("avoid", avoided, tokenizer)
         self._avoid = AvoidWords(tokenizer, decoding.avoid) if decoding.avoid else None
         if self._avoid is not None and (word := self._avoid.first_in(decoding.prefix)) is not None:
             raise SettingError(

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.decoding import Hypothesis
 from regard.decoding.step import StateT, Step
 from regard.devices import device_of, moved
@@ -108,7 +108,7 @@ class Recorder(Generic[StateT]):
     """A model's step that records what may follow each prefix of one sentence's search."""
 
     def __init__(self, step: Step[StateT], *, top: int = 5, forbidden: Iterable[int] = ()) -> None:
-        check_at_least("top", top, 1)
+        check_count("top", top)
         self._step, self._top = step, top
         self._forbidden = torch.tensor(sorted(set(forbidden)), dtype=torch.long)
         self.steps: list[tuple[RecordedPrefix, ...]] = []

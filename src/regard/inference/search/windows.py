@@ -1,7 +1,7 @@
 """A search over a language model's steps: prompts in, what the model writes after them out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import torch
@@ -12,9 +12,9 @@ from regard.errors import SettingError
 from regard.inference.search.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig
-from regard.tasks.running_text.language_modelling import LanguageModelling
+from regard.tasks.running_text.language_modelling import LanguageModelling, Prompt
 from regard.tasks.sequences.translations import Continuations
-from regard.text import EOS_ID, PAD_ID, batched, normalize
+from regard.text import EOS_ID, PAD_ID, batched
 from regard.text.batches import lengths_of, padded
 
 # Prompts that are continued side by side.
@@ -25,7 +25,7 @@ _AT_ONCE = 32
 class _Text:
     """A prompt and its continuation so far."""
 
-    prompt: str
+    prompt: Prompt
     seed: int
     read: list[int]
     left: int
@@ -60,9 +60,11 @@ class WindowedSearch:
                 "n_best must be 1 for a language model unless samples are drawn; "
                 f'got {decoding.n_best}. Set method = "sample".'
             )
-        self._model, self._tokenizer, self._batch_tokens = ready, task.tokenizer, batch_tokens
+        decoding.check_min_length("max_tokens", decoding.max_tokens)
+        self._model, self._task, self._batch_tokens = ready, task, batch_tokens
+        self._tokenizer = task.tokenizer
         self._device, self._samples = device_of(model), decoding.n_best
-        self._decoding = decoding.changed(n_best=1)
+        self._decoding = replace(decoding, n_best=1)
         self._context: int | None = None if model.is_recurrent else task.data.context
 
     def __call__(
@@ -72,7 +74,8 @@ class WindowedSearch:
         continuations: list[Continuations] = []
         for first in range(0, len(prompts), _AT_ONCE):
             some = prompts[first : first + _AT_ONCE]
-            texts = [[self._start(one, seed) for seed in range(self._samples)] for one in some]
+            encoded = map(self._task.encode_prompt, some)
+            texts = [[self._start(one, seed) for seed in range(self._samples)] for one in encoded]
             self._write([text for each in texts for text in each], progress)
             continuations += [
                 Continuations(prompt, tuple(map(self._hypothesis, each)))
@@ -90,7 +93,7 @@ class WindowedSearch:
                 "method must be greedy or sample, and n_best 1, to write an answer as it comes; "
                 f"got method={decoding.method}, n_best={self._samples}."
             )
-        return self._streamed(self._start(prompt, 0))
+        return self._streamed(self._start(self._task.encode_prompt(prompt), 0))
 
     def _streamed(self, text: _Text) -> Iterator[str]:
         so_far = ""
@@ -101,9 +104,8 @@ class WindowedSearch:
                 yield written[len(so_far) :]
                 so_far = written
 
-    def _start(self, prompt: str, seed: int) -> _Text:
-        read = [EOS_ID, *self._tokenizer.encode(normalize(prompt))]
-        return _Text(prompt, seed, read, self._decoding.max_tokens)
+    def _start(self, prompt: Prompt, seed: int) -> _Text:
+        return _Text(prompt, seed, [EOS_ID, *prompt.ids], self._decoding.max_tokens)
 
     def _room(self, text: _Text) -> int:
         """Tokens that may follow what the model reads, which is cut where it is too much."""
@@ -194,8 +196,8 @@ class WindowedSearch:
 
     def _text(self, text: _Text) -> str:
         """Text after the prompt, in lines."""
-        before = self._tokenizer.encode(normalize(text.prompt))
-        lines = [list(before)]
+        before = list(text.prompt.ids)
+        lines = [before.copy()]
         for token in text.written:
             if token == EOS_ID:
                 lines.append([])

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, choose
+from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import attention_of, logits_of
-from regard.interop.attribution.input_vectors import InputVectors, Output, frozen, named_inputs
+from regard.interop.attribution.input_vectors import InputVectors, Output, named_inputs
 from regard.interop.watch import Watch, Watched, watch
 
 _QUERIES = 64  # whose weights are worked out at once
@@ -24,7 +24,7 @@ class Attribution:
 
     Attributes:
         method: Its name.
-        values: (N,) One number per place of the input. Signed, but for methods by attention.
+        values: (N,) One number per position of the input. Signed, but for methods by attention.
         output: The explained number: a logit, or the difference of two.
         target: Place and token (or class) that is explained, and the token it is held against; None
             where a function chose.
@@ -32,9 +32,9 @@ class Attribution:
 
     Example:
         >>> print(Attribution("integrated_gradients", torch.tensor([0.5, -0.25]), 1.25, None, 1.0))
-        place      value
-            0     0.5000
-            1    -0.2500
+        position      value
+               0     0.5000
+               1    -0.2500
         completeness: values sum to 0.2500, the output changes by 0.2500
     """
 
@@ -52,8 +52,8 @@ class Attribution:
         return float(self.values.double().sum()) - (self.output - self.baseline_output)
 
     def __str__(self) -> str:
-        lines = ["place      value"]
-        lines += [f"{index:5} {value:10.4f}" for index, value in enumerate(self.values.tolist())]
+        lines = ["position      value"]
+        lines += [f"{index:8} {value:10.4f}" for index, value in enumerate(self.values.tolist())]
         if self.baseline_output is not None:
             change = self.output - self.baseline_output
             total = float(self.values.sum())
@@ -83,7 +83,7 @@ def attribute(
       (Sundararajan et al., 2017, https://arxiv.org/abs/1703.01365); complete: its values sum to the
       change of the output, up to ``gap``. By Gauss-Legendre points.
     - "leave_one_out": the change of the output where a token's vector is the baseline's.
-    - "attention": weights of the explained place, a mean over layers and heads.
+    - "attention": weights of the explained position, a mean over layers and heads.
     - "rollout": the same through all layers (``rollout``), for one text that attends to itself.
     - "attention_gradient": weights times their gradients, positive parts, through all layers
       (Chefer, Gur & Wolf, 2021, https://arxiv.org/abs/2103.15679).
@@ -100,7 +100,7 @@ def attribute(
             gives (B,) numbers, differentiable.
         against: A token or class whose logit is subtracted: why *target*, and not *against*.
         position: Place of the output, from 0, or from the last below 0; None is the last. Of a
-            function, the place whose attention is taken.
+            function, the position whose attention is taken.
         method: One of the above.
         baseline: A token id whose vectors are x′, such as padding or a mask; None is zeros.
         name: The input that is explained; None is the main one.
@@ -121,8 +121,8 @@ def attribute(
         True
     """
     choose("method", method, dict.fromkeys(METHODS))
-    check_at_least("steps", steps, 1)
-    check_at_least("rows", rows, 1)
+    check_count("steps", steps)
+    check_count("rows", rows)
     return ExplainedText(model, inputs, name=name).attribute(
         method,
         target=target,
@@ -186,15 +186,15 @@ class ExplainedText:
         """Explain one output; arguments and errors are those of the function ``attribute``."""
         number, chosen = output_of(self.answer, self.model, target, against, position)
         if method in BY_ATTENTION:
-            place = position if chosen is None else chosen[0]
-            return Attribution(method, *_by_attention(self, number, place, method), chosen)
+            position = position if chosen is None else chosen[0]
+            return Attribution(method, *_by_attention(self, number, position, method), chosen)
         vectors = self.vectors
         base = vectors.baseline(baseline)
         if method == "leave_one_out":
             with torch.no_grad():
                 whole = float(vectors.outputs(number, vectors.given))
             return Attribution(method, _left_out(vectors, number, base, whole, rows), whole, chosen)
-        with frozen(self.model), torch.enable_grad():
+        with torch.enable_grad():
             if method == "gradient_times_input":
                 slopes, output = vectors.gradients(number, vectors.given)
                 pairs = zip(slopes, vectors.given, strict=True)
@@ -257,7 +257,7 @@ def _left_out(
 def _integrated(
     vectors: InputVectors, number: Output, base: list[Tensor], steps: int, rows: int
 ) -> Tensor:
-    """Integrated gradients at Gauss-Legendre points, summed over each place's vector."""
+    """Integrated gradients at Gauss-Legendre points, summed over each position's vector."""
     points, weights = (
         torch.as_tensor(each, dtype=torch.float64)
         for each in np.polynomial.legendre.leggauss(steps)
@@ -293,7 +293,7 @@ def _by_attention(
         number = output(answer)[0]
         has_memory = any(each.kind == "cross" for each in calls)
         kinds = {each.kind for each in calls}
-        if position is None:  # of a class, the place that is looked from
+        if position is None:  # of a class, the position that is looked from
             position = 0 if kinds == {"encoder"} else -1
         if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
             raise SettingError(
@@ -312,12 +312,18 @@ def _by_attention(
 
 
 def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N"]:
-    """Relevance of input places for an output, from the last layer to the first."""
+    """Relevance of input positions for an output, from the last layer to the first."""
     gradients = calls.output_gradients(output)
     has_memory = any(each.kind == "cross" for each in calls)
     own = "decoder" if has_memory or all(each.kind == "decoder" for each in calls) else "encoder"
     layers = list(zip(calls, gradients, strict=True))
-    length = next(each.summary.shape[-2] for each in calls if each.kind in (own, "cross"))
+    lengths = {each.summary.shape[-2] for each in calls if each.kind in (own, "cross")}
+    length = max(lengths)
+    if len(lengths) > 1 or position >= length:
+        raise SettingError(
+            "method must not be 'attention_gradient' for a model of which a layer does not attend "
+            f"from each position; got layers of {', '.join(map(str, sorted(lengths)))} queries."
+        )
     reached = torch.zeros(length, dtype=output.dtype, device=output.device)
     reached[position] = 1
     source: Tensor | None = None

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention import Mask, dense
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.errors import SettingError
 from regard.interop.attribution.input_vectors import (
     gradient_times_input,
@@ -31,9 +31,9 @@ class Faithfulness:
 
     Attributes:
         log_prob: Of the output that is explained.
-        output: Its place among the outputs (of a classifier, the place that is looked from), and
+        output: Its position among the outputs (of a classifier, that which is looked from), and
             the number of the token or class.
-        places: Which places of the input the numbers are for: all that are no padding.
+        positions: Which positions of the input the numbers are for: all that are no padding.
         evidence: By name: "removed", how much the log-probability falls without the token;
             "gradient", the gradient of the log-probability times the token's embedding, or the
             vector of a piece of image or sound; "attention", the output's weights, a mean over
@@ -44,9 +44,9 @@ class Faithfulness:
 
     Example:
         >>> evidence = {"removed": torch.tensor([0.9, 0.1]), "attention": torch.tensor([0.7, 0.3])}
-        >>> print(Faithfulness(log_prob=-0.2, output=(0, 1), places=torch.tensor([0, 1]),
+        >>> print(Faithfulness(log_prob=-0.2, output=(0, 1), positions=torch.tensor([0, 1]),
         ...     evidence=evidence, correlation={("removed", "attention"): 1.0}))
-        place    removed  attention
+        position    removed  attention
             0     0.9000     0.7000
             1     0.1000     0.3000
         removed and attention: rank correlation 1.00
@@ -54,16 +54,16 @@ class Faithfulness:
 
     log_prob: float
     output: tuple[int, int]
-    places: Int[Tensor, " P"]
+    positions: Int[Tensor, " P"]
     evidence: dict[str, Float[Tensor, " P"]]
     correlation: dict[tuple[str, str], float]
 
     def __str__(self) -> str:
         names = list(self.evidence)
-        lines = ["place " + " ".join(f"{name:>10}" for name in names)]
-        for row, position in enumerate(self.places.tolist()):
+        lines = ["position " + " ".join(f"{name:>10}" for name in names)]
+        for row, position in enumerate(self.positions.tolist()):
             numbers = " ".join(f"{self.evidence[name][row]:10.4f}" for name in names)
-            lines.append(f"{position:5} {numbers}")
+            lines.append(f"{position:8} {numbers}")
         lines += [
             f"{one} and {other}: rank correlation {number:.2f}"
             for (one, other), number in self.correlation.items()
@@ -81,15 +81,15 @@ def faithfulness(
 ) -> Faithfulness:
     """Attention beside leave-one-out and gradient × input, with their rank correlations.
 
-    Without its token, a place is hidden from every other's attention, in all layers; what stands
-    there reaches the output only if the output is at that very place. With ``replacement`` another
+    Without its token, a position is masked in every other's attention, in all layers; what stands
+    there reaches the output only if the output is at that position. With ``replacement`` another
     token stands there instead.
 
     Args:
         model: One that ``watch`` can see, in evaluation mode: its outputs have ``logits``,
             (B, T, V) or (B, V), or are states that ``model.project`` makes logits of.
         inputs: What it is called with, by name, for one text: tensors with a batch axis of one.
-        output: The place and the token (or class) to explain; None is the last place that is no
+        output: The position and the token (or class) to explain; None is the last that is no
             padding (of a classifier that looks both ways, the first), and the likeliest token.
         replacement: A token to put in place of each, such as a mask; None hides it, which a
             model that computes its own attention cannot do.
@@ -106,10 +106,10 @@ def faithfulness(
         >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
         >>> found = faithfulness(model, {"source": torch.tensor([[4, 5, 6]]),
         ...     "source_lengths": torch.tensor([3]), "target": torch.tensor([[1, 7]])})
-        >>> found.places.tolist(), sorted(found.evidence)
+        >>> found.positions.tolist(), sorted(found.evidence)
         ([0, 1, 2], ['attention', 'gradient', 'removed'])
     """
-    check_at_least("rows", rows, 1)
+    check_count("rows", rows)
     if model.training:
         raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
     inputs = named_inputs(model, inputs)
@@ -209,7 +209,7 @@ def _check_lengths(calls: Watch, length: int) -> None:
         B, _, N, M = each.summary.shape
         if B != 1 or length != M or (each.kind != "cross" and N != M):
             raise SettingError(
-                f"model must attend to its whole input, of {length} places, in every layer; got "
+                f"model must attend to its whole input, of {length} positions, in every layer; got "
                 f"{each.name or each.kind}, which attends from {N} to {M} in {B} parts."
             )
 
@@ -228,7 +228,7 @@ def _output(
         is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in calls)
         position = 0 if is_first else int(counts.any(dim=0).nonzero().max())
     if not 0 <= position < length:
-        raise SettingError(f"output must be at a place below {length}; got {position}.")
+        raise SettingError(f"output must be at a position below {length}; got {position}.")
     chosen = logits[0] if logits.dim() == 2 else logits[0, position]
     if token is None:
         token = int(chosen.argmax())
@@ -239,13 +239,13 @@ def _output(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _HideOne(AttentionChange):
-    """Keeps one place of each batch row from everyone's attention."""
+    """Keeps one position of each batch row from everyone's attention."""
 
-    places: Tensor
+    positions: Tensor
 
     def mask(self, call: EditedCall) -> Mask | None:
         keys = torch.arange(call.keys.start, call.keys.stop, device=call.device)
-        return dense((keys != self.places[:, None])[:, None, None, :])
+        return dense((keys != self.positions[:, None])[:, None, None, :])
 
 
 @torch.no_grad()
@@ -295,7 +295,7 @@ def _replacement(
 def attention_of(calls: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
     """Return the attention of the output's position: the mean over layers and heads.
 
-    Of all layers that attend from there: a pooling looks from one place only.
+    Of all layers that attend from there: a pooling looks from one position only.
     """
     rows = [
         calls.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)

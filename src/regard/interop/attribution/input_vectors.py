@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError, ShapeError
+from regard.interop.modules.hooks import of_this_thread
 from regard.interop.modules.locations import Arguments, Options
 
 # (B,) numbers of what a model gives.
@@ -49,7 +50,7 @@ def gradient_times_input(
     arguments = dict(inputs)
     floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)
-    with frozen(model), torch.enable_grad():
+    with torch.enable_grad():
         # Not the leaves themselves: some models write into what they are given.
         arguments |= {name: leaf.clone() for name, leaf in floats.items()}
         if ids is not None and not floats:
@@ -67,7 +68,7 @@ def gradient_times_input(
             return (
                 _has_positions(tensor, length)
                 and width in (None, tensor.shape[-1])
-                and (tensor.requires_grad or not floats)
+                and (not floats or _depends(tensor, list(floats.values())))
             )
 
         with _first_taken(model, is_input) as leaves:
@@ -75,7 +76,7 @@ def gradient_times_input(
         if leaves:
             return _products(model, output, leaves, list(floats.values()))
     raise SettingError(
-        f"model must make one vector of each place of its input, (1, {length}, C); got "
+        f"model must make one vector of each position of its input, (1, {length}, C); got "
         f"{type(model).__name__}, none of whose modules gives or is given so many."
     )
 
@@ -103,10 +104,11 @@ def _width(
         states = (each for each in _tensors(args, options) if _has_positions(each, length))
         widths.extend(each.shape[-1] for each in states)
 
+    noting = of_this_thread(note)
     with ExitStack() as hooks:
         for name in attentions:
             module = model.get_submodule(name)
-            hooks.enter_context(module.register_forward_pre_hook(note, with_kwargs=True))
+            hooks.enter_context(module.register_forward_pre_hook(noting, with_kwargs=True))
         model(**inputs)
     return widths[0] if widths else None
 
@@ -149,9 +151,10 @@ def lookups_taken(
                 return take(output)
         return None
 
+    taking = of_this_thread(after)
     with ExitStack() as hooks:
         for module in model.modules():
-            hooks.enter_context(module.register_forward_hook(after, with_kwargs=True))
+            hooks.enter_context(module.register_forward_hook(taking, with_kwargs=True))
         yield
 
 
@@ -176,10 +179,11 @@ def _first_taken(model: nn.Module, is_input: Callable[[Tensor], bool]) -> Iterat
         is_first = not leaves and isinstance(output, Tensor) and is_input(output)
         return _take(output, leaves) if is_first and isinstance(output, Tensor) else None
 
+    taking, taking_output = of_this_thread(before), of_this_thread(after)
     with ExitStack() as hooks:
         for module in model.modules():
-            hooks.enter_context(module.register_forward_pre_hook(before, with_kwargs=True))
-            hooks.enter_context(module.register_forward_hook(after, with_kwargs=True))
+            hooks.enter_context(module.register_forward_pre_hook(taking, with_kwargs=True))
+            hooks.enter_context(module.register_forward_hook(taking_output, with_kwargs=True))
         yield leaves
 
 
@@ -187,30 +191,29 @@ def _tensors(args: Arguments, options: Mapping[str, object]) -> Iterator[Tensor]
     return (each for each in (*args, *options.values()) if isinstance(each, Tensor))
 
 
-@contextmanager
-def frozen(model: nn.Module) -> Iterator[None]:
-    """Let gradients flow through all that depends on the input, and to no parameter."""
-    trainable = [each for each in model.parameters() if each.requires_grad]
-    try:
-        for each in trainable:
-            each.requires_grad_(False)
-        yield
-    finally:
-        for each in trainable:
-            each.requires_grad_()
+def _depends(tensor: Tensor, inputs: Sequence[Tensor]) -> bool:
+    """Whether a tensor has a gradient by an input."""
+    found = _gradients(tensor, inputs, retain_graph=True)
+    return any(each is not None for each in found)
+
+
+def _gradients(
+    output: Tensor, inputs: Sequence[Tensor], *, retain_graph: bool = False
+) -> Sequence[Tensor | None]:
+    """The gradients of an output by inputs; None for those that it does not depend on."""
+    if not output.requires_grad:
+        return [None] * len(inputs)
+    return torch.autograd.grad(output.sum(), inputs, retain_graph=retain_graph, allow_unused=True)
 
 
 def _products(
     model: nn.Module, answer: Tensor, leaves: list[Tensor], inputs: list[Tensor]
 ) -> Float[Tensor, " M"]:
     """Gradient times vector, summed over all vectors of a position."""
-    _check_differentiable(model, answer)
-    gradients = torch.autograd.grad(
-        answer.sum(), [*leaves, *inputs], allow_unused=True, materialize_grads=True
-    )
+    gradients = _slopes(model, answer, [*leaves, *inputs])
     if any(bool(gradient.any()) for gradient in gradients[len(leaves) :]):
         raise SettingError(
-            "model must read its input through one vector of each place; got "
+            "model must read its input through one vector of each position; got "
             f"{type(model).__name__}, which its input reaches past them too."
         )
     products = [
@@ -220,12 +223,18 @@ def _products(
     return torch.stack(products).sum(dim=0)
 
 
-def _check_differentiable(model: nn.Module, answer: Tensor) -> None:
-    if not answer.requires_grad:
+def _slopes(model: nn.Module, answer: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The gradients of an answer by inputs, one of which it depends on."""
+    found = _gradients(answer, inputs)
+    if all(each is None for each in found):
         raise SettingError(
             "model must have a gradient from its logits to its input; got none of "
             f"{type(model).__name__}."
         )
+    return tuple(
+        torch.zeros_like(one) if each is None else each
+        for one, each in zip(inputs, found, strict=True)
+    )
 
 
 class InputVectors:
@@ -261,7 +270,7 @@ class InputVectors:
         return looked_up
 
     def baseline(self, token: int | None) -> list[Tensor]:
-        """Return the vectors of a token at every place, or zeros."""
+        """Return the vectors of a token at every position, or zeros."""
         if token is None:
             return [torch.zeros_like(each) for each in self.given]
         if self._is_float:
@@ -286,11 +295,7 @@ class InputVectors:
         """Return gradients of the outputs at these vectors, and the outputs."""
         leaves = [each.detach().requires_grad_() for each in vectors]
         numbers = self.outputs(number, [leaf.clone() for leaf in leaves])
-        _check_differentiable(self._model, numbers)
-        found = torch.autograd.grad(
-            numbers.sum(), leaves, allow_unused=True, materialize_grads=True
-        )
-        return found, numbers.detach()
+        return _slopes(self._model, numbers, leaves), numbers.detach()
 
     def _run(
         self,

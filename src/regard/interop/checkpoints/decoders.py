@@ -1,4 +1,4 @@
-"""The layouts of language models: GPT-2, GPT-NeoX and Llama."""
+"""The layouts of language models: GPT-2, GPT-NeoX, and Llama with its relatives."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +24,6 @@ from regard.layers.positions import SinusoidalPositions, sinusoidal
 from regard.models import Decoder, DecoderConfig
 
 _BASE = 10_000.0  # of the angles of rotary positions, as ours have it
-_ROTARY: Table = {"rope_type": "default", "rope_theta": _BASE}
 _FIXED: Table = {"norm": "pre", "norm_kind": "layer", "window": None}
 _GPT2 = Settings(
     config=DecoderConfig,
@@ -46,7 +45,7 @@ _GPT2 = Settings(
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
     },
-    fixed={**_FIXED, "positions": "learned", "num_key_heads": None},
+    fixed={**_FIXED, "positions": "learned", "rotary_base": _BASE, "num_key_heads": None},
 )
 _NEOX = Settings(
     config=DecoderConfig,
@@ -67,7 +66,7 @@ _LLAMA = Settings(
         "attention_dropout": ("attention_dropout", 0.0),
         "rms_norm_eps": ("norm_eps", 1e-6),
     },
-    required={"attention_bias": True, "mlp_bias": True, "hidden_act": "silu"},
+    required={"hidden_act": "silu"},
     fixed={**_FIXED, "norm_kind": "rms", "activation": "swiglu", "positions": "rotary"},
 )
 
@@ -98,24 +97,40 @@ def _build_gpt2(table: Table) -> Decoder:
 
 
 def _build_neox(table: Table) -> Decoder:
-    _check_rotary(table, fraction=0.25)
-    return _decoder(_NEOX, table, is_tied=False)
+    base = _rotary_base(table, fraction=0.25)
+    return _decoder(_NEOX, table, is_tied=False, rotary_base=base)
 
 
 def _build_llama(table: Table) -> Decoder:
-    _check_rotary(table, fraction=1.0)
-    heads = table.get("num_key_value_heads") or size_of(table, "num_attention_heads")
-    return _decoder(_LLAMA, {**table, "num_key_value_heads": heads}, is_tied=False)
+    """Llama, Mistral or Qwen2; Mistral's window counts the token itself."""
+    base, num_heads = _rotary_base(table, fraction=1.0), size_of(table, "num_attention_heads")
+    require(table, "use_sliding_window", False)
+    if table.get("head_dim") is not None:
+        require(table, "head_dim", size_of(table, "hidden_size") // num_heads)
+    window = table.get("sliding_window") if table["model_type"] == "mistral" else None
+    return _decoder(
+        _LLAMA,
+        {**table, "num_key_value_heads": table.get("num_key_value_heads") or num_heads},
+        is_tied=False,
+        rotary_base=base,
+        window=window - 1 if isinstance(window, int) else None,
+    )
 
 
-def _decoder(settings: Settings[DecoderConfig], table: Table, *, is_tied: bool) -> Decoder:
+def _decoder(
+    settings: Settings[DecoderConfig], table: Table, *, is_tied: bool, **extra: JsonValue
+) -> Decoder:
     """Build a decoder of a config's sizes; ``is_tied`` is the family's default for embeddings."""
-    config = settings.read(table, tie_embeddings=bool(table.get("tie_word_embeddings", is_tied)))
+    extra["tie_embeddings"] = bool(table.get("tie_word_embeddings", is_tied))
+    config = settings.read(table, **extra)
     return Decoder(config, vocab_size=size_of(table, "vocab_size"), pad_id=None)
 
 
-def _check_rotary(table: Table, *, fraction: float) -> None:
-    """Raise SettingError unless whole heads are rotated by our angles, in a config of any age."""
+def _rotary_base(table: Table, *, fraction: float) -> float:
+    """The base of the angles by which whole heads are rotated, in a config of any age.
+
+    Raises SettingError where not all of a head is, or angles are scaled.
+    """
     named = table.get("rope_parameters") or table.get("rope_scaling")
     options: Table = {
         "rope_theta": table.get("rope_theta", table.get("rotary_emb_base", _BASE)),
@@ -123,8 +138,10 @@ def _check_rotary(table: Table, *, fraction: float) -> None:
         "rope_type": "default",
         **(named if isinstance(named, dict) else {}),
     }
-    for name, value in {**_ROTARY, "partial_rotary_factor": 1.0}.items():
-        require(options, name, value)
+    require(options, "partial_rotary_factor", 1.0)
+    require(options, "rope_type", "default")
+    base = options["rope_theta"]
+    return float(base) if isinstance(base, int | float) else _BASE
 
 
 def _describe(
@@ -146,17 +163,23 @@ def _more_gpt2(config: DecoderConfig) -> Mapping[str, JsonValue]:
     return {"embd_pdrop": config.dropout}
 
 
-def _more_neox(_: DecoderConfig) -> Mapping[str, JsonValue]:
-    rotary: JsonValue = {**_ROTARY, "partial_rotary_factor": 1.0}
-    return {"rotary_pct": 1.0, "rotary_emb_base": _BASE, "rope_parameters": rotary}
+def _more_neox(config: DecoderConfig) -> Mapping[str, JsonValue]:
+    rotary: JsonValue = {**_rotary(config), "partial_rotary_factor": 1.0}
+    return {"rotary_pct": 1.0, "rotary_emb_base": config.rotary_base, "rope_parameters": rotary}
 
 
 def _more_llama(config: DecoderConfig) -> Mapping[str, JsonValue]:
     return {
         "num_key_value_heads": config.num_key_heads or config.num_heads,
         "head_dim": config.model_dim // config.num_heads,
-        "rope_parameters": dict(_ROTARY),
+        "attention_bias": True,
+        "mlp_bias": True,
+        "rope_parameters": _rotary(config),
     }
+
+
+def _rotary(config: DecoderConfig) -> dict[str, JsonValue]:
+    return {"rope_type": "default", "rope_theta": config.rotary_base}
 
 
 def _gpt2_tensors(model: nn.Module) -> Iterator[TensorMap]:
@@ -201,7 +224,10 @@ def _neox_tensors(model: nn.Module) -> Iterator[TensorMap]:
 
 
 def _llama_tensors(model: nn.Module) -> Iterator[TensorMap]:
-    """Llama's names; queries and keys are rotated by halves, and norms have no bias."""
+    """Llama's names; queries and keys are rotated by halves, and norms have no bias.
+
+    Nor have other layers, in most of its checkpoints: Qwen2's queries, keys and values alone.
+    """
     config = expect(model, Decoder).config
     heads, head_dim = config.num_heads, config.model_dim // config.num_heads
     key_heads = config.num_key_heads or heads
@@ -218,10 +244,11 @@ def _llama_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed_residual.norm": "post_attention_layernorm",
     }
     for each in of_layers(config.num_layers, "layers", "model.layers", parts):
+        is_bias = each.ours.endswith("bias")
         if "query_key_value" in each.ours:
-            yield replace(each, order=order, sizes=sizes)
+            yield replace(each, order=order, sizes=sizes, is_zero_where_absent=is_bias)
         elif not each.ours.endswith("norm.bias"):
-            yield each
+            yield replace(each, is_zero_where_absent=is_bias)
     yield TensorMap("norm.weight", ("model.norm.weight",))
 
 
@@ -234,6 +261,14 @@ def _order_by_halves(heads: int, key_heads: int, head_dim: int) -> Tensor:
     return torch.cat([(firsts[:, None] + inside).flatten(), values])
 
 
+_LLAMA_LAYOUT = Layout(
+    build=_build_llama,
+    describe=partial(_describe, _LLAMA, _more_llama),
+    tensors=_llama_tensors,
+    prefix="model.",
+    copies=("lm_head.weight", "inv_freq"),
+    architecture="LlamaForCausalLM",
+)
 DECODERS: dict[str, Layout] = {
     "gpt2": Layout(
         build=_build_gpt2,
@@ -251,12 +286,6 @@ DECODERS: dict[str, Layout] = {
         copies=("embed_out.weight", "attention.bias", "attention.masked_bias", "inv_freq"),
         architecture="GPTNeoXForCausalLM",
     ),
-    "llama": Layout(
-        build=_build_llama,
-        describe=partial(_describe, _LLAMA, _more_llama),
-        tensors=_llama_tensors,
-        prefix="model.",
-        copies=("lm_head.weight", "inv_freq"),
-        architecture="LlamaForCausalLM",
-    ),
+    "llama": _LLAMA_LAYOUT,
+    **dict.fromkeys(("mistral", "qwen2"), replace(_LLAMA_LAYOUT, describe=None)),
 }

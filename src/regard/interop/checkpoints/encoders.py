@@ -32,7 +32,7 @@ from regard.models import (
     TaggerConfig,
 )
 
-_BERT = Settings(
+BERT_SETTINGS = Settings(
     config=EncoderConfig,
     sizes={**SIZES, "type_vocab_size": "num_segments"},
     numbers={
@@ -52,9 +52,10 @@ _BERT = Settings(
         "activation": "gelu",
         "positions": "learned",
         "parts": "none",
+        "embedding_dim": None,
     },
 )
-_PARTS = {
+BERT_PARTS = {
     "attend.query_key_value": "attention.self.query attention.self.key attention.self.value",
     "attend.output": "attention.output.dense",
     "attend_residual.norm": "attention.output.LayerNorm",
@@ -106,7 +107,7 @@ def _build(table: Table) -> nn.Module:
     pad_id = size_of(table, "pad_token_id")
     first = pad_id + 1 if table["model_type"] == "roberta" else 0
     most = size_of(table, "max_position_embeddings") - first
-    config = _BERT.read({**table, "max_position_embeddings": most})
+    config = BERT_SETTINGS.read({**table, "max_position_embeddings": most})
     vocab = size_of(table, "vocab_size")
     named = table.get("architectures")
     architecture = named[0] if isinstance(named, list) and named else None
@@ -130,7 +131,7 @@ def _describe(model: nn.Module, *, is_roberta: bool) -> dict[str, JsonValue]:
     encoder = _checked_encoder(model, is_roberta=is_roberta)
     config, pad_id = encoder.config, _padding(encoder)
     table: dict[str, JsonValue] = {
-        **_BERT.write(config),
+        **BERT_SETTINGS.write(config),
         "vocab_size": len(encoder.embedding.weight),
         "hidden_act": "gelu",
         "max_position_embeddings": config.max_length + (pad_id + 1 if is_roberta else 0),
@@ -172,7 +173,7 @@ def _tensors(model: nn.Module, *, is_roberta: bool) -> Iterator[TensorMap]:
     yield TensorMap(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
     yield from weight_and_bias(f"{ours}embedding_norm", f"{table}LayerNorm")
     count = encoder.config.num_layers
-    yield from of_layers(count, f"{ours}layers", f"{prefix}encoder.layer", _PARTS)
+    yield from of_layers(count, f"{ours}layers", f"{prefix}encoder.layer", BERT_PARTS)
     if is_headed:
         yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
         yield from weight_and_bias("output", "classifier")

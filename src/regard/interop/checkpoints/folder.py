@@ -11,6 +11,7 @@ from regard.errors import DataError, SettingError
 from regard.interop.checkpoints.layout import CONFIG
 from regard.interop.checkpoints.models import INDEX, WEIGHTS, read_config, refuse_pickled
 from regard.text import Piece
+from regard.text.reading.pictures import check_pillow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -20,7 +21,15 @@ LoadedT = TypeVar("LoadedT")
 # Far more than any model has; those of transformers are made without numbers at first.
 _MOST_TENSORS, _MOST_NUMBERS = 100_000, 2**50
 # Endings of the names of models with a head that is used here.
-_HEADS = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForSequenceClassification")
+_HEADS = (
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForImageClassification",
+    "ForImageClassificationWithTeacher",
+)
+_PROCESSOR = "preprocessor_config.json"
 _TOKENIZERS = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -33,14 +42,14 @@ _TOKENIZERS = (
 )
 
 
-def load_folder(
-    name: str | Path, *, allow_download: bool = False
-) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
+def load_folder(name: str | Path, *, allow_download: bool = False) -> "tuple[PreTrainedModel, Any]":
     """Load the model and the tokenizer of a folder, as ``save_pretrained`` of both writes it.
+
+    A model that reads pictures has an image processor in the tokenizer's place.
 
     Weights are read from safetensors only, in their own precision, and code that comes with a model
     is never run. A model comes with the head that its config names, if it predicts tokens or the
-    class of a text; else without one.
+    class of a text or a picture; else without one.
 
     Args:
         name: The folder.
@@ -48,7 +57,7 @@ def load_folder(
 
     Raises:
         DataError: The folder, its config, weights or tokenizer are missing or cannot be used.
-        SettingError: transformers is not installed.
+        SettingError: transformers is not installed, or Pillow for a model that reads pictures.
 
     Example:
         >>> load_folder("bert-base-chinese")
@@ -65,20 +74,29 @@ def load_folder(
             "folder here. Nothing is downloaded unless you ask: --allow-download, or "
             "allow_download=True."
         )
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import MODEL_MAPPING, AutoConfig, AutoImageProcessor, AutoTokenizer
 
     options = {"local_files_only": not allow_download, "trust_remote_code": False}
     with _quietly():
         if folder.is_dir():
             read_config(folder)
         config = _load("config", name, AutoConfig.from_pretrained, options)
-        tokenizer = _load("tokenizer", name, AutoTokenizer.from_pretrained, options)
+        kind = MODEL_MAPPING.get(type(config), None)
+        is_vision = getattr(kind, "main_input_name", None) == "pixel_values"
+        if folder.is_dir():
+            _check_reader(folder, is_vision=is_vision)
+        if is_vision:
+            check_pillow()
+            load = partial(_load, "image processor", name, AutoImageProcessor.from_pretrained)
+        else:
+            load = partial(_load, "tokenizer", name, AutoTokenizer.from_pretrained)
+        reader = load(options)
         model = _load("model", name, partial(_load_model, config), options)
-    for part, weight in model.named_parameters():
+    for parameter, weight in model.named_parameters():
         if not is_finite(weight):
-            raise DataError(f"{name} must hold finite weights; got NaN or infinity in {part}.")
+            raise DataError(f"{name} must hold finite weights; got NaN or infinity in {parameter}.")
     model.eval()  # type: ignore[no-untyped-call]
-    return model, tokenizer
+    return model, reader
 
 
 class CheckpointTokenizer:
@@ -257,7 +275,14 @@ def _check_files(folder: Path) -> None:
     if not any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
         refuse_pickled(folder)
         raise _missing(folder, "the model's weights", WEIGHTS, "Save them there: model")
-    if not any((folder / name).is_file() for name in _TOKENIZERS):
+
+
+def _check_reader(folder: Path, *, is_vision: bool) -> None:
+    """Raise DataError unless the folder says how a model's text or pictures are read."""
+    if is_vision and not (folder / _PROCESSOR).is_file():
+        part, cure = "the sizes of the model's pictures", "Save it there: image_processor"
+        raise _missing(folder, part, _PROCESSOR, cure)
+    if not is_vision and not any((folder / name).is_file() for name in _TOKENIZERS):
         name = "tokenizer.json or vocabulary"
         raise _missing(folder, "the model's tokenizer", name, "Save it there: tokenizer")
 

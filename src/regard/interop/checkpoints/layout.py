@@ -93,6 +93,7 @@ class TensorMap:
     has_axis: bool = False  # theirs have an axis of one before it
     sizes: tuple[int, ...] = ()  # rows of each of theirs; none where they have as many
     order: Tensor | None = None  # the position among our rows of each of theirs
+    is_zero_where_absent: bool = False  # as biases are of layers that have none
 
     def read(self, tensors: dict[str, Tensor]) -> Tensor:
         """Return our parameter from their tensors."""
@@ -123,12 +124,14 @@ class Layout:
     """Layout of one family's checkpoints."""
 
     build: Callable[[Table], nn.Module]  # a model of a config's sizes
-    describe: Callable[[nn.Module], dict[str, JsonValue]]  # the config of a model
     tensors: Callable[[nn.Module], Iterator[TensorMap]]
     prefix: str  # of the body's names; a file of the body alone leaves it out
     copies: tuple[str, ...]  # endings of names that repeat other tensors, or are not learned
-    architecture: str  # the class of transformers that the written config names
+    # The config of a model, and the class of transformers that it names; None is read, not written.
+    describe: Callable[[nn.Module], dict[str, JsonValue]] | None = None
+    architecture: str | None = None
     optional: tuple[str, ...] = ()  # beginnings of our names that a file may lack: heads
+    sharing: int = 1  # layers, at most, that have one another's tensors
 
 
 def weight_and_bias(ours: str, *theirs: str) -> Iterator[TensorMap]:

@@ -20,6 +20,8 @@ from regard.checks import choose
 from regard.config import JsonValue, parse_json, read_file
 from regard.devices.memory import build_within, is_finite
 from regard.errors import DataError, excerpt
+from regard.files import write_file
+from regard.interop.checkpoints.bert_relatives import BERT_RELATIVES
 from regard.interop.checkpoints.decoders import DECODERS
 from regard.interop.checkpoints.encoders import ENCODERS
 from regard.interop.checkpoints.layout import CONFIG, Layout, Table
@@ -29,7 +31,8 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _MOST_JSON = 2**26  # bytes
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
-LAYOUTS = {**ENCODERS, **DECODERS, **SEQ2SEQ}
+LAYOUTS = {**ENCODERS, **BERT_RELATIVES, **DECODERS, **SEQ2SEQ}
+_WRITTEN = {name: layout for name, layout in LAYOUTS.items() if layout.describe is not None}
 LayoutName = Literal[
     "bart", "bert", "blenderbot", "gpt2", "gpt_neox", "llama", "marian", "pegasus", "roberta"
 ]
@@ -58,9 +61,10 @@ class PretrainedModel:
 def load_checkpoint(folder: str | Path) -> PretrainedModel:
     """Load a checkpoint of Hugging Face's as one of our models, with the same logits.
 
-    BERT and RoBERTa become a ``MaskedLanguageModel``, or with BERT's head for labels of texts or
-    of tokens a ``Classifier`` or ``Tagger``; GPT-2, GPT-NeoX and Llama a ``Decoder``; BART,
-    Blenderbot, Marian and Pegasus a ``Transformer``. Weights become float32.
+    ALBERT, BERT, DistilBERT, ELECTRA and RoBERTa become a ``MaskedLanguageModel``, or with BERT's
+    head for labels of texts or of tokens a ``Classifier`` or ``Tagger``; GPT-2, GPT-NeoX, Llama,
+    Mistral and Qwen2 a ``Decoder``; BART, Blenderbot, Marian and Pegasus a ``Transformer``. Weights
+    become float32. Layers of ALBERT, which share their weights, have each its own here.
 
     Raises:
         DataError: A file is missing or damaged, or its tensors are not of the config's sizes; or
@@ -124,7 +128,8 @@ def save_checkpoint(
         >>> sorted(path.name for path in folder.iterdir())
         ['config.json', 'model.safetensors']
     """
-    made = choose("layout", layout, LAYOUTS)
+    made = choose("layout", layout, _WRITTEN)
+    assert made.describe is not None
     sizes = made.describe(model)
     parameters = dict(model.named_parameters())  # of tables that are one, the first name
     tensors: dict[str, Tensor] = {}
@@ -140,9 +145,9 @@ def save_checkpoint(
     }
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
+    write_file(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
     text = json.dumps(table, indent=2, ensure_ascii=False) + "\n"
-    (folder / CONFIG).write_text(text, encoding="utf-8")
+    write_file(folder / CONFIG, text.encode())
 
 
 def _build(
@@ -156,6 +161,7 @@ def _build(
     )
     # Ours has each of their layers' tensors in several, and heads that they lack.
     most = {"tensors": 4 * len(tensors), "numbers": 2 * numbers}
+    most = {name: layout.sharing * count for name, count in most.items()}
     try:
         return build_within(lambda: layout.build(settings), refusal=refusal, **most)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError, OverflowError) as error:
@@ -173,6 +179,9 @@ def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: 
         if each.ours not in parameters:
             continue
         if missing := [name for name in each.theirs if name not in tensors]:
+            if each.is_zero_where_absent:
+                parameters[each.ours].zero_()
+                continue
             if not each.ours.startswith(layout.optional):
                 raise DataError(
                     f"{WEIGHTS} must hold {missing[0]}; got none. Is it a whole {layout.prefix}"

@@ -15,6 +15,7 @@ from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.checks import choose
 from regard.errors import SettingError, ShapeError
+from regard.interop.modules.hooks import of_this_thread
 from regard.interop.modules.inside import (
     Attending,
     ForwardTrace,
@@ -167,7 +168,7 @@ class Edits:
                 return (change(output[0]), *output[1:])
             return change(output) if isinstance(output, Tensor) else None
 
-        self.hooks.enter_context(module.register_forward_hook(after))
+        self.hooks.enter_context(module.register_forward_hook(of_this_thread(after)))
 
     def clear(self) -> None:
         """Undo all changes."""
@@ -330,8 +331,8 @@ class _Hide(AttentionChange):
 
     def mask(self, call: EditedCall) -> Mask | None:
         rows, columns = (
-            _flags(numbers_of(name, places, span.start, len(span)), len(span), call.device)
-            for name, places, span in (
+            _flags(numbers_of(name, positions, span.start, len(span)), len(span), call.device)
+            for name, positions, span in (
                 ("query", self.query, call.queries),
                 ("key", self.key, call.keys),
             )
@@ -363,8 +364,8 @@ class _Fix(AttentionChange):
         groups = [head * value.shape[-3] // call.num_heads for head in heads]
         mixed = torch.einsum("...m,...hme->...he", row, value[..., groups, :, :])
         out = out.clone()
-        for place in queries:
-            out[..., heads, place, :] = mixed
+        for position in queries:
+            out[..., heads, position, :] = mixed
         return out
 
     def _row(self, call: EditedCall, like: Tensor) -> Tensor:

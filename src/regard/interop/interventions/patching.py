@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, choose
+from regard.checks import check_count, choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.attribution.attribute import output_of
 from regard.interop.attribution.input_vectors import Output, named_inputs, repeated
@@ -253,7 +253,7 @@ def patch(
     """
     choose("what", what, dict.fromkeys(PARTS))
     choose("by", by, dict.fromkeys(("head", "position")))
-    check_at_least("rows", rows, 1)
+    check_count("rows", rows)
     if by == "head" and what in _OF_MODULES:
         raise SettingError(f"by must be 'position' for {what}; got 'head'.")
     inputs, source = named_inputs(model, inputs), named_inputs(model, source)

@@ -7,7 +7,9 @@ at all, neither padding nor causal, to a name that has none of its own.
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
@@ -47,6 +49,19 @@ _of_tensors: MutableMapping[Tensor, tuple[int, int, Mask | None, Tensor | None]]
 )
 
 
+@dataclass(slots=True)
+class _Switched:
+    """A config that blocks have switched, and the name that it had before."""
+
+    config: "PreTrainedConfig"  # which lives as long as its id is in use
+    name: str | None
+    blocks: int = 0
+
+
+_switched: dict[int, _Switched] = {}
+_switching = Lock()
+
+
 def is_hugging_face(model: nn.Module) -> bool:
     """Whether some part of a model is one of transformers; loads nothing."""
     return bool(pretrained(model))
@@ -55,14 +70,22 @@ def is_hugging_face(model: nn.Module) -> bool:
 @contextmanager
 def switched(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> Iterator[None]:
     """Switch a model's Hugging Face parts to the engine inside the block; ``but`` stay eager."""
-    parts = pretrained(model)
-    before = [(config, config._attn_implementation_internal) for config in _configs(parts)]
+    configs = list(_configs(pretrained(model)))
+    with _switching:
+        for config in configs:
+            before = _Switched(config, config._attn_implementation_internal)
+            _switched.setdefault(id(config), before).blocks += 1
     try:
         switch(model, but=but)
         yield
     finally:
-        for config, name in before:
-            config._attn_implementation_internal = name
+        with _switching:
+            for config in configs:
+                switched = _switched[id(config)]
+                switched.blocks -= 1
+                if not switched.blocks:  # in whatever thread
+                    config._attn_implementation_internal = switched.name
+                    del _switched[id(config)]
 
 
 def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
 from regard.errors import SettingError
+from regard.interop.modules.hooks import of_this_thread
 from regard.interop.modules.hugging_face import is_hugging_face, own_parts, pretrained, switched
 from regard.interop.modules.lazy_mask import LazyMask
 from regard.interop.modules.locations import (
     Arguments,
     Options,
     current_call,
-    locate_modules,
+    located,
     location_of,
 )
 from regard.interop.modules.own_attention import read_weights
@@ -130,7 +131,8 @@ class ForwardTrace:
         self.forwards = 0  # calls of the model, or of a Hugging Face model in it
         self._members = set() if model is None else {id(each) for each in model.modules()}
         self.unseen: dict[str, str] = {}  # names and classes of modules that bypassed the engine
-        self.is_elsewhere = False  # the model was called in another thread, where nothing is seen
+        # In this thread some module was called; in another one, where nothing is seen, the model.
+        self.is_here = self.is_elsewhere = False
         self.progress = Progress()
         self._thread = threading.get_ident()
         self._calls = 0
@@ -166,6 +168,11 @@ class ForwardTrace:
         if call is not None:
             return id(call.module) in self._members
         return not entered or id(entered[-1].module) in self._members
+
+    def follow(self, module: nn.Module, args: Arguments, options: Options) -> None:
+        """Note a module that is being computed."""
+        self.is_here = True
+        _enter(module, args, options)
 
     def begin(self, module: nn.Module, args: Arguments) -> None:
         """Note the beginning of a forward of the whole model."""
@@ -206,22 +213,24 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 @contextmanager
 def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
     """Locate the calls that the engine serves; ``reads`` has others' weights read."""
-    locate_modules(model)
     parts, trace = pretrained(model), ForwardTrace(model)
     own = own_parts(model) if reads else []
     excluded = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
+    enter, leave = of_this_thread(trace.follow), of_this_thread(_leave)
+    begin, end = of_this_thread(trace.enter), of_this_thread(trace.leave)
     with ExitStack() as hooks:
+        hooks.enter_context(located(model))
         for module in model.modules():
             if id(module) not in theirs:
-                hooks.enter_context(module.register_forward_pre_hook(_enter, with_kwargs=True))
-                hooks.enter_context(module.register_forward_hook(_leave, always_call=True))
+                hooks.enter_context(module.register_forward_pre_hook(enter, with_kwargs=True))
+                hooks.enter_context(module.register_forward_hook(leave, always_call=True))
         for part in {id(each): each for each in (model, *parts)}.values():
             hooks.enter_context(part.register_forward_pre_hook(trace.begin))
         for module in model.modules():
             if id(module) not in excluded and _is_attention(module):
-                hooks.enter_context(module.register_forward_pre_hook(trace.enter))
-                hooks.enter_context(module.register_forward_hook(trace.leave, always_call=True))
+                hooks.enter_context(module.register_forward_pre_hook(begin))
+                hooks.enter_context(module.register_forward_hook(end, always_call=True))
         if parts:
             hooks.enter_context(switched(model, but=own))
             hooks.enter_context(read_weights(own))
@@ -248,7 +257,7 @@ def module_of(model: "Attending") -> nn.Module:
 
 def check_seen(model: nn.Module, trace: ForwardTrace) -> None:
     """Raise SettingError if a model was called and nothing of its attention was seen."""
-    if trace.is_elsewhere:
+    if trace.is_elsewhere and not trace.is_here:
         raise SettingError(
             "model must be called in the thread of the block; got a call in another one."
         )

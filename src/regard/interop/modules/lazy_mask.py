@@ -294,7 +294,7 @@ def _of_padding(padding: Tensor | None, frame: Frame) -> Mask | None:
         return lengths(counts)
     hidden = frame.keys - counts
     if bool((real == (positions >= hidden[:, None])).all()):
-        return ~prefix(hidden)
+        return prefix(hidden).__invert__()  # not ``~``, which compilers cannot trace
     return dense(real[:, None, None, :])
 
 

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 from weakref import finalize
 
+import torch
 from torch import nn
 
 from regard.interop.modules.lazy_mask import LazyMask
@@ -57,8 +58,23 @@ def calling(module: nn.Module, location: Location, lazy: LazyMask | None) -> Ite
         _call.reset(token)
 
 
-def locate_modules(model: nn.Module) -> None:
+# Of the model that a block of this thread is about, which may be a part of another thread's.
+_here: ContextVar[dict[int, Location] | None] = ContextVar("here", default=None)
+
+
+@contextmanager
+def located(model: nn.Module) -> Iterator[None]:
+    """Locate the modules of a model inside the block, in this thread by their names in it."""
+    token = _here.set(locate_modules(model))
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def locate_modules(model: nn.Module) -> dict[int, Location]:
     """Note the location of each module of a model."""
+    here: dict[int, Location] = {}
     stacks: dict[str, list[tuple[str, nn.Module]]] = {}
     for name, module in model.named_modules():
         stacks.setdefault(re.sub(r"\d+", "*", name), []).append((name, module))
@@ -67,12 +83,15 @@ def locate_modules(model: nn.Module) -> None:
             is_cross = bool(_CROSS.search(".".join(name.lower().split(".")[-2:])))
             if id(module) not in _locations:
                 finalize(module, _locations.pop, id(module), None)
-            _locations[id(module)] = Location(name, layer, is_cross)
+            here[id(module)] = _locations[id(module)] = Location(name, layer, is_cross)
+    return here
 
 
 def location_of(module: nn.Module) -> Location:
     """Return a module's location in the model, or the layer that the module itself names."""
     location = _locations.get(id(module))
+    if not torch.compiler.is_compiling() and (here := _here.get()) is not None:
+        location = here.get(id(module), location)
     if location is None:
         layer = getattr(module, "layer_idx", None)
         location = Location("", layer if isinstance(layer, int) else -1, is_cross=False)

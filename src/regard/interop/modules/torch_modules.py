@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention import Mask, attend, causal, dense, prefix, weights
+from regard.attention import Mask, attend, causal, dense, weights
 from regard.errors import SettingError, ShapeError
 from regard.interop.modules.hugging_face import is_hugging_face, split, switch
 from regard.interop.modules.locations import locate_modules
@@ -121,7 +121,7 @@ class EngineAttention(nn.MultiheadAttention):
         dropped = self.dropout if self.training else 0.0
         mixed = attend(q, k, v, mask=mask, bias=bias, dropout=dropped)
         out = self.out_proj(mixed.transpose(1, 2).flatten(2))
-        rows = weights(q, k, mask=mask, bias=bias) if need_weights else None
+        rows = _weights(q, k, mask, bias) if need_weights else None
         if rows is not None and average_attn_weights:
             rows = rows.mean(dim=1)
         if not is_batched:
@@ -153,14 +153,15 @@ class EngineAttention(nn.MultiheadAttention):
                     f"got {tuple(tensor.shape)}."
                 )
         batch_axis = 0 if self.batch_first else 1
-        batches = {t.shape[batch_axis] if t.dim() == 3 else None for t in states.values()}
+        # A list, as sizes that an exporter leaves open cannot be in a set.
+        batches = [t.shape[batch_axis] if t.dim() == 3 else None for t in states.values()]
         N, M = (t.shape[0 if t.dim() == 2 else 1 - batch_axis] for t in (query, key))
-        if len(batches) > 1 or value.shape[:-1] != key.shape[:-1]:
+        if batches != batches[:1] * 3 or value.shape[:-1] != key.shape[:-1]:
             raise ShapeError(
                 "query, key and value must have one batch, and key and value as many positions; "
                 f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
             )
-        B = batches.pop()
+        B = batches[0]
         rows = self.num_heads * (1 if B is None else B)
         _check_mask("key_padding_mask", key_padding_mask, [(M,) if B is None else (B, M)])
         _check_mask("attn_mask", attn_mask, [(N, M), (rows, N, M)])
@@ -209,7 +210,9 @@ class EngineAttention(nn.MultiheadAttention):
         mask: Mask | None = None
         bias: Tensor | None = None
         if attn_mask is None and is_causal:
-            mask = causal(first=0) | ~prefix(M - added) if added else causal(first=0)
+            mask = causal(first=0)
+            if added:
+                mask |= dense(torch.arange(M, device=key.device) >= M - added)
         masks: list[Tensor] = []
         if attn_mask is not None:
             per_head = attn_mask.dim() == 3
@@ -229,6 +232,14 @@ class EngineAttention(nn.MultiheadAttention):
             if rest is not None:
                 bias = rest if bias is None else bias + rest
         return mask, bias
+
+
+def _weights(query: Tensor, key: Tensor, mask: Mask | None, bias: Tensor | None) -> Tensor:
+    """Return the weights (B, H, N, M); in an exported graph, by mixing the rows of the identity."""
+    if not torch.compiler.is_exporting():
+        return weights(query, key, mask=mask, bias=bias)
+    same = torch.eye(key.shape[2], dtype=key.dtype, device=key.device)
+    return attend(query, key, same.expand(*key.shape[:2], -1, -1), mask=mask, bias=bias)
 
 
 def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.checks import choose
@@ -23,6 +24,7 @@ from regard.interop.pages.lens import Readout
 from regard.interop.pages.neurons import HeadNumber, vectors_of
 from regard.tasks.drawing import CrossAttention
 from regard.viewer import Example, Importance
+from regard.viewer.example import Share
 from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class Choice(NamedTuple):
     target: str  # the name of its token or class
     against: str = ""  # the name of what it is held against
     output: int | None = None  # the token of the example that it predicts
-    place: int | None = None  # position of the input that it is predicted at; None of a whole text
+    position: int | None = None  # of the input, that it is predicted at; None of a whole text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +91,14 @@ class Reading:
     next_ids: Sequence[int] = ()  # tokens that stand in the text, from the first predicted
     ahead: int = 0  # 1 where a position of the example predicts the token after it
     start: int = 0  # positions of the input before the first token of the example
-    places: Sequence[int] = ()  # positions whose predictions are explained
+    positions: Sequence[int] = ()  # positions whose predictions are explained
     written: Sequence[int] | None = None  # all tokens of an output, each of which is explained
     labels: Sequence[str] = ()  # the classes of a classifier
     explained: str | None = None  # the input of the example's tokens; None is the main one
     part: CrossAttention | None = None  # the two texts, where they are parts of what is read
     attends: bool = True  # whether one position's attention leads to what is explained
     choices: Callable[[ExplainedText, Why], Sequence[Choice]] | None = None  # other outputs
-    blanks: bool = False  # whether the example's output is what is predicted at ``places``
+    blanks: bool = False  # whether the example's output is what is predicted at ``positions``
 
     @torch.no_grad()
     def explain(self, model: nn.Module, example: Example, why: Why) -> Example:
@@ -135,7 +137,7 @@ class Reading:
     def _predicted(self, text: ExplainedText, example: Example) -> Example:
         """The example with predictions by layer, and with the loss of each output token."""
         readout = Readout(text, self.text)
-        lens = readout.lens(self.name, self.ahead, self.places if self.blanks else None)
+        lens = readout.lens(self.name, self.ahead, self.positions if self.blanks else None)
         surprise: list[float | None] = [*[None] * self.ahead, *readout.surprise(self.next_ids)]
         if len(surprise) == len(example.output_tokens):
             short = (None if nats is None else float(f"{nats:.5g}") for nats in surprise)
@@ -168,18 +170,18 @@ class Reading:
         raise DataError(f"--not must differ from the output within it; got {against!r}.")
 
     def _words(self, text: ExplainedText, why: Why) -> Iterator[Choice]:
-        if not self.places and (why.target or why.against):
+        if not self.positions and (why.target or why.against):
             raise DataError("text must have a mask where --target is to stand; got none.")
         logits = logits_of(text.model, text.answer)[0]
-        for n, place in enumerate(self.places[:_MOST_OUTPUTS]):
-            first = self._token("target", why.target, logits[place])
-            second = self._token("--not", why.against, logits[place])
+        for n, position in enumerate(self.positions[:_MOST_OUTPUTS]):
+            first = self._token("target", why.target, logits[position])
+            second = self._token("--not", why.against, logits[position])
             if first is not None and first == second:
                 raise DataError(
                     f"--not must differ from --target in its first token; got {why.against!r}, "
                     f"which begins with {self.name(first)!r} too."
                 )
-            yield self._choice(text, first, second, n if self.blanks else None, place)
+            yield self._choice(text, first, second, n if self.blanks else None, position)
 
     def _choice(
         self,
@@ -187,14 +189,14 @@ class Reading:
         target: int | None,
         against: int | None,
         output: int | None,
-        place: int | None,
+        position: int | None,
     ) -> Choice:
         """The logit of a token or a class."""
-        number, read = output_of(text.answer, text.model, target, against, place)
+        number, read = output_of(text.answer, text.model, target, against, position)
         assert read is not None
         name = self.labels.__getitem__ if self.labels else self.name
         other = "" if against is None else name(against)
-        return Choice(number, name(read[1]), other, output, place)
+        return Choice(number, name(read[1]), other, output, position)
 
     def _token(self, option: str, word: str | None, logits: Tensor) -> int | None:
         """The first token of a word, after a space or not: in fewer tokens, then likelier."""
@@ -223,7 +225,7 @@ class Reading:
                 continue
             try:
                 attributions[method] = text.attribute(
-                    method, target=choice.number, position=choice.place, steps=_STEPS
+                    method, target=choice.number, position=choice.position, steps=_STEPS
                 )
             except SettingError:
                 if why.methods is not None and len(why.methods) == 1 and method in why.methods:
@@ -247,7 +249,7 @@ class Reading:
             correlation = None if math.isnan(number) else float(f"{number:.4g}")
         change = None if score.baseline_output is None else score.output - score.baseline_output
         of_tokens = self._of_tokens(values, length)
-        place = choice.place if self.part is None else None
+        position = choice.position if self.part is None else None
         return Importance(
             method=_NAMES[score.method],
             values=(*of_tokens, *[0.0] * (length - len(of_tokens))),
@@ -255,7 +257,7 @@ class Reading:
             correlation=correlation,
             target=choice.target,
             against=choice.against,
-            position=None if place is None else place - self.start,
+            position=None if position is None else position - self.start,
             start=math.fsum(values[: self.start]) if self.start else None,
             total=None if change is None else float(f"{float(score.values.double().sum()):.5g}"),
             change=None if change is None else float(f"{change:.5g}"),
@@ -314,7 +316,24 @@ def reading_of_checkpoint(
         text="" if labels else "input_ids" if written is None else "decoder_input_ids",
         next_ids=written if written is not None else ids[1:] if is_next else (),
         ahead=int(is_next),
-        places=[len(ids) - 1] if is_next else masks,
+        positions=[len(ids) - 1] if is_next else masks,
         written=written,
         labels=labels,
     )
+
+
+def likeliest_classes(model: "PreTrainedModel", logits: Float[Tensor, " K"]) -> tuple[Share, ...]:
+    """Classes with their probabilities, the likeliest first; none of a model of numbers."""
+    if len(logits) < 2:
+        return ()
+    is_multiple = model.config.problem_type == "multi_label_classification"
+    logits = logits.float()
+    shares, order = (logits.sigmoid() if is_multiple else logits.softmax(-1)).sort(descending=True)
+    names = {str(number): name for number, name in (model.config.id2label or {}).items()}
+    return named_shares(shares, [names.get(str(each), str(each)) for each in order.tolist()])
+
+
+def named_shares(shares: Float[Tensor, " K"], names: Sequence[str]) -> tuple[Share, ...]:
+    """Probabilities with their names, to four digits."""
+    numbers = (float(f"{share:.4g}") for share in shares.tolist())
+    return tuple(zip(names, numbers, strict=True))

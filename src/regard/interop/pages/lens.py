@@ -1,7 +1,7 @@
 """Predictions of every layer and the loss of every token: a model's head on its blocks' states."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import torch
@@ -12,6 +12,7 @@ from regard.errors import SettingError
 from regard.interop.attribution.attribute import ExplainedText
 from regard.interop.attribution.faithfulness import logits_of
 from regard.interop.interventions.patching import BLOCK
+from regard.interop.modules.hooks import of_this_thread, returning
 from regard.interop.watch import Watched
 from regard.viewer import Lens, pack, pack_integers
 
@@ -45,7 +46,8 @@ class Readout:
         with ExitStack() as hooks:
             for each, module in text.body.named_modules():
                 if each.rpartition(".")[2].isdecimal():
-                    hooks.enter_context(module.register_forward_hook(partial(note, each)))
+                    noting = of_this_thread(partial(note, each))
+                    hooks.enter_context(module.register_forward_hook(noting))
             with suppress(SettingError):  # it attends to nothing
                 calls = list(text.seen)
             if not states:  # that pass was made before
@@ -71,22 +73,24 @@ class Readout:
         with ExitStack() as replaced:
             for module, size in self._blocks:
                 output = (states[None], *[None] * (size - 1)) if size else states[None]
-                replaced.enter_context(_returning(module, output))
+                replaced.enter_context(returning(module, output))
             inputs = {**self._text.inputs, self._name: ids[:, : len(states)]}
             return logits_of(self._text.model, self._text.model(**inputs))[0].float()
 
     def lens(
-        self, name: Callable[[int], str], ahead: int, places: Sequence[int] | None = None
+        self, name: Callable[[int], str], ahead: int, positions: Sequence[int] | None = None
     ) -> Lens | None:
         """The likeliest tokens of each layer at the last positions, or at some; or None."""
-        if self.states is None or (places is not None and min(places, default=-1) < self._first):
+        if self.states is None or (
+            positions is not None and min(positions, default=-1) < self._first
+        ):
             return None
         size = self.logits(self.layers[-1][-1:]).shape[-1]
         cost = len(self.layers) * size * self.states.shape[-1]
         count = min(len(self.layers[0]), max(1, _PRODUCTS // cost))
         chosen: slice | list[int] = slice(-count, None)
-        if places is not None:
-            chosen = [place - self._first for place in places]
+        if positions is not None:
+            chosen = [position - self._first for position in positions]
         top = [
             self.logits(states[chosen]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
             for states in self.layers
@@ -98,7 +102,7 @@ class Readout:
             words=tuple(map(name, known.tolist())),
             tokens=pack_integers(numbers.cpu().numpy()),
             probabilities=pack(chances.cpu().numpy(), bits=16, scale="log"),
-            first=len(self.states) - count if places is None else 0,
+            first=len(self.states) - count if positions is None else 0,
             ahead=ahead,
         )
 
@@ -118,13 +122,3 @@ class Readout:
                 logits = logits_of(self._text.model, self._text.answer)[0, start:].float()
             costs += (-logits.log_softmax(dim=-1)[range(len(ids)), ids]).tolist()
         return costs
-
-
-@contextmanager
-def _returning(module: nn.Module, output: object) -> Iterator[None]:
-    """Let a module return this instead of computing it."""
-    module.forward = lambda *args, **options: output
-    try:
-        yield
-    finally:
-        del module.forward

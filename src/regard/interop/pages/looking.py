@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,14 +13,24 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
+from regard.checks import check_count
 from regard.errors import DataError, SettingError
 from regard.interop.modules.hugging_face import is_hugging_face
 from regard.interop.pages.explaining import Why, reading_of_checkpoint
 from regard.interop.pages.neurons import fitting
+from regard.interop.pages.pictures import look_at_picture, reads_pictures
 from regard.interop.record import KINDS
 from regard.interop.watch import watch
-from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
+from regard.viewer import (
+    Document,
+    Example,
+    NotebookPage,
+    Text,
+    example_of,
+    in_one_line,
+    show,
+    watched_rows,
+)
 from regard.viewer.example import Head, Layer
 from regard.viewer.parts import RowSource
 from regard.viewer.summaries import LONGEST_WITH_ROWS
@@ -35,8 +46,8 @@ _LONGEST = 1_000_000_000  # tokenizers without a limit of their own name a large
 
 def look(
     model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerBase",
-    text: str | Sequence[str],
+    tokenizer: Any,
+    text: str | Path | Sequence[str | Path],
     *,
     target: str | None = None,
     against: str | None = None,
@@ -56,15 +67,17 @@ def look(
     One pass over each text, watched at any length. A model that reads one text and writes another
     is looked at while it writes: its own output, as ``generate`` finds it, or a target. Where a
     model has a head, the page also says what each token contributed to the output (``attribute``),
-    what each layer would predict, and how unexpected each token was.
+    what each layer would predict, and how unexpected each token was. Of a vision model, which reads
+    a picture in patches, it has these over the picture, and the likeliest classes.
 
     Args:
-        model: An encoder, a decoder or an encoder-decoder of transformers, for text.
-        tokenizer: Its tokenizer.
-        text: One text, or several, each an example of the page.
+        model: An encoder, a decoder or an encoder-decoder of transformers, for text, or a vision
+            model such as ViT.
+        tokenizer: Its tokenizer, or the image processor of a vision model.
+        text: One text, or several, each an example of the page; of a vision model picture files.
         target: What to explain; None explains the model's own output. Of a model that reads one
             text and writes another the output of the one text, else a class, or a word whose first
-            token is next or in a mask's place.
+            token is next or in a mask's position.
         against: What the target is held against: why it, and not this; another output of a model
             that reads and writes, from where the two first differ.
         attribute: Methods of ``regard.attribute``; none if empty. None takes gradient × input and
@@ -88,7 +101,8 @@ def look(
         What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
 
     Raises:
-        DataError: A text is empty or too long, or there is a target that cannot be.
+        DataError: A text is empty or too long, a file is no picture, or there is a target that
+            cannot be.
         SettingError: The model's attention cannot be seen, it has no such layer or head, or the
             queries and keys of ``neurons`` are too many for a page.
 
@@ -98,13 +112,25 @@ def look(
     """
     output, word = (target, None) if _is_writer(model) else (None, target)
     why = Why(target=word, against=against, methods=attribute, neurons=neurons)
-    check_at_least("max_new_tokens", max_new_tokens, 1)
-    texts = [text] if isinstance(text, str) else list(text)
-    _check(model, texts, has_target=(target, against) != (None, None), pair=pair)
+    check_count("max_new_tokens", max_new_tokens)
+    given = [text] if isinstance(text, str | Path) else list(text)
+    is_vision = reads_pictures(model)
+    if is_vision and any((target, against, attribute, neurons, pair, truncate)):
+        raise SettingError(
+            f"target, against, attribute, neurons, pair and truncate are for texts; got one for "
+            f"{type(model).__name__}, which reads pictures."
+        )
+    _check(model, given, has_target=(target, against) != (None, None), pair=pair)
+    texts = list(map(str, given))
     is_writer = _is_writer(model)
     with _at_rest(model):
-        examples, answers = [], list[RowSource | None]()
-        for one in texts[:1] if pair else texts:
+        examples, answers = list[Example](), list[RowSource | None]()
+        for picture in given if is_vision else []:
+            example, seen = look_at_picture(model, tokenizer, picture, layers, heads)
+            examples.append(example)
+            is_long = len(example.source_tokens) > LONGEST_WITH_ROWS
+            answers.append(watched_rows(seen, example) if live and is_long else None)
+        for one in [] if is_vision else texts[:1] if pair else texts:
             written, written_ids, segments = None, None, tuple[int, ...]()
             if pair:
                 inputs, source, segments = _read_pair(model, tokenizer, *texts, truncate=truncate)
@@ -148,20 +174,27 @@ def look(
     )
 
 
-def _check(model: nn.Module, texts: Sequence[str], *, has_target: bool, pair: bool) -> None:
+def _check(model: nn.Module, texts: Sequence[str | Path], *, has_target: bool, pair: bool) -> None:
     """Raise SettingError or DataError unless these texts can be looked at."""
     if not is_hugging_face(model):
         raise SettingError(
             f"model must be one of transformers; got {type(model).__name__}. For others, watch "
             "them: with regard.watch(model) as seen, then regard.viewer.show(seen, tokens)."
         )
-    if (reads := getattr(model, "main_input_name", "input_ids")) != "input_ids":
+    reads = getattr(model, "main_input_name", "input_ids")
+    if reads != "input_ids" and not reads_pictures(model):
         raise SettingError(
-            f"model must read text to be looked at here; got {type(model).__name__}, which reads "
-            f"{reads}. Watch it: with regard.watch(model) as seen."
+            f"model must read text or pictures to be looked at here; got "
+            f"{type(model).__name__}, which reads {reads}. Watch it: with regard.watch(model) as "
+            "seen."
         )
     if not texts:
         raise DataError("text must hold something to look at; got no text.")
+    if files := [str(one) for one in texts if isinstance(one, Path) and reads == "input_ids"]:
+        raise DataError(
+            f"text must be a text for {type(model).__name__}; got the file {files[0]}. Pictures "
+            "are for vision models, such as ViT."
+        )
     is_writer = _is_writer(model)
     if is_writer and len(texts) > 1 and has_target:
         raise DataError(f"target must be of one text; got {len(texts)} texts.")
@@ -330,7 +363,7 @@ def longest_input(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
     limits = []
     if not hasattr(text, "relative_attention_num_buckets"):
         limits.append(getattr(text, "max_position_embeddings", None))
-    # Where places are counted from after the padding's id, as in RoBERTa, the first are unused.
+    # Where positions are counted from after the padding's id, as in RoBERTa, the first are unused.
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             unused = 0 if module.padding_idx is None else module.padding_idx + 1

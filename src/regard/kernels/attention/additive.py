@@ -11,39 +11,21 @@ four; one by one where a mask hides some of them. Backward, what is read and wri
 lies in one array, constant distances apart: rows that might overlap for all that is known would be
 worked on a number at a time.
 
-Buys 25 times the speed of the formula written out, in a fortieth of its memory:
-``benchmarks/records/additive_attention.json``.
+Its speed and memory beside the formula written out: ``benchmarks/records/additive_attention.json``.
 """
 
-import math
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Float32, UInt8
 
-from regard.kernels.compiling import (
-    compiled,
-    inlined,
-    shared,
-    uncounted,
-    uncounted_part,
-    written_in,
-)
+from regard.kernels.compiling import inlined, shared, uncounted_part, written_in
 from regard.kernels.elementary import exp, tanh
+from regard.kernels.team import parallel
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
 # the first of ``key``, ``rest`` and ``value``, and the key after the block's last.
 BlockOffsets: TypeAlias = tuple[int, int, int, int, int, int, int, int]
-
-# What is kept of the keys at hand, of their values and of a query; which of four keys it sees, and
-# the numbers of those four pairs.
-Sums: TypeAlias = tuple[
-    Float32[np.ndarray, "fours c of_key"],
-    Float32[np.ndarray, "fours e of_value"],
-    Float32[np.ndarray, "c of_query"],
-    Bool[np.ndarray, "4"],
-    Float32[np.ndarray, "12"],
-]
 
 f32 = np.float32
 
@@ -317,8 +299,11 @@ def _add_up(of_queries, rest, w, pairs, sums, block, rows):  # type: ignore[no-u
         _empty(of_query, _OF_QUERY, d_query[n0 + n])
 
 
-@compiled
+@parallel
 def forward(
+    first: int,
+    stop: int,
+    height: int,
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "b h M D"],
     rest: Float32[np.ndarray, "b h M D"] | None,
@@ -331,98 +316,95 @@ def forward(
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
     block: BlockOffsets,
-    lanes: tuple[int, int],
-    rows: tuple[int, int],
 ) -> None:
-    """Mixed values of some queries of some heads, their best scores, and their sums of powers."""
-    b0, h0, n0, width, kb, kh, first, last = block
-    scores = np.empty(last - first, f32)
-    for lane in range(lanes[0], lanes[1]):
+    """Mixed values of queries, ``height`` of a head, their best scores, and sums of powers."""
+    b0, h0, n0, width, kb, kh, begin, last = block
+    scores = np.empty(last - begin, f32)
+    for index in range(first, stop):
+        lane, n = index // height, index % height
         b, h = lane // width, lane % width
         key_index = (b0 + b - kb, h0 + h - kh)
-        keys, values = key[key_index][first:last], value[key_index][first:last]
-        rests = None if rest is None else rest[key_index][first:last]
+        keys, values = key[key_index][begin:last], value[key_index][begin:last]
+        rests = None if rest is None else rest[key_index][begin:last]
         weights = w[(h0 + h) % w.shape[0]]
         biased, masked_pairs = bias[_lane(bias, b, h)], masked[_lane(masked, b, h)]
+        own = query[b0 + b, h0 + h, n0 + n]
+        _score_all(own, keys, rests, weights, scores)
+        _adjust(scores, biased, masked_pairs, n)
+        best, powers = _to_powers(scores)
         times = factor[_lane(factor, b, h)]
-        for n in range(rows[0], rows[1]):
-            own = query[b0 + b, h0 + h, n0 + n]
-            _score_all(own, keys, rests, weights, scores)
-            _adjust(scores, biased, masked_pairs, n)
-            best, powers = _to_powers(scores)
-            _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
-            top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
+        _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
+        top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
 
 
-def _zeros(*shape: int) -> Float32[np.ndarray, "..."]:
+@shared
+def _zeros(rows, size, width):  # type: ignore[no-untyped-def]
     """Zeros aligned to a cache line: a vector across two lines would be read from both."""
-    size = math.prod(shape)
-    room = np.zeros(size + _LINE // 4, f32)
+    count = rows * size * width
+    room = np.zeros(count + _LINE // 4, f32)
     first = -room.ctypes.data % _LINE // 4
-    return room[first : first + size].reshape(shape)
+    return room[first : first + count].reshape(rows, size, width)
 
 
-def sums(units: int, features: int) -> Sums:
-    """Buffers of ``backward``, by hidden units and value features."""
-    across, along = -(-units // _ROW), -(-features // _ROW)
-    return (
+@uncounted_part
+def _add_lane(rest, inputs, known, written, sums, block, lane, rows):  # type: ignore[no-untyped-def]
+    """Add the part of some queries of a head to all gradients.
+
+    ``sums`` are what is kept of the keys at hand, of their values and of a query; which of four
+    keys it sees, and the numbers of those four pairs.
+    """
+    query, key, _, value, w, masked, bias, factor = inputs
+    top, total, d_out, mean = known
+    d_query, d_key, d_value, d_w, d_scores = written
+    b0, h0, n0, width, kb, kh, first, last = block
+    of_keys, of_values, of_query, _, _ = sums
+    b, h = lane // width, lane % width
+    at, key_index = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
+    of_queries = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
+    pairs = (
+        masked[_lane(masked, b, h)],
+        bias[_lane(bias, b, h)],
+        factor[_lane(factor, b, h)],
+        d_scores[_lane(d_scores, b, h)],
+    )
+    for m0 in range(first, last, _KEYS):
+        some = slice(m0, min(last, m0 + _KEYS))
+        _fill(of_keys, 0, key[key_index][some])
+        if rest is not None:
+            _fill(of_keys, _REST, rest[key_index][some])
+        _fill(of_values, 0, value[key_index][some])
+        corner = (n0, m0 - first, some.stop - first)
+        for n in range(rows[0], rows[1], _QUERIES):
+            queries = (n, min(n + _QUERIES, rows[1]))
+            _add_up(of_queries, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+            for m in range(m0, some.stop):
+                four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
+                _empty(of_keys[four], _OF_KEY + row, d_key[key_index][m])
+                _empty(of_values[four], _OF_VALUE + row, d_value[key_index][m])
+            _empty(of_query, _OF_W, d_w[at])
+
+
+@parallel
+def backward(first, stop, cut, inputs, known, written, block):  # type: ignore[no-untyped-def]
+    """Add to all gradients; those of queries and keys lack the factor ``w``.
+
+    Each of ``first`` to ``stop`` is a part of a head's queries; ``cut`` are the queries of a head,
+    those of a part, and the number of heads. ``inputs`` are as ``forward`` has them, ``known`` its
+    sums and (B, H, N) of the gradient; of those ``written``, all but the first and the last have
+    one for each part of the queries.
+    """
+    (height, rows, lanes), query, value = cut, inputs[0], inputs[3]
+    across, along = -(-query.shape[3] // _ROW), -(-value.shape[3] // _ROW)
+    sums = (
         _zeros(_KEYS // 4, across, _KEY_ROWS),
         _zeros(_KEYS // 4, along, _VALUE_ROWS),
-        _zeros(across, _QUERY_ROWS),
+        _zeros(1, across, _QUERY_ROWS)[0],
         np.zeros(4, np.bool_),
         np.zeros(_PAIR_NUMBERS, f32),
     )
-
-
-@uncounted
-def backward(
-    query: Float32[np.ndarray, "B H N D"],
-    key: Float32[np.ndarray, "b h M D"],
-    rest: Float32[np.ndarray, "b h M D"] | None,
-    value: Float32[np.ndarray, "b h M E"],
-    w: Float32[np.ndarray, "Hw D"],
-    masked: UInt8[np.ndarray, "..."],
-    bias: Float32[np.ndarray, "..."],
-    factor: Float32[np.ndarray, "..."],
-    top: Float32[np.ndarray, "B H N"],
-    total: Float32[np.ndarray, "B H N"],
-    d_out: Float32[np.ndarray, "B H N E"],
-    mean: Float32[np.ndarray, "B H N"],
-    d_query: Float32[np.ndarray, "B H N D"],
-    d_key: Float32[np.ndarray, "b h M D"],
-    d_value: Float32[np.ndarray, "b h M E"],
-    d_w: Float32[np.ndarray, "B H D"],
-    d_scores: Float32[np.ndarray, "..."],
-    sums: Sums,
-    block: BlockOffsets,
-    lanes: tuple[int, int],
-    rows: tuple[int, int],
-) -> None:
-    """Add some queries' part to all gradients; those of queries and keys lack the factor ``w``."""
-    b0, h0, n0, width, kb, kh, first, last = block
-    of_keys, of_values, of_query, _, _ = sums
-    for lane in range(lanes[0], lanes[1]):
-        b, h = lane // width, lane % width
-        at, key_index = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
-        of_queries = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
-        pairs = (
-            masked[_lane(masked, b, h)],
-            bias[_lane(bias, b, h)],
-            factor[_lane(factor, b, h)],
-            d_scores[_lane(d_scores, b, h)],
-        )
-        for m0 in range(first, last, _KEYS):
-            some = slice(m0, min(last, m0 + _KEYS))
-            _fill(of_keys, 0, key[key_index][some])
-            if rest is not None:
-                _fill(of_keys, _REST, rest[key_index][some])
-            _fill(of_values, 0, value[key_index][some])
-            corner = (n0, m0 - first, some.stop - first)
-            for n in range(rows[0], rows[1], _QUERIES):
-                queries = (n, min(n + _QUERIES, rows[1]))
-                _add_up(of_queries, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
-                for m in range(m0, some.stop):
-                    four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
-                    _empty(of_keys[four], _OF_KEY + row, d_key[key_index][m])
-                    _empty(of_values[four], _OF_VALUE + row, d_value[key_index][m])
-                _empty(of_query, _OF_W, d_w[at])
+    d_query, d_key, d_value, d_w, d_scores = written
+    for index in range(first, stop):
+        part, lane = index // lanes, index % lanes
+        some = (part * rows, min(height, part * rows + rows))
+        of_part = (d_query, d_key[part], d_value[part], d_w[part], d_scores)
+        _add_lane(inputs[2], inputs, known, of_part, sums, block, lane, some)

@@ -101,7 +101,7 @@ def _grown(a, b, FORM: tl.constexpr):
 @jit
 @no_type_check
 def _mixed(bits):
-    """The mixer of ``noise.py``."""
+    """The mixer of ``kernels.attention.dropout``."""
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) * 0x846CA68B
     return bits ^ (bits >> 16)

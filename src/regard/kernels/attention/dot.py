@@ -7,23 +7,23 @@ a tile has all the keys. The backward pass works the scores out again, as in Dao
 https://arxiv.org/abs/2205.14135.
 
 Products are those of the BLAS that torch brings, on the thread that asks and without the
-interpreter's lock; the module cannot be imported where ``threads.address_of_products`` is None.
+interpreter's lock; the module cannot be imported where ``threads.address_of_products`` is 0.
 
-Buys, of a window, 11 times the speed of torch's fused kernel with a dense mask:
-``benchmarks/records/attention.json``.
+Its speed beside torch's fused kernel with a dense mask: ``benchmarks/records/attention.json``.
 """
 
 from typing import NamedTuple
 
 import llvmlite.binding
 import numpy as np
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 from llvmlite import ir
 
 from regard.kernels.attention.dropout import factor
 from regard.kernels.attention.weightings import slope, weigh
 from regard.kernels.compiling import cgutils, compiled, inlined, intrinsic, types
 from regard.kernels.elementary import exp, largest
+from regard.kernels.team import parallel
 from regard.kernels.threads import address_of_products
 
 f32, i32, u32 = np.float32, np.int32, np.uint32
@@ -230,8 +230,11 @@ def _divide(mixed, total):  # type: ignore[no-untyped-def]
                 mixed[n, e] *= part
 
 
-@compiled
+@parallel
 def forward(
+    first_task: int,
+    last_task: int,
+    tasks: Int64[np.ndarray, "T 4"],
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "B G M D"],
     value: Float32[np.ndarray, "B G M E"],
@@ -242,39 +245,42 @@ def forward(
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
     block: GridBlock,
-    lanes: tuple[int, int],
-    rows: tuple[int, int],
     is_last: bool,
 ) -> None:
-    """Mixed values of some queries, the best score of each, and the sum of powers over it."""
+    """Mixed values of queries, the best score of each, and the sum of powers over it.
+
+    Each of the tasks has its first head and the one after its last, and its queries likewise.
+    """
     N = query.shape[2]
     repeats = query.shape[1] // key.shape[1]
     scores = np.empty((block.tile, block.width + _GAP), f32)
-    for lane in range(lanes[0], lanes[1]):
-        b, h = block.batch + lane // block.heads, block.head + lane % block.heads
-        keys, values, mixed = key[b, h // repeats], value[b, h // repeats], out[b, h]
-        n0 = rows[0]
-        while n0 < rows[1]:
-            n1, low, high = _tile_of(pairs, block, b, n0, rows[1])
-            for m0 in range(low, high, block.width):
-                m1 = min(high, m0 + block.width)
-                score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
-                for n in range(n0, n1):
-                    first, stop = _visible_range(pairs, b, n, m0, m1)
-                    _zero_outside(scores[n - n0, : m1 - m0], first, stop)
-                    row = scores[n - n0, first:stop]
-                    _adjust(row, pairs, block, b, h, n, m0 + first, N)
-                    at = (b, h, n)
-                    if weighting is None:
-                        top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
-                    else:
-                        weigh(weighting, row)
-                    if pairs.key_bits.size:
-                        _drop(row, pairs, b, h, n, m0 + first)
-                mix_into(1.0, scores, values[m0:m1], mixed[n0:n1])
-            if is_last:
-                _divide(mixed[n0:n1], total[b, h, n0:n1])
-            n0 = n1
+    for task in range(first_task, last_task):
+        lane0, lane1, row0, row1 = tasks[task]
+        for lane in range(lane0, lane1):
+            b, h = block.batch + lane // block.heads, block.head + lane % block.heads
+            keys, values, mixed = key[b, h // repeats], value[b, h // repeats], out[b, h]
+            n0 = row0
+            while n0 < row1:
+                n1, low, high = _tile_of(pairs, block, b, n0, row1)
+                for m0 in range(low, high, block.width):
+                    m1 = min(high, m0 + block.width)
+                    score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
+                    for n in range(n0, n1):
+                        first, stop = _visible_range(pairs, b, n, m0, m1)
+                        _zero_outside(scores[n - n0, : m1 - m0], first, stop)
+                        row = scores[n - n0, first:stop]
+                        _adjust(row, pairs, block, b, h, n, m0 + first, N)
+                        at = (b, h, n)
+                        if weighting is None:
+                            top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
+                        else:
+                            weigh(weighting, row)
+                        if pairs.key_bits.size:
+                            _drop(row, pairs, b, h, n, m0 + first)
+                    mix_into(1.0, scores, values[m0:m1], mixed[n0:n1])
+                if is_last:
+                    _divide(mixed[n0:n1], total[b, h, n0:n1])
+                n0 = n1
 
 
 @inlined

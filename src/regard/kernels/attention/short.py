@@ -12,19 +12,20 @@ import numpy as np
 
 from regard.kernels.attention.dot import PLAIN, TURNED, multiply_at
 from regard.kernels.attention.dropout import bits_of_head, bits_of_key, bits_of_row, factor
-from regard.kernels.compiling import compiled, inlined
+from regard.kernels.compiling import inlined
 from regard.kernels.elementary import exp, largest
+from regard.kernels.team import parallel
 
 f32, u32 = np.float32, np.uint32
 
 _LOWEST, _TINY = np.finfo(f32).min, np.finfo(f32).tiny
 
 
-@compiled
+@parallel
 def forward(  # type: ignore[no-untyped-def]
-    heads, sizes, query, key, value, scale, penalty, noise, weights, left, out
+    first, stop, sizes, query, key, value, scale, penalty, noise, weights, left, out
 ):
-    """Answers of the heads from ``heads[0]`` up to ``heads[1]``, and their weights.
+    """Answers of heads ``first`` to ``stop``, and their weights.
 
     ``sizes`` are (H, N, M, D, E); ``noise`` is (seed, threshold, growth), ``left`` what it leaves
     of the weights; a growth of 0 drops none, and ``left`` may be ``weights``.
@@ -34,7 +35,7 @@ def forward(  # type: ignore[no-untyped-def]
     of_keys = np.empty(M, u32)
     for m in range(M):
         of_keys[m] = bits_of_key(m)
-    for index in range(heads[0], heads[1]):
+    for index in range(first, stop):
         b, h = index // H, index % H
         q, k, v, o = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(out, b, h)
         scores, kept = weights[index].ctypes.data, left[index].ctypes.data
@@ -52,15 +53,15 @@ def forward(  # type: ignore[no-untyped-def]
         multiply_at(PLAIN, PLAIN, E, N, M, 1, v, value[1][3], kept, M, 0, o, out[1][3])
 
 
-@compiled
+@parallel
 def backward(  # type: ignore[no-untyped-def]
-    heads, sizes, query, key, value, scale, weights, left, grad, d_query, d_key, d_value
+    first, stop, sizes, query, key, value, scale, weights, left, grad, d_query, d_key, d_value
 ):
-    """Gradients of queries, keys and values of the heads from ``heads[0]`` up to ``heads[1]``."""
+    """Gradients of queries, keys and values of heads ``first`` to ``stop``."""
     H, N, M, D, E = sizes
     slopes = np.empty((N, M), f32)
     s = slopes.ctypes.data
-    for index in range(heads[0], heads[1]):
+    for index in range(first, stop):
         b, h = index // H, index % H
         q, k, v, g = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(grad, b, h)
         dq, dk, dv = (

@@ -10,8 +10,9 @@ pass over a row that stays in the first cache, and few are needed. Beside the en
 import numpy as np
 from jaxtyping import Float32
 
-from regard.kernels.compiling import compiled, inlined
+from regard.kernels.compiling import inlined
 from regard.kernels.elementary import largest
+from regard.kernels.team import parallel
 
 f32 = np.float32
 
@@ -22,27 +23,31 @@ _SPARSEMAX = CODES["sparsemax"]
 _MOST_STEPS, _SMALLEST_STEP = 64, f32(1e-8)
 
 
-@compiled
+@parallel
 def rows(
+    first: int,
+    stop: int,
     weighting: int,
     scores: Float32[np.ndarray, "n M"],
     weights: Float32[np.ndarray, "n M"],
 ) -> None:
     """Weights of rows of scores that sum to one; zeros for a row of −inf."""
-    for n in range(scores.shape[0]):
+    for n in range(first, stop):
         weights[n] = scores[n]
         weigh(weighting, weights[n])
 
 
-@compiled
+@parallel
 def gradient(
+    first: int,
+    stop: int,
     weighting: int,
     weights: Float32[np.ndarray, "n M"],
     grad: Float32[np.ndarray, "n M"],
     slopes_out: Float32[np.ndarray, "n M"],
 ) -> None:
     """Gradient of the scores from weights and their gradient."""
-    for n in range(weights.shape[0]):
+    for n in range(first, stop):
         slopes_out[n] = grad[n]
         slope(weighting, weights[n], slopes_out[n])
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Int8, Int32
 
-from regard.kernels.compiling import compiled, in_order, inlined, shared
+from regard.kernels.compiling import in_order, inlined, shared, uncounted_part
 from regard.kernels.elementary import copy, largest_absolute, whole
 from regard.kernels.products.packed import OUTPUTS as LANES
 from regard.kernels.products.packed import (
@@ -29,7 +29,7 @@ from regard.kernels.products.packed import (
     plain_rows,
     tiling,
 )
-from regard.kernels.team import take, take_another
+from regard.kernels.team import parallel, shared_out
 
 f32, i32 = np.float32, np.int32
 
@@ -107,13 +107,13 @@ def multiply_rows(states, inputs, weight, scales, bias, out):  # type: ignore[no
         copy(padded[r], out[r])
 
 
-@compiled
+@parallel
 def round_part(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
     """Rows ``first`` to ``stop`` rounded, what their sums begin with, and what gives them back."""
     _round_rows(first, stop, states, states.shape[1], out, begins, sizes)
 
 
-@compiled
+@parallel
 def multiply_part(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
     """Panels ``first`` to ``stop`` of the product; ``out`` has whole panels."""
     _by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out)
@@ -185,43 +185,32 @@ def round_for(first, stop, states, inputs, maps, rounded):  # type: ignore[no-un
         _round_rows(first, stop, states, inputs, rows, rounded.begins, rounded.sizes)
 
 
-@inlined
-def _panels_of_chunk(panels, grain, work, threads):  # type: ignore[no-untyped-def]
-    """Panels of a chunk that a thread takes: enough work, and chunks for all threads."""
-    if threads == 1:
-        return panels
-    fewest = max(_LEAST_WORK // work, panels // (_CHUNKS * threads))
-    return max(1, -(-fewest // grain)) * grain
+@shared_out
+@uncounted_part
+def _multiply(first, stop, grain, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
+    """Panels of a layer's map, so many for each of ``first`` to ``stop``."""
+    rows, bias, begin = states.shape[0], maps.bias[layer], first * grain
+    if maps.rounded.size:
+        inputs, weight = _rows_of(rounded, maps, rows), maps.rounded[layer]
+        of_rows, end = (rounded.begins, rounded.sizes), min(stop * grain, weight.shape[0])
+        _by_tiles(begin, end, inputs, weight, *of_rows, maps.scales[layer], bias, out)
+    else:
+        weight = maps.weight[layer]
+        plain_panels(begin, min(stop * grain, weight.shape[0]), states, weight, bias, out)
 
 
-@shared
-def project_in_team(team, phase, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
+@uncounted_part
+def project_in_team(team, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
     """A layer's map of the states, rounded before; ``out`` has whole panels."""
-    rows, bias = states.shape[0], maps.bias[layer]
-    is_rounded = maps.rounded.size > 0
+    rows, is_rounded = states.shape[0], maps.rounded.size > 0
     panels = maps.rounded.shape[1] if is_rounded else maps.weight.shape[1]
     size = maps.rounded.shape[2] * OUTPUTS * INPUTS if is_rounded else maps.weight.shape[2] * LANES
     grain = 4 if rows == 1 else 2 if is_rounded else 3
-    each = _panels_of_chunk(panels, grain, rows * size, team.threads)
-    chunks = -(-panels // each)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        first, stop = chunk * each, min(panels, (chunk + 1) * each)
-        if is_rounded:
-            _by_tiles(
-                first,
-                stop,
-                _rows_of(rounded, maps, rows),
-                maps.rounded[layer],
-                rounded.begins,
-                rounded.sizes,
-                maps.scales[layer],
-                bias,
-                out,
-            )
-        else:
-            plain_panels(first, stop, states, maps.weight[layer], bias, out)
-        chunk = take_another(team, phase, chunks)
+    grains, tasks = -(-panels // grain), 1
+    if team.threads > 1:
+        fewest = max(_LEAST_WORK // (rows * size), panels // (_CHUNKS * team.threads), 1)
+        tasks = -(-grains // -(-fewest // grain))
+    _multiply(team, tasks, 0, grains, (grain, states, rounded, maps, layer, out))
 
 
 @inlined

@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Float32
 from llvmlite import ir
 
-from regard.kernels.compiling import cgutils, compiled, intrinsic, shared, types
+from regard.kernels.compiling import cgutils, intrinsic, shared, types
 from regard.kernels.elementary import copy
+from regard.kernels.team import parallel
 
 f32 = np.float32
 # A number that is written out would make a function of its own of each that is called with it.
@@ -395,7 +396,7 @@ def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
     plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
 
 
-@compiled
+@parallel
 def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
     """Panels ``first`` to ``stop`` of ``plain_rows``."""
     plain_panels(first, stop, states, weight, bias, out)

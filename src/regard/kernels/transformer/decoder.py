@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
 from regard.kernels.attention.one_query import attend_one_query
-from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, exp, largest, sigmoid
 from regard.kernels.products.int8 import EmbeddingTable, Projections
+from regard.kernels.team import parallel
 
 f32 = np.float32
 
@@ -203,19 +204,19 @@ def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
         values[k] -= normaliser
 
 
-@compiled
+@parallel
 def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states; their norm goes to ``normed``, or in place (post)."""
     add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
-@compiled
+@parallel
 def activate_rows(first, stop, inner, kind):  # type: ignore[no-untyped-def]
     """Apply the activation in place."""
     activate(inner[first:stop], activated_width(inner.shape[1], kind), kind)
 
 
-@compiled
+@parallel
 def best_tokens(first, stop, logits, banned, values, tokens):  # type: ignore[no-untyped-def]
     """Log-probabilities and ids of each row's likeliest tokens, of equals the lowest id first."""
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
@@ -265,7 +266,7 @@ def _gelu(x):  # type: ignore[no-untyped-def]
     return x * (f32(1) - tail) if x >= f32(0) else x * tail
 
 
-@compiled
+@parallel
 def gather(first, stop, cache, ancestors, copied):  # type: ignore[no-untyped-def]
     """Copy the past of each row, by its ancestors, into a slot of its own."""
     for layer in range(cache.shape[0]):

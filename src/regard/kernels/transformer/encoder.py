@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, to_weights
 from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.team import parallel
 from regard.kernels.transformer.decoder import (
     activate,
     activated_width,
@@ -235,7 +236,7 @@ def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: 
     return normed
 
 
-@compiled
+@parallel
 def encode_sources(first, stop, sources, positions, embeddings, layers, options, memory):  # type: ignore[no-untyped-def]
     """Read a block of sources, and project them for every layer of the decoder."""
     begins = sources.begins
@@ -248,7 +249,7 @@ def encode_sources(first, stop, sources, positions, embeddings, layers, options,
     _project(first, stop, states, embedded, sources, embeddings, memory)
 
 
-@compiled
+@parallel
 def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, options, states):  # type: ignore[no-untyped-def]
     """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
     begins, C = texts.begins, layers.norms.shape[1]
@@ -272,21 +273,21 @@ def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, op
         first = last
 
 
-@compiled
+@parallel
 def embed_sources(first, stop, sources, embeddings, options, x, embedded):  # type: ignore[no-untyped-def]
     """``_embed_all`` of sources ``first`` to ``stop``."""
     at, to = sources.begins[first], sources.begins[stop]
     _embed_all(first, stop, sources, embeddings, options, x[at:to], embedded[at:to])
 
 
-@compiled
+@parallel
 def rotate_sources(first, stop, begins, positions, options, projected):  # type: ignore[no-untyped-def]
     """Queries and keys of some sources turned by their places."""
     for b in range(first, stop):
         _rotate_source(projected[begins[b] : begins[b + 1]], positions.rotary, options)
 
 
-@compiled
+@parallel
 def attend_by_heads(first, stop, begins, positions, options, projected, mixed):  # type: ignore[no-untyped-def]
     """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
     for task in range(first, stop):

@@ -1,8 +1,7 @@
 """Decoding steps of all layers in one compiled loop, for a block of rows.
 
-Threads of a team run it side by side: of each part, one after the other, they take panels of a
-product, rows, or heads of a row, until there are none left. What is computed does not depend on
-who takes it.
+Threads of a team share out each part, one after the other: panels of a product, rows, or heads of a
+row. What is computed does not depend on who does it.
 """
 
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int32
 
-from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.compiling import inlined, uncounted_part
 from regard.kernels.elementary import copy
 from regard.kernels.products.int8 import (
     ROUNDED,
@@ -22,7 +21,7 @@ from regard.kernels.products.int8 import (
 )
 from regard.kernels.products.packed import OUTPUTS
 from regard.kernels.search import Written, take_likeliest
-from regard.kernels.team import Team, take, take_another, team_of
+from regard.kernels.team import parallel, shared_out
 from regard.kernels.transformer.decoder import (
     GROUP,
     DecoderCache,
@@ -67,14 +66,9 @@ def _cut(room, begin, rows, width):  # type: ignore[no-untyped-def]
     return room[begin:end].reshape(rows, width), end
 
 
-def step_team(threads: int, weights: Weights) -> Team:
-    """Threads that run one step together."""
-    return team_of(threads, 3 + 14 * len(weights.self_in.bias))
-
-
 @inlined
-def _chunks_of_rows(team, rows):  # type: ignore[no-untyped-def]
-    """Chunks of rows of which each is little work."""
+def _tasks_of_rows(team, rows):  # type: ignore[no-untyped-def]
+    """Tasks of rows of which each is little work."""
     return min(4 * team.threads, -(-rows // 4)) if team.threads > 1 else 1
 
 
@@ -84,96 +78,97 @@ def _parts_of_heads(team, rows, options):  # type: ignore[no-untyped-def]
     return min(options.key_heads, team.threads) if rows < 2 * team.threads else 1
 
 
-@shared
-def _share_embedding(team, first, token, positions, weights, options, x, normed, rounded):  # type: ignore[no-untyped-def]
+@shared_out
+@uncounted_part
+def _embed(  # type: ignore[no-untyped-def]
+    begin,
+    stop,
+    first,
+    token,
+    positions,
+    table,
+    table_norm,
+    norms,
+    options,
+    x,
+    normed,
+    maps,
+    rounded,
+):
     """Vectors of the tokens, and their norms where those come first."""
-    rows, phase = x.shape[0], i64(0)
-    chunks = _chunks_of_rows(team, rows)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        begin, stop = chunk * rows // chunks, (chunk + 1) * rows // chunks
-        for r in range(begin, stop):
-            position = positions[first + r] if positions.shape[0] > 1 else positions[0]
-            embed(weights.embedding, token[first + r], position, x[r])
-        some = x[begin:stop]
-        if weights.embedding_norm.size:
-            norm_rows(some, weights.embedding_norm, weights.embedding_norm_bias, options, some)
-        if options.is_pre:
-            norm, bias = weights.norms[0], weights.norm_biases[0]
-            norm_rows(some, norm, bias, options, normed[begin:stop])
-        round_for(begin, stop, normed, normed.shape[1], weights.self_in, rounded)
-        chunk = take_another(team, phase, chunks)
+    for r in range(begin, stop):
+        position = positions[first + r] if positions.shape[0] > 1 else positions[0]
+        embed(table, token[first + r], position, x[r])
+    some, (norm, bias) = x[begin:stop], table_norm
+    if norm.size:
+        norm_rows(some, norm, bias, options, some)
+    if options.is_pre:
+        norm_rows(some, norms[0][0], norms[1][0], options, normed[begin:stop])
+    round_for(begin, stop, normed, normed.shape[1], maps, rounded)
 
 
-@shared
-def _share_norm(team, phase, x, change, weight, bias, options, normed, maps, rounded):  # type: ignore[no-untyped-def]
+@shared_out
+@uncounted_part
+def _norm(first, stop, x, change, weight, bias, options, normed, maps, rounded):  # type: ignore[no-untyped-def]
     """Add the change to the states, and norm them for a map."""
-    rows = x.shape[0]
-    chunks = _chunks_of_rows(team, rows)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        first, stop = chunk * rows // chunks, (chunk + 1) * rows // chunks
-        some, more = x[first:stop], change[first:stop]
-        add_norm_rows(some, more, weight, bias, options, normed[first:stop])
-        round_for(first, stop, normed, normed.shape[1], maps, rounded)
-        chunk = take_another(team, phase, chunks)
+    some, more = x[first:stop], change[first:stop]
+    add_norm_rows(some, more, weight, bias, options, normed[first:stop])
+    round_for(first, stop, normed, normed.shape[1], maps, rounded)
 
 
-@shared
-def _share_activation(team, phase, inner, inputs, kind, maps, rounded):  # type: ignore[no-untyped-def]
+@shared_out
+@uncounted_part
+def _activate(first, stop, inner, inputs, kind, maps, rounded):  # type: ignore[no-untyped-def]
     """Apply the activation, if ``kind`` is one, and round the rows for a map."""
-    rows = inner.shape[0]
-    chunks = _chunks_of_rows(team, rows) if kind >= 0 or maps.rounded.size else 0
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        first, stop = chunk * rows // chunks, (chunk + 1) * rows // chunks
-        if kind >= 0:
-            activate(inner[first:stop], inputs, kind)
-        round_for(first, stop, inner, inputs, maps, rounded)
-        chunk = take_another(team, phase, chunks)
+    if kind >= 0:
+        activate(inner[first:stop], inputs, kind)
+    round_for(first, stop, inner, inputs, maps, rounded)
 
 
-@shared
-def _share_past(team, phase, first, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """Attend to the past of rows from ``first`` on."""
-    parts, G = _parts_of_heads(team, out.shape[0], options), options.key_heads
-    chunks, flat_rows = parts * out.shape[0], np.empty(now + 1, np.int64)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        r, part = chunk // parts, chunk % parts
-        begin, stop, row = part * G // parts, (part + 1) * G // parts, projected[r]
+@inlined
+def _round(team, tasks, states, maps, rounded):  # type: ignore[no-untyped-def]
+    """Round the rows for a map in int8."""
+    if maps.rounded.size:
+        rest = (states, states.shape[1], i64(-1), maps, rounded)
+        _activate(team, tasks, 0, states.shape[0], rest)
+
+
+@shared_out
+def _attend_to_past(begin, stop, first, parts, projected, store, past, now, options, out):  # type: ignore[no-untyped-def]
+    """Attend to the past of parts of rows, counted from ``first`` on."""
+    G, flat_rows = options.key_heads, np.empty(now + 1, np.int64)
+    scores = np.empty((options.heads, now + 1 + OUTPUTS), np.float32)
+    for index in range(begin, stop):
+        r, part = index // parts, index % parts
+        heads, row = (part * G // parts, (part + 1) * G // parts), projected[r]
         attend_row_to_past(
-            first + r, row, begin, stop, store, past, now, options, flat_rows, scores, out[r]
+            first + r, row, *heads, store, past, now, options, flat_rows, scores, out[r]
         )
-        chunk = take_another(team, phase, chunks)
 
 
-@shared
-def _share_memory(team, phase, first, query, memory, past, options, scores, queries, out):  # type: ignore[no-untyped-def]
-    """Attend to the memory of rows from ``first`` on, whose queries are copied."""
-    parts, G = _parts_of_heads(team, out.shape[0], options), options.key_heads
-    chunks, flat_rows = parts * out.shape[0], np.empty(memory.shape[1], np.int64)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        r, part = chunk // parts, chunk % parts
-        begin, stop, row = part * G // parts, (part + 1) * G // parts, query[r]
+@shared_out
+def _attend_to_memory(  # type: ignore[no-untyped-def]
+    begin, stop, first, parts, query, memory, past, options, queries, out
+):
+    """Attend to the memory of parts of rows, counted from ``first`` on; queries are copied."""
+    G, flat_rows = options.key_heads, np.empty(memory.shape[1], np.int64)
+    scores = np.empty((options.heads, memory.shape[1] + OUTPUTS), np.float32)
+    for index in range(begin, stop):
+        r, part = index // parts, index % parts
+        heads, row = (part * G // parts, (part + 1) * G // parts), query[r]
         if part == 0:
             copy(row[: queries.shape[1]], queries[first + r])
         attend_row_to_memory(
-            first + r, row, begin, stop, memory, past, options, flat_rows, scores, out[r]
+            first + r, row, *heads, memory, past, options, flat_rows, scores, out[r]
         )
-        chunk = take_another(team, phase, chunks)
 
 
-@shared
-def _share_ranking(team, phase, first, logits, outputs, banned, values, tokens):  # type: ignore[no-untyped-def]
-    """``best_tokens`` of rows from ``first`` on."""
-    chunks, tops = logits.shape[0], np.empty((outputs + GROUP - 1) // GROUP, np.float32)
-    chunk = take(team, phase, chunks)
-    while chunk < chunks:
-        row, r = logits[chunk, :outputs], first + chunk
-        best_of(row, banned, tops, values[r], tokens[r])
-        chunk = take_another(team, phase, chunks)
+@shared_out
+def _rank(begin, stop, first, logits, outputs, banned, values, tokens):  # type: ignore[no-untyped-def]
+    """``best_tokens`` of rows, counted from ``first`` on."""
+    tops = np.empty((outputs + GROUP - 1) // GROUP, np.float32)
+    for r in range(begin, stop):
+        best_of(logits[r, :outputs], banned, tops, values[first + r], tokens[first + r])
 
 
 @inlined
@@ -190,31 +185,20 @@ def _with_rotary(past, rotary):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@parallel
+@uncounted_part
 def decode_step(  # type: ignore[no-untyped-def]
-    weights,
-    options,
-    first,
-    token,
-    positions,
-    past,
-    now,
-    queries,
-    banned,
-    values,
-    tokens,
-    team,
-    room,
-    logits,
-    going,
+    first, stop, weights, options, team, inputs, queries, ranking, room, logits, going
 ):
-    """Steps of all layers, for a block of rows from ``first``: logits and the likeliest tokens.
+    """Steps of all layers for rows ``first`` to ``stop``: logits and the likeliest tokens.
 
-    Each thread of a team calls it with the same ``room``, which has ``step_width`` numbers for each
-    row; it does what the others leave. One thread may take several steps: ``positions`` and
-    ``past.rotary`` then have a row for each of them.
+    The threads of the team share out each part of a step. ``room`` has ``step_width`` numbers for
+    each row; ``inputs`` are tokens, their positions, the past, and the position written now. Of
+    several steps, positions and ``past.rotary`` have a row for each.
     """
-    rows, C = logits.shape[0], weights.norms.shape[1]
+    logits, rows, C = logits[first:stop], stop - first, weights.norms.shape[1]
+    (token, positions, past, now), (banned, values, tokens) = inputs, ranking
+    room = room[first:stop].reshape(rows * room.shape[1])
     x, at = _cut(room, i64(0), rows, C)
     normed, at = _cut(room, at, rows, C)
     projected, at = _cut(room, at, rows, weights.self_in.bias.shape[1])
@@ -225,61 +209,47 @@ def decode_step(  # type: ignore[no-untyped-def]
     rounded = RoundedRows(room[at + 2 * rows :].view(ROUNDED), begins, sizes)
     normed = normed if options.is_pre else x
     norms, biases, layers = weights.norms, weights.norm_biases, past.store.shape[0]
-    keys = max(now + going.steps, past.memory.shape[2]) + OUTPUTS
-    scores = np.empty((options.heads, keys), np.float32)
     several, added, rotary = going.slots.size > 0, positions, past.rotary
+    of_rows, parts = _tasks_of_rows(team, rows), _parts_of_heads(team, rows, options)
+    heads, kind = parts * rows, options.activation
+    of_heads = min(4 * team.threads, heads) if team.threads > 1 else 1
     for step in range(going.steps):
         if several:
             added, rotary = positions[step : step + 1], past.rotary[step : step + 1]
-            team.taken[:] = 0
-            team.done[:] = 0
         seen = _with_rotary(past, rotary)
-        _share_embedding(team, first, token, added, weights, options, x, normed, rounded)
-        phase, met = i64(1), i64(options.is_pre)
+        table = (weights.embedding, (weights.embedding_norm, weights.embedding_norm_bias))
+        normed_for = ((norms, biases), options, x, normed, weights.self_in, rounded)
+        _embed(team, of_rows, 0, rows, (first, token, added, *table, *normed_for))
+        met = i64(options.is_pre)
         for layer in range(layers):
-            store = seen.store[layer]
-            project_in_team(team, phase, normed, rounded, weights.self_in, layer, projected)
-            _share_past(team, phase + 1, first, projected, store, seen, now, options, scores, mixed)
-            width, nothing = mixed.shape[1], i64(-1)
-            _share_activation(team, phase + 2, mixed, width, nothing, weights.self_out, rounded)
-            project_in_team(team, phase + 3, mixed, rounded, weights.self_out, layer, change)
-            phase += 4
+            project_in_team(team, normed, rounded, weights.self_in, layer, projected)
+            seeing = (first, parts, projected, seen.store[layer], seen, now, options, mixed)
+            _attend_to_past(team, of_heads, 0, heads, seeing)
+            _round(team, of_rows, mixed, weights.self_out, rounded)
+            project_in_team(team, mixed, rounded, weights.self_out, layer, change)
             if weights.cross_in.outputs > 0:
-                norm, bias, memory = norms[met], biases[met], seen.memory[layer]
-                _share_norm(
-                    team, phase, x, change, norm, bias, options, normed, weights.cross_in, rounded
-                )
+                norm = (norms[met], biases[met], options, normed, weights.cross_in, rounded)
+                _norm(team, of_rows, 0, rows, (x, change, *norm))
                 met += 1
-                project_in_team(
-                    team, phase + 1, normed, rounded, weights.cross_in, layer, projected
-                )
-                asked = queries[layer]
-                _share_memory(
-                    team, phase + 2, first, projected, memory, seen, options, scores, asked, mixed
-                )
-                _share_activation(
-                    team, phase + 3, mixed, width, nothing, weights.cross_out, rounded
-                )
-                project_in_team(team, phase + 4, mixed, rounded, weights.cross_out, layer, change)
-                phase += 5
-            norm, bias = norms[met], biases[met]
-            _share_norm(team, phase, x, change, norm, bias, options, normed, weights.inner, rounded)
+                project_in_team(team, normed, rounded, weights.cross_in, layer, projected)
+                memory = (projected, seen.memory[layer], seen, options, queries[layer], mixed)
+                _attend_to_memory(team, of_heads, 0, heads, (first, parts, *memory))
+                _round(team, of_rows, mixed, weights.cross_out, rounded)
+                project_in_team(team, mixed, rounded, weights.cross_out, layer, change)
+            norm = (norms[met], biases[met], options, normed, weights.inner, rounded)
+            _norm(team, of_rows, 0, rows, (x, change, *norm))
             met += 1
-            project_in_team(team, phase + 1, normed, rounded, weights.inner, layer, inner)
-            kind = options.activation
+            project_in_team(team, normed, rounded, weights.inner, layer, inner)
             width = activated_width(weights.inner.outputs, kind)
-            _share_activation(team, phase + 2, inner, width, kind, weights.outer, rounded)
-            project_in_team(team, phase + 3, inner, rounded, weights.outer, layer, change)
-            norm, bias = norms[met], biases[met]
-            _share_norm(
-                team, phase + 4, x, change, norm, bias, options, normed, weights.self_in, rounded
-            )
+            _activate(team, of_rows, 0, rows, (inner, width, kind, weights.outer, rounded))
+            project_in_team(team, inner, rounded, weights.outer, layer, change)
+            norm = (norms[met], biases[met], options, normed, weights.self_in, rounded)
+            _norm(team, of_rows, 0, rows, (x, change, *norm))
             met += 1
-            phase += 5
-        outputs = weights.table.outputs
-        project_in_team(team, phase, normed, rounded, weights.table, i64(0), logits)
+        project_in_team(team, normed, rounded, weights.table, i64(0), logits)
         if values.size:
-            _share_ranking(team, phase + 1, first, logits, outputs, banned, values, tokens)
+            ranking = (first, logits, weights.table.outputs, banned, values, tokens)
+            _rank(team, rows if team.threads > 1 else 1, 0, rows, ranking)
         if several:
             take_likeliest(going.position + step, values, tokens, going.written)
             going.written.counts[1] = step + 1

@@ -189,11 +189,11 @@ class RnnSeq2SeqConfig(ModelConfig):
             bumps, which match nothing and move onwards; ``none`` for one fixed context vector.
         decoder: ``bahdanau`` asks with the state before the last token is read; ``luong`` with the
             state after it, and the answer is an input of the next step.
-        local: Whether attention is near one place only: ``monotonic`` (local-m) or ``predictive``
+        local: Whether attention is near one position: ``monotonic`` (local-m) or ``predictive``
             (local-p).
         reach: Places to each side of a local window, D.
-        hard: Whether attention takes one place, drawn while training (REINFORCE).
-        mean_share: The share of sentences that get the mean of all places instead, while training.
+        hard: Whether attention takes one position, drawn while training (REINFORCE).
+        mean_share: The share of sentences that get all positions' mean instead, while training.
         reward_weight: What the loss of the draws is multiplied by, λ_r: far below one, since the
             gradient of a draw is mostly noise, which would drown that of the words.
         entropy_weight: What a nat of the weights' entropy is worth at each step, λ_e.
@@ -296,6 +296,7 @@ class DecoderConfig(LayersConfig):
         activation: ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it), ``relu`` or ``swiglu``.
         positions: ``learned``; or ``sinusoidal``, added to embeddings times √C as in Vaswani et al.
             (2017), ``rotary`` or ``alibi``, which have no limit.
+        rotary_base: The 10000 of the angles of rotary positions; larger turns more slowly.
         max_length: Longest text, in tokens, that learned positions can take.
         window: How many tokens back a layer sees; None is all of them. The states still reach
             further, a window a layer.
@@ -308,6 +309,7 @@ class DecoderConfig(LayersConfig):
     norm_eps: Positive = 1e-5
     activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
     positions: Literal["learned", "sinusoidal", "rotary", "alibi"] = "learned"
+    rotary_base: Positive = 10_000.0
     max_length: Count = 1024
     window: Count | None = None
     tie_embeddings: bool = True

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from regard.checks import check_positive
+from regard.checks import check_above_zero
 from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, at_least, at_most, check_fields
@@ -34,6 +34,9 @@ class EncoderConfig(LayersConfig):
             in Vaswani et al. (2017), or ``rotary``, which have no limit.
         max_length: Longest text, in tokens, that learned positions can take.
         num_segments: How many texts side by side can be told apart; 0 is not to.
+        embedding_dim: Width of the embeddings, which a linear map turns into states, as in ALBERT
+            (Lan et al., 2020, https://arxiv.org/abs/1909.11942, section 3.1); None is model_dim,
+            without one.
         parts: What is added to a word's embedding: ``none``, or what is read from its parts by
             ``bag``, ``convolution`` or ``lstm``.
     """
@@ -45,6 +48,7 @@ class EncoderConfig(LayersConfig):
     positions: Literal["learned", "sinusoidal", "rotary"] = "learned"
     max_length: Count = 512
     num_segments: Natural = 2
+    embedding_dim: Count | None = None
     parts: PartsName = "none"
 
 
@@ -212,10 +216,10 @@ class MemoryNetworkConfig(ModelConfig):
         model_dim: Width of memories and of the question, C.
         num_hops: How often the memory is looked at.
         max_sentences: Most sentences of a memory.
-        encoding: What a sentence's words add up to (section 4.1): ``position`` tells their places
-            apart, in a ``bag`` a word matches another wherever both stand.
-        counted_from: Where the places of sentences are counted from (section 4.1): the ``last``
-            sentence, as in the paper, so that the same place is as far from the question in every
+        encoding: What a sentence's words add up to (section 4.1): ``position`` tells their
+            positions apart, in a ``bag`` a word matches another wherever both stand.
+        counted_from: Where the positions of sentences are counted from (section 4.1): the ``last``
+            sentence, as in the paper, so that one position is as far from the question in every
             text; or the ``first``, as in runs from before there was the choice.
         dropout: Share dropped of memories and question while training.
     """
@@ -273,11 +277,9 @@ class ClassifierConfig(ModelConfig):
         pooler: Whether the text's vector goes through a linear layer and tanh before the last
             layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
             it.
-        ngram_scores: Whether scores that the parts of the words, such as phrases, have for each
-            label are added, weighed at first by how rare and how telling they are in the training
-            text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018). With the pooling
-            ``aspect``, each aspect has scores of its own besides. The model need not read parts.
-        ngram_dropout: Share of those n-grams that are left out while training.
+        ngram_scores: Whether scores are added that the n-grams of the whole text have for each
+            label: words and their pairs, and characters, by logistic regression on their TF-IDF. It
+            is fitted before the training, and weighed by the validation text after it.
         dropout: Share dropped of that vector while training.
     """
 
@@ -287,7 +289,6 @@ class ClassifierConfig(ModelConfig):
     penalty: Weight = 0.1
     pooler: bool = False
     ngram_scores: bool = False
-    ngram_dropout: Share = 0.0
     dropout: Share = 0.2
 
 
@@ -333,9 +334,9 @@ class KernelRegressionConfig(ModelConfig):
     Example:
         >>> import torch
         >>> from regard.models import KernelRegression
-        >>> places, seen = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
+        >>> positions, seen = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
         >>> configs = [KernelRegressionConfig(bandwidth=each) for each in (0.1, float("inf"))]
-        >>> [KernelRegression(each)(places[:1], places, seen).item() for each in configs]
+        >>> [KernelRegression(each)(positions[:1], positions, seen).item() for each in configs]
         [2.0, 3.0]
 
     Attributes:
@@ -347,6 +348,6 @@ class KernelRegressionConfig(ModelConfig):
     """
 
     kernel: Literal["gaussian", "laplace", "epanechnikov", "box"] = "gaussian"
-    bandwidth: Annotated[float, check_positive] = 1.0
+    bandwidth: Annotated[float, check_above_zero] = 1.0
     per_dimension: bool = False
     is_learned: bool = False

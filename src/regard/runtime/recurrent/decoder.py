@@ -9,11 +9,13 @@ import torch
 from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
+from regard.errors import ShapeError
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed
 from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
+from regard.layers.inputs import known_row_array, row_lengths
 from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import MOST_BYTES
 
@@ -28,7 +30,7 @@ class Layer(NamedTuple):
 
 
 def layers_of(recurrence: nn.RNNBase, suffix: str = "") -> list[Layer]:
-    """The layers of one direction, with gates in the order of ``layers.RecurrentCell``."""
+    """Layers of one direction, gates in the order of ``layers.recurrent.RecurrentCell``."""
 
     def gates(name: str) -> Tensor:
         weights = recurrence.get_parameter(f"{name}{suffix}")
@@ -106,22 +108,24 @@ class RecurrentState:
     indices: Int64[np.ndarray, " R"]  # of each row in ``carried``
     sources: RecurrentMemory
     sentences: Int64[np.ndarray, " R"]  # the source of each row
+    owner: nn.Module  # the model whose state it is
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
     @classmethod
     def begin(
         cls,
+        owner: nn.Module,
         carried: Float[Tensor, "R W"],
         sources: RecurrentMemory,
         pending: Int[Tensor, " R"] | None = None,
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
         rows = np.arange(len(carried))
-        return cls(carried.contiguous().numpy(), rows, sources, rows, pending)
+        return cls(carried.contiguous().numpy(), rows, sources, rows, owner, pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order; what they carry is not copied."""
-        chosen = rows.numpy()
+        chosen = known_row_array(rows, self.num_rows)
         return replace(
             self,
             indices=self.indices[chosen],
@@ -132,6 +136,11 @@ class RecurrentState:
     def divided(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows: a step changes nothing of the state before it."""
         return self.select(rows)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+        return len(self.indices)
 
     def rows(self) -> Float[Tensor, "R W"]:
         """State of each row."""
@@ -147,6 +156,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
 
     def __init__(
         self,
+        owner: nn.Module,
         weights: kernels.RecurrentWeights,
         options: kernels.RecurrentOptions,
         *,
@@ -154,7 +164,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         output_bias: Tensor | None,
         announce: Announce | None = None,
     ) -> None:
-        super().__init__(output, output_bias)
+        super().__init__(owner, RecurrentState, len(weights.embedding), output, output_bias)
         self._options, self._announce = options, announce
         self._outputs, self._width = output.weight.shape
         # A large table is gone through once for all rows.
@@ -166,7 +176,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         self._weights = weights._replace(table=packed.pack(table), table_bias=packed.pad(bias))
 
     def _advance(
-        self, token: Int[Tensor, " R"], state: RecurrentState, ranking: RankedTokens | None
+        self, token: Int64[np.ndarray, " R"], state: RecurrentState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, RecurrentState]:
         rows, sources = len(token), state.sources
         after = np.empty((rows, state.carried.shape[1]), np.float32)
@@ -174,7 +184,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
         memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
         arguments = (
-            token.numpy(),
+            token,
             state.carried,
             state.indices,
             self._weights,
@@ -182,12 +192,9 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
             self._options,
         )
 
-        def advance(first: int, stop: int) -> None:
-            kernels.step(first, stop, *arguments, after, answers, logits)
-            if ranking is not None and self._has_logits:
-                best_tokens(first, stop, logits, *ranking)
-
-        parallel_blocks(rows, advance)
+        parallel_blocks(rows, kernels.step, *arguments, after, answers, logits)
+        if ranking is not None and self._has_logits:
+            parallel_blocks(rows, best_tokens, logits, *ranking)
         successor = replace(state, carried=after, indices=np.arange(rows), pending=None)
         if self._announce is not None:
             self._announce(state, successor)
@@ -205,7 +212,7 @@ class PreparedEncoder(nn.Module):
     def __init__(self, encoder: RecurrentEncoder) -> None:
         super().__init__()
         recurrence = encoder.recurrence
-        self.hidden_dim = encoder.hidden_dim
+        self.input_dim, self.hidden_dim = recurrence.input_size, encoder.hidden_dim
         self._cell = kernels.CELLS.index(recurrence.mode)
         ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
         # Of each kind, that of each layer: of both directions one on the other.
@@ -227,10 +234,17 @@ class PreparedEncoder(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
+        lengths = row_lengths("lengths", lengths, "inputs", inputs.shape[:2])
+        if inputs.shape[2] != self.input_dim or inputs.dtype != torch.float32:
+            raise ShapeError(
+                f"inputs must be of width {self.input_dim}, in float32; "
+                f"got {tuple(inputs.shape)}, {inputs.dtype}."
+            )
         (B, S, _), width = inputs.shape, 2 * self.hidden_dim
-        states, last = torch.zeros(B, S, width), torch.empty(B, width)
-        read, real = inputs.contiguous().numpy(), lengths.to(torch.int64).numpy()
-        order = np.argsort(-real, kind="stable")
-        args = (read, real, order, self._weights, self._cell, states.numpy(), last.numpy())
-        parallel_blocks(B, lambda *part: kernels.encode(*part, *args))
+        states, last = torch.zeros(B, S, width), torch.zeros(B, width)
+        read, real = inputs.contiguous().numpy(), lengths.numpy()
+        # The longest first; of what has no tokens the loop reads nothing.
+        order = np.argsort(-real, kind="stable")[: np.count_nonzero(real)]
+        rest = (read, real, order, self._weights, self._cell, states.numpy(), last.numpy())
+        parallel_blocks(len(order), kernels.encode, *rest)
         return states, last

@@ -12,11 +12,18 @@ from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
 from regard.kernels import recurrent as kernels
 from regard.layers import AdditiveAttention, BilinearAttention, ScoredAttention, TokenEmbedding
+from regard.layers.inputs import known_ids, texts
 from regard.layers.recurrent import RecurrentCell
+from regard.models.interfaces import AlignedPrompt
 from regard.models.recurrent_attention import Soft
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
-from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq, why_not_packed
+from regard.runtime.base import (
+    PreparedLanguageModel,
+    PreparedSeq2Seq,
+    check_unedited,
+    why_not_packed,
+)
 from regard.runtime.modules import with_packed_modules
 from regard.runtime.products import MOST_BYTES
 from regard.runtime.recurrent.decoder import (
@@ -62,6 +69,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         self._attends_before = not is_luong
         self._state_dim = cells[-1].state_dim
         self._steps = RecurrentDecoder(
+            model,
             pack_weights(
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
@@ -94,11 +102,13 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
+        check_unedited()
+        source, source_lengths = texts("source", source, source_lengths)
         embedded = self.model.source_embedding(source)
         states, last = self._encoder(embedded, source_lengths)
         read = self._begin(source, source_lengths, embedded, states, last)
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
-        return RecurrentState.begin(carried, self._sources(read))
+        return RecurrentState.begin(self.model, carried, self._sources(read))
 
     def _sources(self, read: RnnState) -> RecurrentMemory:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim
@@ -133,6 +143,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     is_recurrent = True
 
     model: RecurrentLm
+    _steps: RecurrentDecoder
 
     def __init__(self, model: RecurrentLm) -> None:
         super().__init__(model)
@@ -140,6 +151,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         if isinstance(model.readout, nn.Linear):
             readout = LinearMap(model.readout.weight, model.readout.bias)
         self._steps = RecurrentDecoder(
+            model,
             pack_weights(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
             kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.recurrence.mode),
@@ -159,6 +171,9 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     def start(
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
+        check_unedited()
+        known_ids("token ids", prompt, self._steps.vocab_size)
+        AlignedPrompt.of(prompt, prompt_lengths)  # which checks them
         # Each by itself: what one gets does not depend on the others.
         reads = [
             self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
@@ -167,7 +182,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         carried = torch.cat([torch.cat(read.layers, dim=-1).flatten(1) for read in reads])
         last = [read.pending for read in reads if read.pending is not None]
         return RecurrentState.begin(
-            carried, RecurrentMemory.none(), torch.cat(last) if last else None
+            self.model, carried, RecurrentMemory.none(), torch.cat(last) if last else None
         )
 
 

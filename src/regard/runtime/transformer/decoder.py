@@ -5,28 +5,29 @@ weights are small and rows many, threads have a block of rows each; else they sh
 the step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
+from regard.kernels.compiling import ParallelLoop
 from regard.kernels.products.int8 import HAS_BYTES, NO_PROJECTIONS
 from regard.kernels.search import Written
-from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, on_each, parallel_blocks
+from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, parallel_blocks, team
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer.encoder import Embeddings
-from regard.kernels.transformer.step import Going, decode_step, step_team, step_width
+from regard.kernels.transformer.step import Going, decode_step, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens, read
+from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens
 from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
@@ -37,6 +38,7 @@ from regard.runtime.products import (
     pack_projections,
     part_of,
     projection_of,
+    size_of,
 )
 from regard.runtime.state import PreparedState, trim_memory
 from regard.runtime.transformer.encoder import LayerwiseEncoder, PromptReader, projections_of
@@ -89,6 +91,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
 
     def __init__(
         self,
+        owner: nn.Module,
         blocks: Sequence[TransformerBlock],
         *,
         embedding: TokenEmbedding | Int8Embedding,
@@ -100,7 +103,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         window: int | None,
         alibi_heads: int | None,
     ) -> None:
-        super().__init__(output, output_bias)
+        super().__init__(owner, PreparedState, size_of(embedding), output, output_bias)
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
         attend = attentions(blocks[0])[0]
@@ -112,38 +115,29 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self._norms = norms_of(self._blocks, norm)
 
     def _advance(
-        self, token: Int[Tensor, " R"], state: PreparedState, ranking: RankedTokens | None
+        self, token: Int64[np.ndarray, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
         state = state.with_room()
-        rows, options, weights = token.shape[0], self._options, self._weights
+        rows, options, weights = len(token), self._options, self._weights
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions, past, now = self._added_positions(state), self._past(state), state.length
         written = _NO_RANKING if ranking is None else ranking
-        inputs = (token.numpy(), positions, past, now, queries, *written)
-        width, outputs = self._width, weights.table.bias.shape[1]
-
-        def step(first: int, stop: int, threads: int = 1):  # type: ignore[no-untyped-def]
-            # Without annotations of shapes, which each step would make anew: they take 30 µs.
-            count, team = stop - first, step_team(threads, weights)
-            room, logits = (
-                np.empty(count * width, np.float32),
-                np.empty((count, outputs), np.float32),
-            )
-            on_each(threads, lambda: self._decode(first, *inputs, team, room, logits, _ONE_STEP))
-            return logits
-
-        logits = None
+        inputs = (token, positions, past, now)
+        room = np.empty((rows, self._width), np.float32)
+        logits = np.empty((rows, weights.table.bias.shape[1]), np.float32)
+        rest = (inputs, queries, written, room, logits, _ONE_STEP)
         if ranking is not None and self._takes_blocks(rows):
-            parallel_blocks(rows, step)
+            parallel_blocks(rows, self._decode, team(1), *rest)
         else:
-            numbers = step(0, rows, self._threads(rows))
-            if ranking is None:
-                logits = torch.from_numpy(numbers[:, : weights.table.outputs])
+            self._decode(0, rows, team(self._threads(rows)), *rest)
+        mapped = None
+        if ranking is None:
+            mapped = torch.from_numpy(logits[:, : weights.table.outputs])
         if current_observer() is not None:
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
                     self._announce(index, block.look, torch.from_numpy(query), state)
-        return logits, state.after()
+        return mapped, state.after()
 
     def write(
         self,
@@ -156,13 +150,14 @@ class DecoderStack(DecoderSteps[PreparedState]):
         written: Written,
     ) -> tuple[Int[Tensor, " R"], PreparedState] | None:
         """Write tokens from ``position`` on by one loop; see ``WritingStep``."""
-        rows = token.shape[0]
-        is_alone = self._threads(rows) == 1
-        if self._takes_blocks(rows):
-            is_alone = rows <= MOST_ROWS and torch.get_num_threads() == 1
+        ids, banned = self._read(token, state), self._hidden(hidden)
+        rows = len(ids)
+        is_one = not self._takes_blocks(rows) or (
+            rows <= MOST_ROWS and torch.get_num_threads() == 1
+        )
         is_plain = not state.is_padded and self._window is None and current_observer() is None
         steps = min(stop - position, _MOST_STEPS, self._positions.most - state.length)
-        if steps < 1 or not is_alone or not is_plain:
+        if steps < 1 or not is_one or not is_plain:
             return None
         state = state.with_room()
         steps = min(steps, state.room)
@@ -171,20 +166,18 @@ class DecoderStack(DecoderSteps[PreparedState]):
         positions = self._positions.until(end)[state.length : end]
         past = self._past(state)._replace(rotary=self._rotary.until(end)[state.length : end])
         ranking = RankedTokens(
-            np.array(hidden, np.int64),
+            banned,
             np.empty((rows, 1), np.float32),
             np.empty((rows, 1), np.int64),
         )
         self._decode(
             0,
-            read(token, state).numpy().copy(),
-            positions,
-            past,
-            state.length,
+            rows,
+            team(self._threads(rows)),
+            (ids.copy(), positions, past, state.length),
             queries,
-            *ranking,
-            step_team(1, weights),
-            np.empty(rows * self._width, np.float32),
+            ranking,
+            np.empty((rows, self._width), np.float32),
             np.empty((rows, weights.table.bias.shape[1]), np.float32),
             Going(steps, position, least, state.store.slots[:rows], written),
         )
@@ -290,7 +283,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         return step_width(self._weights, self._options)
 
     @cached_property
-    def _decode(self) -> Callable[..., None]:
+    def _decode(self) -> ParallelLoop:
         """The loop of a step over these weights."""
         return decode_step.bind(self._weights, self._options)
 

@@ -11,11 +11,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 import torch
 from jaxtyping import Float, Float32, Int, Int64
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.products.int8 import NO_PROJECTIONS, EmbeddingTable
+from regard.kernels.products.int8 import NO_PROJECTIONS
 from regard.kernels.threads import parallel_blocks, parallel_rows
 from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
@@ -24,6 +23,7 @@ from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Lay
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import Packing
+from regard.layers.inputs import known_ids, rows_of_ids, texts
 from regard.models.interfaces import TextReader
 from regard.models.readers import Encoder
 from regard.models.transformer import Transformer
@@ -36,6 +36,7 @@ from regard.runtime.products import (
     pack_projections,
     part_of,
     projection_of,
+    size_of,
 )
 from regard.runtime.transformer.layers import (
     PositionTable,
@@ -73,7 +74,7 @@ class LayerwiseEncoder:
         embedded = np.zeros_like(x) if sources.mixes_embeddings else x
         rest, count = (sources, embeddings, self._options, x, embedded), len(sources.begins) - 1
         operations = 8 * x.size // max(1, count)
-        parallel_rows(count, operations, lambda *part: kernels.embed_sources(*part, *rest))
+        parallel_rows(count, operations, kernels.embed_sources, *rest)
         return x, embedded
 
     @torch.no_grad()
@@ -105,7 +106,7 @@ class LayerwiseEncoder:
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
             rest = (states, added, weight, bias, options, normed)
-            parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.add_norm(*part, *rest))
+            parallel_rows(rows, 8 * width, decoder_kernels.add_norm, *rest)
 
         if options.is_pre:
             add(torch.zeros_like(inputs))
@@ -124,8 +125,8 @@ class LayerwiseEncoder:
     ) -> None:
         """Rotate queries and keys of all sources."""
         if positions.rotary.size:
-            rest, sources = (begins, positions, self._options, projected), len(begins) - 1
-            parallel_rows(sources, 2**16, lambda *part: kernels.rotate_sources(*part, *rest))
+            rest = (begins, positions, self._options, projected)
+            parallel_rows(len(begins) - 1, 2**16, kernels.rotate_sources, *rest)
 
     def _mixed(
         self,
@@ -140,8 +141,7 @@ class LayerwiseEncoder:
         rest = (begins, positions, options, projected, context.numpy())
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
-        tasks = sources * options.heads
-        parallel_rows(tasks, operations, lambda *part: kernels.attend_by_heads(*part, *rest))
+        parallel_rows(sources * options.heads, operations, kernels.attend_by_heads, *rest)
         return context
 
 
@@ -207,7 +207,7 @@ class TransformerEncoder:
         begins = np.array([0, *accumulate(map(len, rows))])
         longest = source.shape[1] + len(begin)
         sources = kernels.Sources(
-            tokens=known([token for row in rows for token in row], self._embeddings.embedding),
+            tokens=np.array([token for row in rows for token in row], np.int64),
             begins=begins,
             skipped=len(begin),
             places=self._positions.until(longest),
@@ -221,7 +221,7 @@ class TransformerEncoder:
             self._read_by_layers(self._layers, sources, positions, memory)
             return memory
         inputs = (sources, positions, self._embeddings, self._layers, self._options, memory)
-        parallel_blocks(len(rows), lambda *part: kernels.encode_sources(*part, *inputs))
+        parallel_blocks(len(rows), kernels.encode_sources, *inputs)
         return memory
 
     def _read_by_layers(
@@ -242,17 +242,6 @@ class TransformerEncoder:
             for b, (begin, stop) in enumerate(pairwise(begins)):
                 if (real := projected_rows[begin + sources.skipped : stop]).size:
                     cache[b, : len(real)] = real
-
-
-def known(tokens: ArrayLike, table: EmbeddingTable) -> Int64[np.ndarray, " N"]:
-    """The ids of tokens; IndexError, as torch has it, where the table has no such row."""
-    ids, size = np.asarray(tokens, np.int64), table.scales.size or len(table.vectors)
-    if ids.size and not 0 <= ids.min() <= ids.max() < size:
-        raise IndexError(
-            f"token ids must be from 0 to {size - 1}; got {ids.min()} to {ids.max()}. "
-            "Use the tokenizer that the model was trained with."
-        )
-    return ids
 
 
 class PromptReader:
@@ -288,7 +277,7 @@ class PromptReader:
     ) -> None:
         lengths, width = [len(prompt) for prompt in prompts.values()], past.shape[-1]
         sources = kernels.Sources(
-            tokens=known(np.concatenate(list(prompts.values())), self._embeddings.embedding),
+            tokens=np.concatenate(list(prompts.values())),
             begins=np.array([0, *accumulate(lengths)]),
             skipped=0,
             places=self._positions.until(max(lengths)),
@@ -361,7 +350,7 @@ class PreparedReader(TextReader):
             if fit_one_loop(blocks)
             else layer_by_layer(blocks, encoder.norm, self._options)
         )
-        self._positions = PositionTable(encoder.positions, encoder.output_dim)
+        self._positions = PositionTable(encoder.positions, encoder.embedding.weight.shape[1])
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
 
@@ -382,19 +371,20 @@ class PreparedReader(TextReader):
     ) -> Float[Tensor, "B N C"]:
         """See the encoder, whose attention can be watched and edited here as well."""
         reading = {"segments": segments, "parts": parts, "features": features}
+        ids = known_ids("token ids", rows_of_ids("ids", ids), size_of(self.embedding))
         B, N = ids.shape
+        lengths = torch.full((B,), N) if lengths is None else texts("ids", ids, lengths)[1]
         if (N > LONGEST and B == 1) or not current_observer() is current_editor() is None:
             states: Tensor = self.encoder(ids, lengths, **reading)
             return states
-        lengths = torch.full((B,), N) if lengths is None else lengths
         if N > LONGEST:
             return self._one_by_one(ids, lengths, reading)
         packing, inputs = Packing(lengths, N), np.zeros((0, 0), np.float32)
-        if any(each is not None for each in reading.values()):
+        if self.encoder.widen is not None or any(each is not None for each in reading.values()):
             inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._positions.until(N)[:N]
-        texts = kernels.Sources(
-            tokens=known(packing.pack(ids).numpy(), self._embeddings.embedding),
+        sources = kernels.Sources(
+            tokens=packing.pack(ids).numpy(),
             begins=np.array([0, *accumulate(lengths.tolist())]),
             skipped=0,
             places=places if self._first_segment is None else places + self._first_segment,
@@ -403,13 +393,13 @@ class PreparedReader(TextReader):
         positions = kernels.EncoderPositions(self._rotary.until(N), N, N)
         if isinstance(self._layers, LayerwiseEncoder):
             layers, width = self._layers, self.output_dim
-            x = inputs.copy() if inputs.size else layers.embed(texts, self._embeddings, width)[0]
-            read = layers(x, texts.begins, positions)
+            x = inputs.copy() if inputs.size else layers.embed(sources, self._embeddings, width)[0]
+            read = layers(x, sources.begins, positions)
             return packing.pad(torch.from_numpy(read))
         states = torch.empty(B, N, self.output_dim)
         weights = (self._embeddings, self._layers, self._options)
-        rest = (texts, inputs, positions, *weights, states.numpy())
-        parallel_blocks(B, lambda *part: kernels.encode_texts(*part, *rest))
+        rest = (sources, inputs, positions, *weights, states.numpy())
+        parallel_blocks(B, kernels.encode_texts, *rest)
         return states
 
     def _one_by_one(

@@ -73,7 +73,7 @@ def activation_of(options: DecoderOptions) -> Callable[[Tensor], Tensor]:
 
     def activate(inner: Tensor) -> Tensor:
         (rows, width), numbers = inner.shape, inner.numpy()
-        parallel_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, kind))
+        parallel_rows(rows, 8 * width, kernels.activate_rows, numbers, kind)
         return inner[:, : width // 2].contiguous() if kernels.ACTIVATIONS[kind] in GATED else inner
 
     return activate

@@ -9,15 +9,16 @@ from jaxtyping import Float32, Int
 from torch import Tensor
 
 from regard.attention import KeyValueCache
-from regard.attention.observing import current_editor, current_observer
+from regard.attention.observing import current_observer
+from regard.layers.inputs import known_ids, texts
 from regard.models.decoder import Decoder, DecoderState
 from regard.models.interfaces import AlignedPrompt
 from regard.models.transformer import Transformer
-from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq
-from regard.runtime.products import embedding_table
+from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq, check_unedited
+from regard.runtime.products import size_of
 from regard.runtime.state import PreparedState, begin, trim_memory
 from regard.runtime.transformer.decoder import DecoderStack
-from regard.runtime.transformer.encoder import LONGEST, PromptReader, TransformerEncoder, known
+from regard.runtime.transformer.encoder import LONGEST, PromptReader, TransformerEncoder
 from regard.runtime.transformer.layers import why_not_prepared
 
 
@@ -30,6 +31,7 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     def __init__(self, model: Transformer) -> None:
         super().__init__(model)
         self._steps = DecoderStack(
+            model,
             list(model.decoder),
             embedding=model.target_embedding,
             positions=model.target_positions or model.positions,
@@ -54,18 +56,21 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
-        if current_observer() is current_editor() is None:
-            memory = self._encoder(source, source_lengths)
-        else:
-            memory = self._read(source, source_lengths)
+        check_unedited()
+        source, source_lengths = texts("source", source, source_lengths)
+        known_ids("token ids", source, size_of(self.model.source_embedding))
+        read = self._encoder if current_observer() is None else self._read
+        memory = read(source, source_lengths)
         layers, width = self._steps.layers, self._steps.width
-        return begin(len(source), layers, width, memory=memory, lengths=source_lengths)
+        return begin(
+            len(source), layers, width, owner=self.model, memory=memory, lengths=source_lengths
+        )
 
     @torch.no_grad()
     def _read(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> Float32[np.ndarray, "L B M W"]:
-        """Keys and values of the sources as the model makes them, observed and edited."""
+        """Keys and values of the sources as the model makes them, observed."""
         caches = self.model.start(source, source_lengths).memory
         return np.stack([_side_by_side(cache) for cache in caches])
 
@@ -79,6 +84,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     def __init__(self, model: Decoder) -> None:
         super().__init__(model)
         self._steps = DecoderStack(
+            model,
             list(model.layers),
             embedding=model.embedding,
             positions=model.positions,
@@ -97,14 +103,15 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
 
     @torch.no_grad()
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
+        check_unedited()
         layers, width = self._steps.layers, self._steps.width
         nothing = np.zeros((0, 0, 0, width), np.float32)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         rows, past_length = cut.aligned.shape
-        state = begin(rows, layers, width, memory=nothing, length=past_length)
+        known_ids("token ids", prompt, self._steps.vocab_size)
+        state = begin(rows, layers, width, owner=self.model, memory=nothing, length=past_length)
         if cut.last is None:
             return state
-        known(cut.last, embedding_table(self.model.embedding))
         starts = cut.padding.numpy().astype(np.int32)
         state = replace(state, pending=cut.last, starts=starts, is_padded=not cut.is_even)
         texts = {
@@ -112,7 +119,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
             for row, (ids, first) in enumerate(zip(cut.aligned.numpy(), starts, strict=True))
             if first < past_length
         }
-        is_plain = current_observer() is current_editor() is None
+        is_plain = current_observer() is None
         short = {row: ids for row, ids in texts.items() if is_plain and len(ids) <= LONGEST}
         past = state.store.cache[:, :past_length]
         self._reader(short, past)

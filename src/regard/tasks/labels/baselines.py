@@ -1,109 +1,77 @@
-"""Baselines of labels: naive Bayes on n-grams of a text, word overlap of two."""
+"""Baselines of labels: logistic regression on TF-IDF of a text, on the word overlap of two."""
 
-import math
 import random
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from regard.metrics.question_answering import answer_words
-from regard.text.languages import side_script
+import torch
 
-# Pairs that the threshold of an overlap is chosen on.
-_ENOUGH = 4000
+from regard.tasks.labels.logistic_regression import SparseRows, fit
+from regard.tasks.labels.text_ngrams import TextNgrams
+from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
 
-
-class NaiveBayes:
-    """Multinomial naive Bayes on n-grams, each once a text: Wang & Manning (2012), section 2.1."""
-
-    def __init__(self, examples: Iterable[tuple[str, str]]) -> None:
-        examples = list(examples)
-        scripts = side_script([text for text, _ in examples[:1000]])
-        self._by_words = scripts != "Han or kana"
-        labels = Counter(label for _, label in examples)
-        grams: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        for text, label in examples:
-            grams[label].update(self._grams(text))
-        known = len(set().union(*grams.values()))
-        self._prior = {label: math.log(n / labels.total()) for label, n in labels.items()}
-        self._unseen = {label: -math.log(counts.total() + known) for label, counts in grams.items()}
-        self._gain = {
-            label: {gram: math.log(n + 1) for gram, n in counts.items()}
-            for label, counts in grams.items()
-        }
-        self._known = set().union(*grams.values())
-
-    def label(self, text: str) -> str:
-        """The most probable label."""
-        scores = self._joint(text)
-        return max(scores, key=scores.__getitem__)
-
-    def probabilities(self, text: str) -> dict[str, float]:
-        """Of each label, given the text."""
-        scores = self._joint(text)
-        best = max(scores.values())
-        shares = {label: math.exp(each - best) for label, each in scores.items()}
-        total = sum(shares.values())
-        return {label: share / total for label, share in shares.items()}
-
-    def _joint(self, text: str) -> dict[str, float]:
-        """``log p(label, text)`` of each label."""
-        grams = [gram for gram in self._grams(text) if gram in self._known]
-        return {
-            label: self._prior[label]
-            + sum(self._gain[label].get(gram, 0.0) for gram in grams)
-            + len(grams) * self._unseen[label]
-            for label in self._prior
-        }
-
-    def _grams(self, text: str) -> set[str]:
-        units: Sequence[str] = text.lower().split() if self._by_words else text
-        longest = 2 if self._by_words else 3
-        return {
-            "\x00".join(units[start : start + length])
-            for length in range(1, longest + 1)
-            for start in range(len(units) - length + 1)
-        }
+TFIDF, OVERLAP = "TF-IDF and logistic regression", "logistic regression on overlap"
+# Pairs that the overlap is learned from.
+_ENOUGH = 10_000
 
 
-class WordOverlap:
-    """Two labels told apart by the share of the first text's words that the second has."""
+class TfidfClassifier:
+    """Logistic regression on TF-IDF of word and character n-grams.
+
+    Args:
+        examples: Texts and their labels.
+
+    Example:
+        >>> classifier = TfidfClassifier([("good tea", "+"), ("bad", "-")] * 5)
+        >>> classifier.labels(["bad coffee", "good"])
+        ['-', '+']
+    """
+
+    def __init__(self, examples: Sequence[tuple[str, str]]) -> None:
+        texts, labels = zip(*examples, strict=True)
+        self._names = sorted(set(labels))
+        self._ngrams = TextNgrams.learn(texts)
+        self._model = fit(self._inputs(texts), _numbers(labels, self._names), len(self._names))
+
+    def labels(self, texts: Sequence[str]) -> list[str]:
+        """The most probable label of each text."""
+        return [self._names[n] for n in self._model.logits(self._inputs(texts)).argmax(1).tolist()]
+
+    def _inputs(self, texts: Sequence[str]) -> SparseRows:
+        return self._ngrams.inputs([self._ngrams.tfidf(text) for text in texts])
+
+
+class OverlapClassifier:
+    """Logistic regression on the numbers of ``Overlap``, each with mean 0 and deviation 1.
+
+    Args:
+        examples: Pairs of texts with their labels; of many, some are drawn.
+    """
 
     def __init__(self, examples: Sequence[tuple[str, str, str]]) -> None:
-        texts = dict.fromkeys(second for _, second, _ in examples)
-        counts = Counter(word for text in texts for word in set(answer_words(text)))
-        self._rarity = {word: math.log(len(texts) / count) for word, count in counts.items()}
-        self._rarest = max(self._rarity.values(), default=1.0)
         # Drawn, since files often alternate labels, and every second line has one of them alone.
         known = random.Random(0).sample(examples, min(len(examples), _ENOUGH))
-        self._threshold, self._above, self._below = _split_at(
-            [self._share(first, second) for first, second, _ in known],
-            [label for _, _, label in known],
-        )
+        self._names = sorted({label for _, _, label in known})
+        self._overlap = Overlap.learn(dict.fromkeys(second for _, second, _ in examples))
+        rows = self._rows(known)
+        self._mean, self._deviation = rows.mean(0), rows.std(0, correction=0).clamp(min=1e-6)
+        labels = _numbers([label for *_, label in known], self._names)
+        self._model = fit(self._inputs(rows), labels, len(self._names))
 
-    def label(self, first: str, second: str) -> str:
-        """The label of a pair."""
-        return self._above if self._share(first, second) >= self._threshold else self._below
+    def labels(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        """The most probable label of each pair."""
+        logits = self._model.logits(self._inputs(self._rows(pairs)))
+        return [self._names[number] for number in logits.argmax(1).tolist()]
 
-    def _share(self, first: str, second: str) -> float:
-        words, there = set(answer_words(first)), set(answer_words(second))
-        # A set's order is another in every process, and with it the last digit of a plain sum.
-        total = math.fsum(self._rarity.get(word, self._rarest) for word in words)
-        shared = math.fsum(self._rarity.get(word, self._rarest) for word in words & there)
-        return shared / total if total else 0.0
+    def _rows(self, pairs: Sequence[tuple[str, ...]]) -> torch.Tensor:
+        rows = [self._overlap.features(first, second) for first, second, *_ in pairs]
+        return torch.tensor(rows).view(len(pairs), len(OVERLAP_FEATURES))
+
+    def _inputs(self, rows: torch.Tensor) -> SparseRows:
+        values = ((rows - self._mean) / self._deviation).tolist()
+        columns = [range(len(OVERLAP_FEATURES))] * len(values)
+        return SparseRows.of(columns, values, num_columns=len(OVERLAP_FEATURES))
 
 
-def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, str, str]:
-    """Where scores part two labels best: from there on the first label, below it the second."""
-    names = sorted(set(labels))
-    order = sorted(range(len(scores)), key=lambda index: scores[index])
-    splits = []
-    for above, below in ((names[0], names[-1]), (names[-1], names[0])):
-        right = labels.count(above)
-        splits.append((right, scores[order[0]], above, below))
-        for index, after in zip(order, [*order[1:], None], strict=True):
-            right += (labels[index] == below) - (labels[index] == above)
-            threshold = math.inf if after is None else scores[after]
-            if threshold > scores[index]:
-                splits.append((right, threshold, above, below))
-    _, threshold, above, below = max(splits)
-    return threshold, above, below
+def _numbers(labels: Sequence[str], names: Sequence[str]) -> torch.Tensor:
+    numbers = {name: number for number, name in enumerate(names)}
+    return torch.tensor([numbers[label] for label in labels])

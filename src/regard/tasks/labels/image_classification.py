@@ -16,9 +16,9 @@ from regard.errors import DataError, SettingError
 from regard.fields import Count, Positive
 from regard.models import VisionTransformer, VisionTransformerConfig
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, Shade, words_text
 from regard.tasks.labels.label_task import Fields, LabelPrediction, LabelTask, Logits, learn_labels
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.settings.data import PicturesData
 from regard.tasks.settings.recipe import Recipe
 from regard.text import BadLines
@@ -31,7 +31,7 @@ from regard.text.reading.pictures import (
 )
 from regard.text.reading.records import Handling, object_of
 from regard.text.reading.sources import shards
-from regard.viewer import Image
+from regard.viewer import in_patches
 
 __all__ = ["ImageClassification", "PicturesData"]
 
@@ -60,6 +60,7 @@ class ImageClassification(LabelTask[Picture]):
 
     unit: ClassVar[str] = "pictures"
     are_texts: ClassVar[bool] = False
+    request_name: ClassVar[str] = "PICTURE"
     fields: ClassVar[Fields] = {}
     learned = ("labels", "shape", "mean", "deviation", "darkest")
     file = "pictures.json"
@@ -208,21 +209,13 @@ class ImageClassification(LabelTask[Picture]):
         self, model: nn.Module, example: Picture, encoded: Sample, answer: LabelPrediction
     ) -> Drawing:
         """The image in its patches, the class token before them, and the attention to each."""
-        patch, (height, width, _) = self.settings.patch, self.shape
-        rows, columns = range(height // patch), range(width // patch)
-        patches = [(row, column) for row in rows for column in columns]
-        names = [f"{row + 1},{column + 1}" for row, column in patches]
-        boxes = [(patch * row, patch * column, patch, patch) for row, column in patches]
         has_first = self.settings.pooling == "first"
         low, high = min(self.darkest, example.pixels.min()), example.pixels.max()
         shares = (example.pixels - low) / max(high - low, 1e-9)
         if shares.shape[-1] != 3:
             shares = shares.mean(-1, keepdims=True)  # of other channels, grey
-        pixels = tuple(
-            tuple(tuple(float(f"{value:.4g}") for value in pixel) for pixel in row)
-            for row in shares.tolist()
-        )
-        subject = "the class token looks" if has_first else "they all look"
+        patch = self.settings.patch
+        image, names = in_patches(shares, (patch, patch), before=int(has_first))
         return Drawing(
             text=words_text([*[CLASS] * has_first, *names]),
             output=words_text([answer.label]),
@@ -231,15 +224,21 @@ class ImageClassification(LabelTask[Picture]):
                 kind="encoder",
                 layer=None,
                 query=0 if has_first else None,
-                measure=f"the more {subject} at it in the last layer, its heads' mean",
+                measure=patch_measure(has_class=has_first),
             ),
-            image=Image(pixels=pixels, boxes=(*[None] * has_first, *boxes)),
+            image=image,
             label=example.where,
         )
 
     def brief(self, example: Picture) -> str:
         """The file and the number of a picture."""
         return example.where
+
+
+def patch_measure(*, has_class: bool) -> str:
+    """Name the attention that shades the patches of a picture."""
+    subject = "the class token looks" if has_class else "they all look"
+    return f"the more {subject} at it in the last layer, its heads' mean"
 
 
 def digits(split: str) -> list[Picture]:

@@ -1,7 +1,6 @@
 """Tasks that give a label to one text, to several, or to something else."""
 
 import math
-import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,25 +17,22 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import several
 from regard.metrics.labels import accuracy, by_label, macro_f1
-from regard.tasks.batches import Batch
-from regard.tasks.checking import CheckedExample
+from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import likeliest_first
 from regard.tasks.labels.word_parts import Speller, learn_tokenizer, reads_parts
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import Table, confusion_table, label_table
 from regard.tasks.task import Answer
-from regard.text import normalize
-from regard.text.reading.forms import text_suffix
+from regard.text import UNK_ID, Tokenizer, normalize
 from regard.text.reading.records import Handling, member, read_records
-from regard.text.reading.tables import TABLES, Field
+from regard.text.reading.tables import Field
+from regard.text.tokenizers.pieces import unknown_pieces
 from regard.viewer import Prediction
 
 # The logits of a batch, and what the head adds to the loss of each of its rows, where there is one.
 Logits: TypeAlias = tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]
-# Rows of a table from which its labels say that the first is a header; and what names look like.
-_LEAST_ROWS = 20
-_NAME = re.compile(r"[^\W\d][\w-]*( [\w-]+){0,2}")
 
 
 class TextField:
@@ -155,6 +151,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     example: ClassVar[Any] = LabelledText
     can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    main_metric: ClassVar[str] = "accuracy"
     learned: ClassVar[tuple[str, ...]] = ("labels",)
     file: ClassVar[str] = "labels.json"
     labels: Annotated[list[str], several(2)]
@@ -177,6 +174,12 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     def subject(cls, example: LabelledT) -> str:
         """The first text, whatever else is asked of it."""
         return cls.texts(example)[0]
+
+    def unknown(self, example: LabelledT, encoded: Sequence[Sample]) -> list[str]:
+        read = [each.get(name, ()) for each in encoded for name in ("ids", "other")]
+        if not (isinstance(self.tokenizer, Tokenizer) and any(UNK_ID in ids for ids in read)):
+            return []
+        return unknown_pieces(self.tokenizer, self.texts(example))
 
     @classmethod
     def checked(cls, example: LabelledT) -> CheckedExample:
@@ -207,9 +210,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
             except DataError as error:  # of a field of one's own
                 raise DataError(f"{where}: {error}") from error
             every.append(cls.example(**{**absent, **values, "where": where}))
-        if len(cls.text_fields()) > 1 or text_suffix(file) not in TABLES:
-            return every
-        return every[has_header([(cls.subject(one), one.label or "") for one in every]) :]
+        return every
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         return self.columns(self.data, inputs=True)
@@ -250,7 +251,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
             raise DataError(
                 f"data.train must hold few different labels; got {len(labels):,} in "
                 f"{len(examples):,} examples, such as {labels[0]!r}. "
-                "Is data.label the label's column? `regard train FILE` alone guesses which it is."
+                "Name the column that has labels: --set data.label=COLUMN."
             )
         tokenizer = None
         if recipe.tokenizer is not None:
@@ -326,6 +327,13 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         """The probability of the true label."""
         return answer.probabilities.get(example.label or "", 0.0)
 
+    def distribution(
+        self, answer: LabelPrediction, example: LabelledT
+    ) -> tuple[Sequence[float], int] | None:
+        if (number := self.number(example)) < 0:
+            return None
+        return list(answer.probabilities.values()), number
+
     def more_baselines(
         self, train: Sequence[LabelledT], examples: Sequence[LabelledT]
     ) -> Mapping[str, Sequence[str]]:
@@ -372,19 +380,9 @@ def learn_labels(labels: Iterable[str | None]) -> list[str]:
     if len(names) < 2:
         raise DataError(
             f"data.train must hold at least two different labels; got {names}. "
-            "Is data.label the label's column? `regard train FILE` alone guesses which it is."
+            "Name the column that has them: --set data.label=COLUMN."
         )
     return names
-
-
-def has_header(rows: Sequence[tuple[str, str]]) -> bool:
-    """Whether the first of these texts and labels is a header: both like names, its label alone."""
-    if len(rows) < _LEAST_ROWS:
-        return False
-    counts = Counter(label for _, label in rows)
-    text, label = rows[0]
-    is_alone = counts.pop(label) == 1 and min(counts.values(), default=1) > 1
-    return is_alone and bool(_NAME.fullmatch(text) and _NAME.fullmatch(label))
 
 
 def _labels(

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.attention import documents
-from regard.config import JsonValue
+from regard.config import JsonValue, check_header
 from regard.devices import moved
 from regard.devices.memory import is_finite
 from regard.errors import DataError, RunError, SettingError
@@ -22,7 +22,8 @@ from regard.fields import several
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import Drawing, words_text
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.settings.data import RegressionConfig, RegressionData
 from regard.tasks.settings.recipe import Recipe
@@ -31,6 +32,7 @@ from regard.text import BadLines, Line
 from regard.text.files import read_plain
 from regard.text.reading.points import Point, cells_of, number_of, read_points
 from regard.text.reading.records import Handling
+from regard.viewer import Prediction
 
 __all__ = ["Guess", "Regression", "RegressionConfig", "RegressionData"]
 
@@ -38,6 +40,10 @@ _POINTS_FILE = "points.safetensors"
 # Inputs that are named, and parts of equal size that errors are listed by.
 _MOST_NAMED = 10
 _PARTS = 5
+# Training points that a page shows, those of the largest weights; and what it calls the weight.
+_MOST_DRAWN = 20
+_GRAIN = 1e-6  # standard deviations to which their inputs are exact
+WEIGHT = "the more this training point weighs in the prediction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class Regression(OnePassTask[Point, Guess]):
 
     unit: ClassVar[str] = "points"
     are_texts: ClassVar[bool] = False
+    request_name: ClassVar[str] = "NUMBERS"
     metrics: ClassVar[Mapping[str, int]] = {"rmse": -1, "r2": 1}
     learned = ("inputs",)
     file = "columns.json"
@@ -122,6 +129,12 @@ class Regression(OnePassTask[Point, Guess]):
         text = ", ".join(f"{number:g}" for number in example.inputs)
         return CheckedExample((text,), (), example.where)
 
+    @staticmethod
+    def named_texts(example: Point) -> dict[str, str]:
+        inputs = zip(example.names, example.inputs, strict=True)
+        target = {} if example.target is None else {"target": f"{example.target:g}"}
+        return {**{name: f"{value:g}" for name, value in inputs}, **target}
+
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Point]) -> "Regression":
         """The task with the training points.
@@ -157,8 +170,10 @@ class Regression(OnePassTask[Point, Guess]):
         """The points that ``save`` wrote; RunError if they are missing or damaged."""
         learned, path = super().load_learned(folder), folder / _POINTS_FILE
         try:
-            saved = load_tensors(read_plain(path))
-        except SafetensorError as error:
+            content = read_plain(path)
+            check_header(content)
+            saved = load_tensors(content)
+        except (SafetensorError, ValueError) as error:
             raise RunError(f"{path} must be a safetensors file; it is damaged: {error}.") from error
         count, points = len(learned["inputs"]), len(saved.get("seen", ()))
         shapes = {"origin": (count,), "step": (count,), "seen": (points, 1)}
@@ -320,10 +335,36 @@ class Regression(OnePassTask[Point, Guess]):
         columns = ("right", "mean error", "rmse", "count")
         return [Table("by what is right", columns, tuple(rows))]
 
+    @torch.no_grad()
+    def draw(self, model: nn.Module, example: Point, encoded: Sample, answer: Guess) -> Drawing:
+        """The prediction, and the training points it is the mean of, by their weights in it."""
+        assert isinstance(model, KernelRegression)
+        batch = moved(self.collate([encoded]), model.w.device)
+        weights = model.weights(batch["inputs"], self.places.to(model.w.device))[0].cpu()
+        shown = weights.topk(min(_MOST_DRAWN, len(weights)))
+        grain = _GRAIN * self.step
+        places = self.places[shown.indices].double() * self.step + self.origin
+        places = (places / grain).round() * grain + 0.0  # float32 keeps no exact 0, and none is -0
+        points = [
+            f"{self._point(place)}: {seen:.4g}"
+            for place, seen in zip(
+                places.tolist(), self.seen[shown.indices, 0].tolist(), strict=True
+            )
+        ]
+        asked = f"{self._point(example.inputs)} → {answer.text()}"
+        values = (0.0, *shown.values.tolist())
+        return Drawing(
+            text=words_text([asked, *points], "\n"),
+            prediction=Prediction(values=values, measure=WEIGHT),
+        )
+
+    def _point(self, inputs: Sequence[float]) -> str:
+        named = zip(self.names, inputs, strict=True)
+        return ", ".join(f"{name} {value:.4g}" for name, value in named)
+
     def show(self, example: Point, answer: Guess) -> str:
-        inputs = zip(self.names, example.inputs, strict=True)
-        point = ", ".join(f"{name} {value:.4g}" for name, value in inputs)
-        return f"{point} → {answer.value:.4g} (right: {_target(example):.4g})"
+        right = f" (right: {_target(example):.4g})"
+        return f"{self._point(example.inputs)} → {answer.value:.4g}{right}"
 
 
 def _sine(data: RegressionData, split: str) -> list[Point]:

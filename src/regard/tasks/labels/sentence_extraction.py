@@ -14,14 +14,15 @@ from typing import ClassVar, TypeAlias
 
 from torch import nn
 
+from regard.checks import counted
 from regard.config import JsonValue
 from regard.fields import Count
 from regard.metrics import sentence_rouge_l, sentence_rouge_n
 from regard.metrics.rouge import n_grams, words
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, words_text
 from regard.tasks.labels.tags import TaggerTask
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.sequences.documents import (
     DocumentExample,
     chosen,
@@ -73,6 +74,7 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
     unit: ClassVar[str] = "documents"
     loss_unit = "sentences"
     metrics: ClassVar[Mapping[str, int]] = {"rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
+    main_metric: ClassVar[str] = "rouge_l"
     learned = ("sentences",)
     file = "extraction.json"
     data: ExtractionData
@@ -90,6 +92,10 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
     def checked(example: DocumentExample) -> CheckedExample:
         return CheckedExample((example.text,), (), example.where, example.answers)
 
+    @staticmethod
+    def named_texts(example: DocumentExample) -> dict[str, str]:
+        return {"document": example.text, "answer": " | ".join(example.answers)}
+
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[DocumentExample]) -> "SentenceExtraction":
         known = [len(sentences(answer)) for example in examples for answer in example.answers]
@@ -104,7 +110,7 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         return tagger
 
     def describe(self) -> list[str]:
-        count = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
+        count = counted(self.sentences, "sentences")
         return [*super().describe(), f"{count} of each document taken out"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> DocumentExample:
@@ -128,7 +134,7 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
             best = best_sentences(read, example.answers[0], self.sentences)
             labels = [int(index in best) for index in range(len(read))]
         labelled = {"tags": labels, "counts": len(positions), "sentences": read}
-        return {"ids": ids[:most], "places": positions, **labelled}
+        return {"ids": ids[:most], "positions": positions, **labelled}
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Extract]:
         shares = self.tag_scores(model, batch).softmax(-1)[..., 1].tolist()
@@ -184,7 +190,7 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         ids, decode = encoded["ids"], self.tokenizer.decode
         named = ["⟨sentence⟩" if i == BOS_ID else decode([i]).strip() or "␣" for i in ids]
         values = [0.0] * len(ids)
-        for position, share in zip(encoded["places"], answer.probabilities, strict=True):
+        for position, share in zip(encoded["positions"], answer.probabilities, strict=True):
             values[position] = share
         return Drawing(
             text=words_text(named),

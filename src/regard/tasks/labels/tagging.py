@@ -18,21 +18,25 @@ from regard.metrics.labels import (
     as_known,
     by_label,
     entity_scores,
+    entity_tags,
     macro_f1,
     marks_entities,
 )
 from regard.tasks.batches import Batch, Sample, dropped
-from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
+from regard.tasks.labels.tag_baselines import (
+    REGRESSION,
+    LocalTagger,
+    entities_of_training,
+    most_frequent_tags,
+)
 from regard.tasks.labels.tags import (
     TaggerTask,
     Tags,
     compared,
-    entities_of_training,
     flattened,
     in_scheme,
     marked_errors,
-    most_frequent_tags,
     space_of,
     tag_numbers,
     without_marks,
@@ -46,6 +50,7 @@ from regard.tasks.labels.word_parts import (
     reads_parts,
     stretches,
 )
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.settings.data import TaggingData
 from regard.tasks.settings.recipe import Recipe, check_framed_positions, check_positions
 from regard.tasks.tables import Table, by_group, confusion_table, label_table
@@ -61,9 +66,11 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.batches import padded
+from regard.text.normalization import has_unspaced
+from regard.text.reading.annotations import words_of
 from regard.text.reading.records import Handling
 from regard.text.reading.tables import Field
-from regard.text.reading.tagged import TaggedWords, read_tagged
+from regard.text.reading.tagged import TaggedWords, read_tagged, words_in
 from regard.text.tokenizers.pieces import BEGIN, END
 from regard.text.tokenizers.words import Vocabulary
 from regard.viewer import Prediction
@@ -87,6 +94,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     unit: ClassVar[str] = "sentences"
     loss_unit = "words"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    main_metric: ClassVar[str] = "f1"
     learned = ("words", "parts", "tags", "rare")
     file = "words.json"
     data: TaggingData
@@ -109,12 +117,16 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     ) -> list[TaggedWords]:
         """The sentences of a split; none if the recipe names no file.
 
-        Tags of entities come out as BIO, of files in IOB1, BIOES or BILOU too: see ``as_bio``.
+        Tags of entities come out as BIO, of files in IOB1, BIOES or BILOU too, and of those that
+        write PER-B: see ``entity_tags`` and ``as_bio``.
         """
         every = super().read(recipe, split, bad_lines=bad_lines)
-        if not marks_entities({tag for sentence in every for tag in sentence.tags or ()}):
+        names = entity_tags({tag for sentence in every for tag in sentence.tags or ()})
+        if names is None:
             return every
-        return [replace(each, tags=as_bio(each.tags or ())) for each in every]
+        return [
+            replace(each, tags=as_bio([names[tag] for tag in each.tags or ()])) for each in every
+        ]
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[TaggedWords]:
@@ -188,22 +200,41 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         return (Field.of(self.data, "word"),)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> TaggedWords:
-        """The words of a line or of a JSON record's "tokens"; DataError without any.
+        """The words of a line or of a JSON record's "tokens" or text; DataError without any.
 
         Words of a line have spaces between them; a line without a space is its characters, if
-        those were the words of the training text.
+        those were the words of the training text. An unknown word is parted from marks that are
+        words by themselves in training, as those of spans are.
         """
         if isinstance(record, str):
-            words = normalize(record).split()
-            if len(words) == 1 and all(len(word) == 1 for word in self.words[:200]):
-                words = list(words[0])
+            words = self._words(normalize(record))
         else:
-            value = record.get("tokens")
-            tokens = value if isinstance(value, list) else []
+            tokens = words_in(record, Field.of(self.data, "word"))
             words = [normalize(word) if isinstance(word, str) else "" for word in tokens]
         if not words or not all(words):
             raise DataError(f"{where}: tokens must hold words to tag; got {record!r}.")
         return TaggedWords(tuple(words), None, where)
+
+    def _words(self, text: str) -> list[str]:
+        words = text.split()
+        if len(words) == 1 and all(len(word) == 1 for word in self.words[:200]):
+            return list(words[0])
+        return [part for word in words for part in self._parted(word)]
+
+    def _parted(self, word: str) -> list[str]:
+        """The word, or its parts where training has such parts as words."""
+        parts = [word[start:end] for start, end in words_of(word)]
+        if len(parts) == 1 or self._is_known(word):
+            return [word]
+        if has_unspaced(word):
+            is_parted = not any(len(each) > 1 and has_unspaced(each) for each in self.words)
+        else:
+            marks = [part for part in parts if not part.isalnum()]
+            is_parted = bool(marks) and all(map(self._is_known, marks))
+        return parts if is_parted else [word]
+
+    def _is_known(self, word: str) -> bool:
+        return self.word_ids.ids([_folded(word, self.data)]) != [UNK_ID]
 
     def samples(
         self, examples: Sequence[TaggedWords], too_long: BadLines, *, training: bool
@@ -257,7 +288,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         if "parts" in sample:
             row["parts"] = padded(sample["parts"][part])
         if "pieces" in sample:
-            row["ids"], row["places"] = framed(sample["pieces"][part], begins=self._begins)
+            row["ids"], row["positions"] = framed(sample["pieces"][part], begins=self._begins)
         return row
 
     def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:
@@ -294,9 +325,16 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     def baselines(
         self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
     ) -> dict[str, list[Tags]]:
-        """Tags looked up in the training text, by word and, of entities, by their words."""
+        """Tags looked up in the training text, by word and, of entities, by their words.
+
+        And logistic regression on the words around.
+        """
         known = [in_scheme(example, self.tags) for example in train]
-        rows = {"each word's most frequent tag": most_frequent_tags(known, examples)}
+        local = LocalTagger(known).tags([example.words for example in examples])
+        rows = {
+            "each word's most frequent tag": most_frequent_tags(known, examples),
+            REGRESSION: local,
+        }
         if marks_entities(self.tags):
             met = entities_of_training(known, examples)
             rows["entities met in training"] = [as_known(each, self.tags) for each in met]

@@ -1,6 +1,5 @@
 """Tags of words or sentences: how a tagger is asked for them, what they mark, their baselines."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -15,8 +14,8 @@ from regard.errors import DataError
 from regard.metrics.labels import (
     as_known,
     entities,
+    entity_tags,
     is_bio,
-    marks_entities,
 )
 from regard.models import READERS, Reader, Tagger, TaggerConfig
 from regard.tasks.batches import Batch
@@ -42,7 +41,7 @@ class Tags:
 
 
 class TaggerTask(OnePassTask[ExampleT, AnswerT]):
-    """A task that tags the units of a text, words or sentences, at their ``places``."""
+    """A task that tags the units of a text, words or sentences, at their ``positions``."""
 
     padding: ClassVar[Mapping[str, int]] = {"tags": -1}
 
@@ -55,7 +54,7 @@ class TaggerTask(OnePassTask[ExampleT, AnswerT]):
 
     def tag_scores(self, model: nn.Module, batch: Batch) -> Float[Tensor, "R N K"]:
         """The score of each tag for each unit."""
-        reading = {name: batch[name] for name in ("parts", "places") if name in batch}
+        reading = {name: batch[name] for name in ("parts", "positions") if name in batch}
         scores: Tensor = model(batch["ids"], batch["lengths"], **reading)
         return scores.float()
 
@@ -69,8 +68,8 @@ def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
     """Allowed transitions of tags: I-X only after B-X or I-X, and never first."""
     allowed = torch.ones(len(tags) + 1, len(tags), dtype=torch.bool)
     for column, tag in enumerate(tags):
-        if tag.startswith("I-"):
-            before = [other.partition("-")[2] == tag[2:] for other in tags]
+        if tag[:1] == "I":
+            before = [other != "O" and other[1:] == tag[1:] for other in tags]
             allowed[:, column] = torch.tensor([*before, False])
     return allowed
 
@@ -97,7 +96,7 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
 
 def in_scheme(example: TaggedWords, tags: Sequence[str]) -> TaggedWords:
     """The example in the scheme of a run's tags, which may be another than BIO in early runs."""
-    if example.tags is None or is_bio(tags) or not marks_entities(tags):
+    if example.tags is None or is_bio(tags) or entity_tags(tags) is None:
         return example
     return replace(example, tags=as_known(example.tags, tags))
 
@@ -123,7 +122,7 @@ def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) ->
     predicted, true = entities(tags), entities(right)
     notes = [
         f"{name}: "
-        + ", ".join(f"{space.join(words[first:end])} {kind}" for kind, first, end in each)
+        + ", ".join(f"{space.join(words[first:end])} {kind}".rstrip() for kind, first, end in each)
         for name, each in (
             ("wrong", [one for one in predicted if one not in true]),
             ("right", [one for one in true if one not in predicted]),
@@ -155,48 +154,3 @@ def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
                 "of the sentence. Correct it, or add sentences that have it to data.train."
             )
     return [numbers[tag] for tag in example.tags]
-
-
-def most_frequent_tags(
-    train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
-) -> list[tuple[str, ...]]:
-    """Each word's most frequent tag in training; the most frequent of all for the others."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for sentence in train:
-        for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
-            counts[word][tag] += 1
-    (most, _), *_ = sum(counts.values(), Counter[str]()).most_common(1)
-    best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
-    return [tuple(best.get(word, most) for word in example.words) for example in examples]
-
-
-def entities_of_training(
-    train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
-) -> list[tuple[str, ...]]:
-    """Training's entities wherever their words occur, from left to right, the longest first.
-
-    Almost the baseline of Tjong Kim Sang & De Meulder (2003), https://aclanthology.org/W03-0419.
-    """
-    kinds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for sentence in train:
-        for kind, first, end in entities(sentence.tags or ()):
-            kinds[sentence.words[first:end]][kind] += 1
-    best = {words: counts.most_common(1)[0][0] for words, counts in kinds.items()}
-    longest = max(map(len, best), default=0)
-    return [_looked_up(example.words, best, longest) for example in examples]
-
-
-def _looked_up(
-    words: tuple[str, ...], best: dict[tuple[str, ...], str], longest: int
-) -> tuple[str, ...]:
-    tags: list[str] = []
-    while len(tags) < len(words):
-        at = len(tags)
-        for size in range(min(longest, len(words) - at), 0, -1):
-            kind = best.get(words[at : at + size])
-            if kind is not None:
-                tags += [f"B-{kind}", *[f"I-{kind}"] * (size - 1)]
-                break
-        else:
-            tags.append("O")
-    return tuple(tags)

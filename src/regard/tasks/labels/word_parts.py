@@ -79,11 +79,8 @@ WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
 
 
 def reads_parts(recipe: Recipe) -> bool:
-    """Whether words are read from their parts too, by the model or by scores of n-grams."""
-    is_scored = isinstance(recipe.data, ClassificationData) and getattr(
-        recipe.head, "ngram_scores", False
-    )
-    return is_scored or getattr(recipe.model, "parts", "none") != "none"
+    """Whether the model reads words from their parts too."""
+    return getattr(recipe.model, "parts", "none") != "none"
 
 
 class _Spelling(TypedDict):
@@ -159,7 +156,7 @@ class Speller:
         return len(self.words)
 
     def pieces(self, text: str) -> list[Piece]:
-        """The words of ``normalize(text)`` with their places in it."""
+        """The words of ``normalize(text)`` with their positions in it."""
         pieces, end = [], 0
         for unit in self._split(normalize(text)):
             end += len(unit)
@@ -234,7 +231,7 @@ def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
 
 
 def framed(words: Sequence[Sequence[int]], *, begins: bool) -> tuple[list[int], list[int]]:
-    """Ids of the pieces, framed, and each word's first place: Devlin et al. (2019), 5.3."""
+    """Ids of the pieces, framed, and each word's first position: Devlin et al. (2019), 5.3."""
     ids, firsts = [BOS_ID] * begins, []
     for pieces in words:
         firsts.append(len(ids))

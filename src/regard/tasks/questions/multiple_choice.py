@@ -17,8 +17,8 @@ from regard.errors import DataError
 from regard.metrics.question_answering import answer_words
 from regard.models import ClassifierConfig, MultipleChoice
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, likeliest_first, words_text
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.questions.question_task import ContextTask, read_stories
 from regard.tasks.questions.text_pairs import (
@@ -28,14 +28,14 @@ from regard.tasks.questions.text_pairs import (
     pair_model,
     text_cutter,
 )
-from regard.tasks.sentence_baselines import SlidingWindow
+from regard.tasks.sentence_baselines import SlidingWindow, sentences_of
 from regard.tasks.settings.data import ChoicesData
 from regard.tasks.settings.recipe import Recipe
 from regard.tasks.tables import length_group
 from regard.tasks.task import Answer
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.reading.questions import Question, question_of
-from regard.text.reading.records import Handling
+from regard.text.reading.questions import Question, parse_question, question_of, read_questions
+from regard.text.reading.records import Handling, usable
 from regard.text.tokenizers.pieces import END
 from regard.viewer import Prediction, Text, Token
 
@@ -90,12 +90,16 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    main_metric: ClassVar[str] = "accuracy"
     data: ChoicesData
     tokenizer: Tokenizer
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Choices]:
         """The questions of one file, with their choices or answers to others of their story."""
+        if data.sentences:
+            questions = read_questions(file, **handling)
+            return usable(questions, _with_sentences, "sentences", **handling)
         return read_stories(
             file,
             handling,
@@ -109,6 +113,11 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def checked(example: Choices) -> CheckedExample:
         return CheckedExample((example.text, example.context), (), example.where, example.choices)
 
+    @staticmethod
+    def named_texts(example: Choices) -> dict[str, str]:
+        texts = {"context": example.context, "question": example.text}
+        return {**texts, "choices": " | ".join(example.choices)}
+
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
         texts = dict.fromkeys(example.context for example in examples)
@@ -121,6 +130,8 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
         """The question of a JSON record with "context" and "choices"; DataError without one."""
+        if self.data.sentences:
+            return _with_sentences(parse_question(record, where))
         if isinstance(record, str):
             raise DataError(
                 f"{where}: expected a JSON object with question, context and choices; got a "
@@ -141,8 +152,12 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         cut = text_cutter(self.tokenizer)
         for example in examples:
             text, question = cut(example.context), cut(example.text)
+            if self.data.sentences:
+                answers, text = [cut(sentence) for sentence in example.choices], question
+                parts["part"] = slice(self.data.max_answer)
+            else:
+                answers = [joined(question, cut(choice)) for choice in example.choices]
             too_long.add_cut("text", example.where, size=len(text.ids), longest=longest)
-            answers = [joined(question, cut(choice)) for choice in example.choices]
             pairs = [self.encode_pair(answer, text, **parts) for answer in answers]
             yield {"pairs": pairs, "choices": example.choices, "right": example.right}
 
@@ -206,6 +221,9 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         """The probability of the right answer."""
         return answer.probabilities[example.right]
 
+    def distribution(self, answer: Choice, example: Choices) -> tuple[Sequence[float], int] | None:
+        return None if example.right < 0 else (answer.probabilities, example.right)
+
     def baselines(
         self, train: Sequence[Choices], examples: Sequence[Choices]
     ) -> dict[str, list[Choice]]:
@@ -226,6 +244,10 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def draw(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Drawing:
         """Question and text, the attention of the chosen answer to the text, and each choice."""
         cut, pair, question = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
+        if self.data.sentences:
+            sentence = self.drawn_text(answer.answer, len(pair["ids"]))
+            asked = self.drawn_text(question, len(pair["other"]))
+            return self._drawn(("answer", sentence), ("question", asked), example, answer)
         end = len(question)
         tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(question)]
         tokens.append(Token(text=END, start=end, end=end))
@@ -235,10 +257,16 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         ]
         read = Text(text=f"{question} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
         context = self.drawn_text(example.context, len(pair["other"]))
-        attentions = self.cross_attentions(("answer", read), ("text", context), row=answer.place)
+        return self._drawn(("answer", read), ("text", context), example, answer)
+
+    def _drawn(
+        self, read: tuple[str, Text], beside: tuple[str, Text], example: Choices, answer: Choice
+    ) -> Drawing:
+        """The attention between an answer and what it is read beside, and each choice."""
+        attentions = self.cross_attentions(read, beside, row=answer.place)
         choices = zip(example.choices, answer.probabilities, strict=True)
         return Drawing(
-            text=words_text((question, example.context), "\n"),
+            text=words_text((example.text, example.context), "\n"),
             output=words_text([answer.answer]),
             cross_attentions=attentions[::-1],
             prediction=Prediction(labels=likeliest_first(choices)),
@@ -275,6 +303,17 @@ def _with_choices(question: Question, others: Sequence[str], num_wrong: int) -> 
     if not choices:
         choices = _drawn(question, right, others, num_wrong)
     return Choices(question.text, question.context, choices, choices.index(right), question.where)
+
+
+def _with_sentences(question: Question) -> Choices:
+    """The question with the sentences of its text; the right one is −1 where none is."""
+    spans = sentences_of(question.context)
+    if not spans:
+        raise DataError(f"{question.where}: the text must have a sentence; got none.")
+    starts = [answer.start for answer in question.answers]
+    right = next((n for n, (a, b) in enumerate(spans) if any(a <= s < b for s in starts)), -1)
+    sentences = tuple(question.context[start:end] for start, end in spans)
+    return Choices(question.text, question.context, sentences, right, question.where)
 
 
 def _drawn(

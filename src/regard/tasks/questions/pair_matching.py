@@ -11,7 +11,7 @@ from regard.errors import SettingError
 from regard.models import Classifier, ClassifierConfig, PairClassifier
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import Drawing, words_text
-from regard.tasks.labels.baselines import WordOverlap
+from regard.tasks.labels.baselines import OVERLAP, OverlapClassifier
 from regard.tasks.labels.label_task import (
     Fields,
     LabelField,
@@ -44,7 +44,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
         ... ]
         >>> recipe = recipe_from_table({"task": "pair_matching", "tokenizer": {"type": "words"}})
         >>> task = PairMatching.learn(recipe, pairs)
-        >>> task.labels, [answer.label for answer in task.baselines(pairs, pairs)["word overlap"]]
+        >>> task.labels, [answer.label for answer in task.baselines(pairs, pairs)[OVERLAP]]
         (['match', 'other'], ['match', 'other'])
     """
 
@@ -118,11 +118,9 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     def more_baselines(
         self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
     ) -> dict[str, list[str]]:
-        """Two labels told apart by how many of the first text's words recur in the second."""
-        if len(self.labels) != 2:
-            return {}
-        overlap = WordOverlap([(e.first, e.second, e.label or "") for e in train])
-        return {"word overlap": [overlap.label(e.first, e.second) for e in examples]}
+        """Logistic regression on how many of the first text's words recur in the second."""
+        overlap = OverlapClassifier([(e.first, e.second, e.label or "") for e in train])
+        return {OVERLAP: overlap.labels([(e.first, e.second) for e in examples])}
 
     def groups(self, example: LabelledPair) -> Mapping[str, str]:
         """By question word, and by the length of the second text."""

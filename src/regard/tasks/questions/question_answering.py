@@ -66,6 +66,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
 
     loss_unit = "windows"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
+    main_metric: ClassVar[str] = "f1"
     learned = ("may_have_none",)
     file = "answering.json"
     data: QuestionsData

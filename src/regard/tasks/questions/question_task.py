@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from regard.errors import DataError
-from regard.tasks.checking import CheckedExample
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.tables import Table, by_group, question_word
 from regard.tasks.task import AnswerT
@@ -87,6 +87,11 @@ class QuestionTask(ContextTask[Question, AnswerT]):
     def checked(example: Question) -> CheckedExample:
         answers = tuple(answer.text for answer in example.answers)
         return CheckedExample((example.text, example.context), (), example.where, answers)
+
+    @staticmethod
+    def named_texts(example: Question) -> dict[str, str]:
+        answers = " | ".join(answer.text for answer in example.answers)
+        return {"context": example.context, "question": example.text, "answer": answers or "none"}
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         return QUESTION_FIELDS

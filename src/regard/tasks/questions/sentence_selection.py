@@ -76,6 +76,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     """
 
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    main_metric: ClassVar[str] = "accuracy"
     learned = ("words",)
     file = "words.json"
     data: SentencesData

@@ -39,7 +39,7 @@ class CutText:
 
 
 def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
-    """A text in the pieces of a tokenizer, with its words and their places."""
+    """A text in the pieces of a tokenizer, with its words and their positions."""
     plain, offsets = normalize(text), normalized_positions(text)
     pieces = tokenizer.pieces(text)
     inside = [(piece.start, piece.end) for piece in pieces]
@@ -66,7 +66,7 @@ def text_cutter(tokenizer: Tokenizer) -> Callable[[str], CutText]:
 
 
 def joined(first: CutText, second: CutText) -> CutText:
-    """Two texts as one, such as a question and its answer, an end between; without places."""
+    """Two texts as one, such as a question and its answer, an end between; without positions."""
     last = len(first.words)
     return CutText(
         [*first.ids, EOS_ID, *second.ids],

@@ -57,6 +57,12 @@ class Surprise:
         return {"nats": round(self.nats, 4), "tokens": self.tokens}
 
 
+class Prompt(str):
+    """A text to continue, with its tokens."""
+
+    ids: tuple[int, ...]
+
+
 class LanguageModelling(RunningTextTask[Surprise]):
     """Running text to predictions.
 
@@ -105,7 +111,7 @@ class LanguageModelling(RunningTextTask[Surprise]):
             raise DataError(f"{where}: text must hold something to read; got {text!r}.")
         return Passage((normalize(text),), where)
 
-    def prompt(self, record: str | Mapping[str, JsonValue], where: str) -> str:
+    def prompt(self, record: str | Mapping[str, JsonValue], where: str) -> "Prompt":
         """The text to continue, as it stands, of a line or a JSON record; it may be empty."""
         text = record if isinstance(record, str) else record.get("text")
         if not isinstance(text, str):
@@ -113,9 +119,17 @@ class LanguageModelling(RunningTextTask[Surprise]):
             raise DataError(
                 f'{where}: text must be a prompt to continue; got {value}. Write "text".'
             )
-        return text
+        return self.encode_prompt(text)
 
-    def prompt_in(self, line: Line, ending: str) -> str:
+    def encode_prompt(self, text: str) -> "Prompt":
+        """A text to continue, tokenised unless it is."""
+        if isinstance(text, Prompt):
+            return text
+        prompt = Prompt(text)
+        prompt.ids = tuple(self.tokenizer.encode(normalize(text)))
+        return prompt
+
+    def prompt_in(self, line: Line, ending: str) -> "Prompt":
         """The prompt in a line of a file."""
         text = readable(line)
         return self.prompt(object_of(text, line.where) if ending == ".jsonl" else text, line.where)

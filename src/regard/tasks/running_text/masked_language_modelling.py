@@ -251,7 +251,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         )
         most = sorted(mistakes.items(), key=lambda item: (-item[1], item[0]))[:10]
         rows = tuple((target, guess, count) for (target, guess), count in most)
-        return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
+        return [Table("mistaken most often", ("true token", "predicted token", "times"), rows)]
 
     def show(self, example: Passage, answer: MaskedAnswer) -> str:
         pairs = zip(answer.answers, answer.likeliest, strict=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.errors import DataError
 from regard.tasks.batches import Batch
-from regard.tasks.checking import CheckedExample
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.settings.data import RunningTextData
 from regard.tasks.settings.recipe import Recipe
@@ -140,6 +140,10 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     @staticmethod
     def checked(passage: Passage) -> CheckedExample:
         return CheckedExample(passage.lines, (), passage.where)
+
+    @staticmethod
+    def named_texts(passage: Passage) -> dict[str, str]:
+        return {"text": " ".join(passage.lines)}
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:

@@ -9,7 +9,7 @@ from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional as F
 
 from regard.kernels import numbers, takes
-from regard.kernels.threads import parallel_for
+from regard.kernels.threads import share_out
 
 # Rows of logits that exist at once: 512 × 10,000 in bfloat16 stays in a CPU's last cache level.
 CHUNK_ROWS = 512
@@ -106,13 +106,11 @@ def _compiled(
     read, slopes = (numbers(each).reshape(passes, len(losses), -1) for each in (logits, gradient))
     once = labels[: len(losses)].contiguous().numpy()
 
-    def do(task: int) -> None:
-        if r_drop:
-            kernels.two_passes(task, read, once, smoothing, r_drop, slopes, losses.numpy())
-        else:
-            kernels.cross_entropy(task, read[0], once, smoothing, slopes[0], losses.numpy())
-
-    parallel_for(-(-len(losses) // kernels.WORDS), do)
+    tasks, out = (-(-len(losses) // kernels.WORDS), len(losses)), losses.numpy()
+    if r_drop:
+        share_out(*tasks, kernels.two_passes, read, once, smoothing, r_drop, slopes, out)
+    else:
+        share_out(*tasks, kernels.cross_entropy, read[0], once, smoothing, slopes[0], out)
     return losses.sum(), gradient
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from operator import attrgetter
 from typing import ClassVar
 
+from regard.checks import counted
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l, rouge_n
@@ -56,6 +57,7 @@ class GenerationTask(SequenceTask):
     """
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
+    main_metric: ClassVar[str] = "rouge_l"
     data: DocumentData
 
     @classmethod
@@ -71,6 +73,10 @@ class GenerationTask(SequenceTask):
         data, parts = recipe.settings(DocumentData), cls._documents(recipe, bad_lines)
         valid, test = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
         return Parts(pairs_of(parts.train, data), valid, test)
+
+    @staticmethod
+    def named_texts(example: Pair) -> dict[str, str]:
+        return {"document": example.source, "answer": " | ".join(example.references)}
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
@@ -90,7 +96,7 @@ class GenerationTask(SequenceTask):
         data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
         if data.sentences is None:
             return f"documents are {whole}"
-        count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
+        count = counted(data.sentences, "sentences")
         if data.shortened == "all":
             return (
                 f"{count} of a document are read: nearest to its question; without one, the first"

@@ -18,7 +18,7 @@ from regard.decoding.hypothesis import Alignment, check_numbers
 from regard.errors import DataError, SettingError
 from regard.layers.heads import Packing
 from regard.models import MODELS, Seq2Seq
-from regard.tasks.checking import CheckedExample
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.sequences.chunked_loss import (
     CHUNK_ROWS,
     backward_in_chunks,
@@ -29,6 +29,7 @@ from regard.tasks.settings.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.streaming import Samples
 from regard.tasks.task import Task
 from regard.text import (
+    UNK_ID,
     BadLines,
     Batch,
     Corpus,
@@ -44,6 +45,7 @@ from regard.text import (
 )
 from regard.text.batches import Ids
 from regard.text.languages import guess_language
+from regard.text.tokenizers.pieces import unknown_pieces
 
 # Characters of a source that an example shows.
 _SHOWN = 160
@@ -217,12 +219,19 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return corpus
 
     def encoded_parts(self, source: str) -> list[EncodedSequences]:
-        """The parts of a source, as ``parts`` cuts it."""
+        """The source, tokenised once; of a longer one than training has seen, its ``parts``."""
         encode = self.tokenizer.source.encode
+        ids = encode(source)
+        if len(ids) <= self.data.max_length:
+            return [EncodedSequences(ids, (), source)]
         return [
             EncodedSequences(encode(part), (), part, is_first=index == 0)
             for index, part in enumerate(self.parts(source))
         ]
+
+    def unknown(self, example: Pair, encoded: Sequence[EncodedSequences]) -> list[str]:
+        lacking = [part.text for part in encoded if UNK_ID in part.source]
+        return unknown_pieces(self.tokenizer.source, lacking)
 
     def of_epoch(
         self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int

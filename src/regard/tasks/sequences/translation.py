@@ -12,8 +12,9 @@ from jaxtyping import Int64
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
-from regard.tasks.checking import CheckedExample, CheckReport, check_examples
+from regard.tasks.checking import CheckReport, check_examples
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash, valid_share
+from regard.tasks.oddities import CheckedExample
 from regard.tasks.sequences.sequence_task import EncodedSequences, SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DataConfig, Recipe
@@ -60,6 +61,17 @@ class StoredPairs(Stored[EncodedSequences]):
         return np.stack([source + int(self._source_end), target + 1])
 
 
+# The training pairs that a recipe was chosen by, until the training reads them.
+_PEEKED: dict[object, tuple[list[Pair], BadLines]] = {}
+
+
+def _text_of(data: DataConfig, files: Sequence[Shard]) -> object:
+    """A key of pairs: their files as they are now, and how they are read."""
+    names = [file for sides in files for file in sides if file is not None and file.exists()]
+    stats = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in names)
+    return stats, tuple(data.columns), data.on_bad_line
+
+
 class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     """A sentence for a sentence.
 
@@ -76,6 +88,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     """
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}
+    main_metric: ClassVar[str] = "bleu"
     held_out: ClassVar[Literal["hash", "end"]] = "hash"
     stored_as: ClassVar[tuple[str, ...]] = ("source", "target")
     numbered: ClassVar[tuple[str, ...]] = ()
@@ -99,8 +112,12 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
                 for number, phrase in enumerate(split_phrases, 1)
             ]
-        layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
-        files = cls.shards(recipe, split)
+        data, files = recipe.settings(DataConfig), cls.shards(recipe, split)
+        layout = PairLayout(columns=data.columns, merge_references=merge)
+        if not merge and (peeked := _PEEKED.pop(_text_of(data, files), None)) is not None:
+            if bad_lines is not None:
+                bad_lines.merge(peeked[1])
+            return peeked[0]
         pairs = [
             pair
             for source, target in files
@@ -108,11 +125,22 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 source,
                 target,
                 layout=layout,
-                on_bad_line=recipe.settings(DataConfig).on_bad_line,
+                on_bad_line=data.on_bad_line,
                 bad_lines=bad_lines,
             )
         ]
         return merged(pairs) if merge and len(files) > 1 else pairs
+
+    @classmethod
+    def peek(cls, recipe: Recipe) -> list[Pair]:
+        """The training pairs, cached for who reads them next, once and from unchanged files."""
+        _PEEKED.clear()
+        bad_lines = BadLines()
+        pairs = cls.read(recipe, "train", bad_lines=bad_lines, merge=False)
+        if not recipe.uses_phrasebook:
+            text = _text_of(recipe.settings(DataConfig), cls.shards(recipe, "train"))
+            _PEEKED[text] = pairs, bad_lines
+        return pairs
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
@@ -199,6 +227,10 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         sides = (example.source, example.target)
         return CheckedExample(sides, (), example.where, target_where=example.target_where)
 
+    @staticmethod
+    def named_texts(example: Pair) -> dict[str, str]:
+        return {"source": example.source, "target": example.target}
+
     @classmethod
     def check(cls, recipe: Recipe, *, examples: int = 3) -> CheckReport:
         """Check the text as the base does, the sides of each pair by themselves and together."""
@@ -212,7 +244,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             unit=cls.unit,
             examples=examples,
             is_translation=True,
-            split=partial(cls.read_parts, recipe),
         )
 
     @classmethod

@@ -63,7 +63,13 @@ class Translations(Hypotheses):
     @classmethod
     def of_nothing(cls, source: str) -> "Translations":
         """The one of a text in which there is nothing to read."""
-        return cls(source, (Hypothesis(tokens=(), score=0.0, log_prob=0.0, is_finished=True),))
+        return cls.of_text(source, "")
+
+    @classmethod
+    def of_text(cls, source: str, text: str) -> "Translations":
+        """One that no model has written."""
+        output = Hypothesis(tokens=(), text=text, score=0.0, log_prob=0.0, is_finished=True)
+        return cls(source, (output,))
 
     @property
     def alignment(self) -> Alignment | None:

@@ -40,10 +40,9 @@ class ClassificationData(LabelledData):
     Attributes:
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
             of, likewise; the key is else "aspect". 0: there is none.
-        parts: What a word is read from besides itself, where ``model.parts`` says that it is, and
-            what ``head.ngram_scores`` are of: its ``characters`` or ``ngrams`` of them; its pairs
-            with its ``neighbours`` or the ``phrases`` of up to five that end at it, which suit text
-            cut into characters.
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+            ``characters`` or ``ngrams`` of them; its pairs with its ``neighbours`` or the
+            ``phrases`` of up to five that end at it, which suit text cut into characters.
         parts_min_count: In how many texts a part must occur to get an id: a part of one says only
             which text it is.
         drop_words: Share of the words that are read as unknown in training, so that a text is
@@ -162,11 +161,14 @@ class ChoicesData(DataFiles):
             "choices", or with "story" instead of those: then wrong answers are drawn from the
             answers to other questions about the same story. Or .json as SQuAD's, whose articles are
             the stories.
+        sentences: Whether the answers to choose from are the sentences of the text, and the right
+            one is that in which the answer stands. Each is read beside the question alone.
         num_wrong: Wrong answers drawn for a question without choices.
         max_length: Most tokens of a text that are read; what is beyond is cut off.
         max_answer: Most tokens of question and answer together.
     """
 
+    sentences: bool = False
     num_wrong: Count = 3
     max_length: Count = 384
     max_answer: Count = 96

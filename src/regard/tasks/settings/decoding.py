@@ -2,22 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Annotated, ClassVar, Literal
 
-from regard.checks import check_finite, check_positive, choose
+from regard.bounds import (
+    BeamSize,
+    CoverageWeight,
+    LengthPenalty,
+    MaxLength,
+    MinLength,
+    NumOutputs,
+    RepetitionWeight,
+    Temperature,
+    TopP,
+)
+from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.fields import Count, Natural, Weight, at_least, at_most, check_fields
-
-_BeamSize = Annotated[int, at_least(1, cure="Use 1 for greedy search.")]
-_Temperature = Annotated[
-    float, partial(check_positive, cure='Set method = "greedy" for zero.'), check_finite
-]
-_Penalty = Annotated[float, partial(check_positive, cure="Use 1 to switch off."), check_finite]
-
-# Outputs of one input that are kept side by side.
-_MOST_OUTPUTS = 1000
+from regard.fields import Count, Natural, Weight, at_most, check_fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,20 +53,20 @@ class DecodingConfig:
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
-    beam_size: _BeamSize = 5
-    n_best: Count = 1
-    length_penalty: Annotated[Weight, at_most(100)] = 0.6
-    coverage_penalty: Weight = 0.0
-    min_length: Annotated[Natural, at_most(10**6)] = 0
-    temperature: _Temperature = 1.0
+    beam_size: BeamSize = 5
+    n_best: NumOutputs = 1
+    length_penalty: LengthPenalty = 0.6
+    coverage_penalty: CoverageWeight = 0.0
+    min_length: MinLength = 0
+    temperature: Temperature = 1.0
     top_k: Count | None = None
-    top_p: float = 1.0
-    repetition_penalty: _Penalty = 1.0
+    top_p: TopP = 1.0
+    repetition_penalty: RepetitionWeight = 1.0
     no_repeat_ngram: Count | None = None
     prefix: str = ""
     avoid: tuple[str, ...] = ()
     seed: Natural = 0
-    max_tokens: Annotated[int, at_least(1), at_most(10**6)] = 200
+    max_tokens: MaxLength = 200
     one_line: bool = False
     max_ratio: Annotated[Weight, at_most(1000)] = 2.0
     batch_tokens: Count = 16384
@@ -79,17 +80,17 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not 0 < self.top_p <= 1:
-            raise SettingError(
-                f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to draw from all."
-            )
         if not all(word.strip() for word in self.avoid):
             raise SettingError("avoid must name words; got an empty one.")
         self._check_method()
-        self._check_counts()
+        if self.method == "beam" and self.n_best > self.beam_size:
+            raise SettingError(
+                f"n_best must be at most beam_size; got n_best={self.n_best}, "
+                f"beam_size={self.beam_size}. A wider beam finds more answers."
+            )
 
     def changed(self, **changes: object) -> "DecodingConfig":
-        """The settings with some of them given anew.
+        """The settings with some of them given anew, of which the method has a use for each.
 
         A method that is given and is another one leaves behind what it has no use for.
 
@@ -100,6 +101,10 @@ class DecodingConfig:
         """
         method = changes.get("method", self.method)
         choose("method", method, _USED_BY)
+        for name, value in changes.items():
+            # A single answer is what every method gives.
+            if not _is_used(name, str(method)) and (name, value) != ("n_best", 1):
+                raise _unused(name, value, str(method))
         names = [n for n in _names() if method == self.method or _is_used(n, str(method))]
         values = {name: getattr(self, name) for name in names}
         values.update(changes)
@@ -119,23 +124,13 @@ class DecodingConfig:
         for name in _names():
             value = getattr(self, name)
             if value != default[name] and not _is_used(name, self.method):
-                cure = " or ".join(m for m, used in _USED_BY.items() if name in used)
-                raise SettingError(
-                    f"{name} must go with method {cure}; got {name}={_format(value)} with method "
-                    f"{self.method}."
-                )
+                raise _unused(name, value, self.method)
 
-    def _check_counts(self) -> None:
-        for name in ("beam_size", "n_best"):
-            if getattr(self, name) > _MOST_OUTPUTS:
-                raise SettingError(
-                    f"{name} must be at most {_MOST_OUTPUTS}; got {getattr(self, name)}. Each one "
-                    "takes memory and time of its own."
-                )
-        if self.method == "beam" and self.n_best > self.beam_size:
+    def check_min_length(self, name: str, longest: int) -> None:
+        """Raise SettingError if an answer must be longer than the setting of this name allows."""
+        if self.min_length > longest:
             raise SettingError(
-                f"n_best must be at most beam_size; got n_best={self.n_best}, "
-                f"beam_size={self.beam_size}. A wider beam finds more answers."
+                f"min_length must be at most {name} = {longest}; got {self.min_length}."
             )
 
 
@@ -153,6 +148,13 @@ def _names() -> list[str]:
 
 def _is_used(name: str, method: str) -> bool:
     return name in _USED_BY[method] or not any(name in used for used in _USED_BY.values())
+
+
+def _unused(name: str, value: object, method: str) -> SettingError:
+    methods = " or ".join(each for each, used in _USED_BY.items() if name in used)
+    return SettingError(
+        f"{name} must go with method {methods}; got {name}={_format(value)} with method {method}."
+    )
 
 
 def _format(value: object) -> str:

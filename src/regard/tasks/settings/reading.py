@@ -76,6 +76,13 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
     tokenizer = section("tokenizer", kind.tokenizer if cuts else None)
     if tokenizer is not None and tokenizer.folder is not None:
         tokenizer = replace(tokenizer, folder=str((folder or Path()) / tokenizer.folder))
+    decoding = section("decoding", kind.decoding)
+    if decoding is not None:
+        longest = getattr(data, "max_length", None)
+        decoding.check_min_length(
+            "decoding.max_tokens" if longest is None else "data.max_length",
+            decoding.max_tokens if longest is None else longest,
+        )
     return Recipe(
         task=str(task),
         data=data,
@@ -84,9 +91,9 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         model=build(config, model_table, where="model", kind=str(model_type), kinds=configs),
         head=section("head", kind.head),
         training=dict(sections["training"]),
-        decoding=section("decoding", kind.decoding),
+        decoding=decoding,
         folder=folder or Path(),
-        given={name: sections.get(name, {}) for name in ("tokenizer", "model")},
+        given={name: sections.get(name, {}) for name in ("tokenizer", "model", "head")},
     )
 
 

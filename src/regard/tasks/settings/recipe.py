@@ -194,8 +194,8 @@ class Recipe:
         decoding: Of the search; None without one.
         folder: Base of relative paths in ``data``.
         name: Name of its file without the ending; None of one without a file.
-        given: Settings of ``tokenizer`` and ``model`` in the recipe's text, without defaults; None
-            where it was not read from any, so that every setting counts as given.
+        given: Settings of ``tokenizer``, ``model`` and ``head`` in the recipe's text, without
+            defaults; None where it was not read from any, so that every setting counts as given.
     """
 
     task: str = "translation"

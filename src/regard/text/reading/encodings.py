@@ -13,6 +13,8 @@ from pathlib import Path
 
 from regard.errors import DataError, SettingError
 
+# The mark with which UTF-8 may begin.
+MARK = codecs.BOM_UTF8
 # Bytes of a file by which its encoding is known.
 _HEAD = 1 << 20
 _MARKS = (

@@ -1,7 +1,7 @@
 """Forms of text files, recognised by ending or first lines; all but columns become lines of JSON.
 
-JSON in other layouts than an object a line, fastText's labelled lines and folders with one folder a
-label all read as an object of JSON a line.
+JSON in other layouts than an object a line, tables with objects in their cells, fastText's labelled
+lines, brat's annotations and folders with one folder a label all read as an object of JSON a line.
 """
 
 import csv
@@ -14,10 +14,20 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
+from regard.checks import as_path
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.progress import is_displayed, progress
-from regard.text.reading.encodings import as_utf8
+from regard.text.reading.annotations import brat_lines
+from regard.text.reading.cells import (
+    have_object_cells,
+    json_line,
+    line_of_cell,
+    lines_of_cells,
+)
+from regard.text.reading.encodings import MARK
+from regard.text.reading.folders import class_lines, has_classes
+from regard.text.reading.foreign import check_no_subtitles, message_lines
 from regard.text.reading.opening import (
     LONGEST,
     PACKED,
@@ -34,20 +44,24 @@ _SAME_AS = {
     **dict.fromkeys((".ndjson", ".jsonlines", ".jl"), ".jsonl"),
     **dict.fromkeys((".bio", ".bio2", ".iob", ".iob2", ".bioes", ".bilou", ".bmes"), ".conll"),
     ".tab": ".tsv",
+    ".pot": ".po",
 }
 # The form of fastText's lines, which are read as objects of JSON.
 _FASTTEXT = ".fasttext"
+# Of a table some of whose cells are objects or lists, brat's annotations and gettext's messages.
+_OBJECT_CELLS, BRAT, _MESSAGES = ".cells", ".ann", ".po"
+# Forms whose lines are read as objects of JSON.
+_AS_OBJECTS = (_FASTTEXT, _OBJECT_CELLS, BRAT, _MESSAGES)
 # Before a label in fastText's lines.
 _LABEL = "__label__"
 # Signs that part the cells of a table, where its ending does not say.
 _DELIMITERS = (",", ";", "|")
-_OBJECT = re.compile(r'\[?\s*\{\s*("|$)')
+_OBJECT = re.compile(r"""\[?\s*\{\s*(["']|$)""")
 _LEAST_ROWS = 3
 # Rows without a tab that say that a .tsv is none.
 _LEAST_CSV = 12
-# The key at which an object may have the list of its records.
+# The key at which an object may have the list of its records, if it has others too.
 _LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
-_MARK = b"\xef\xbb\xbf"
 _LIST = re.compile(rb"\[\s*(\{|$)")
 _GAP = re.compile(r"[\s,]*")
 # Share of rows that have as many cells as most.
@@ -55,7 +69,7 @@ _MOST_TABBED, _MOST = 0.9, 0.98
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[Iterable[bytes]]:
+def open_text(path: str | Path) -> Iterator[Iterable[bytes]]:
     r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
     They are in UTF-8, whatever the file is in: see ``as_utf8``. The rows of a ``.parquet`` or
@@ -74,16 +88,26 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
         ...     list(lines)
         [b'one\n', b'two\n']
     """
+    path = as_path("path", path)
     is_folder = path.is_dir() and has_classes(path)
     classes = class_lines(path) if is_folder else None
     with opened(path, classes) as file:
         lines = file.lines
         if file.head is not None:
-            form = form_of(_texts(file.head), _named_ending(path))
+            head = _texts(file.head)
+            form = form_of(head, _named_ending(path))
             if form == ".jsonl":
                 lines = object_lines(lines, str(path))
             elif form == _FASTTEXT:
                 lines = labelled_lines(lines)
+            elif form == _OBJECT_CELLS:
+                lines = lines_of_cells(lines)
+            elif form == BRAT:
+                lines = _annotated_lines(path, lines)
+            elif form == _MESSAGES:
+                lines = message_lines(_texts(lines))
+            else:
+                check_no_subtitles(path, head)
         yield _with_progress(lines, file.position, path) if is_displayed() else lines
 
 
@@ -98,11 +122,11 @@ def text_suffix(path: Path) -> str:
     if path.suffix in TABLES or (path.is_dir() and has_classes(path)):
         return ".jsonl"
     ending = _named_ending(path)
-    if (ending in _NAMED and ending != ".tsv") or not path.is_file():
+    if ending in (".jsonl", ".conllu") or not path.is_file():
         return ".jsonl" if ending == ".json" else ending
     status = path.stat()
     form = _form_of_file(path, ending, status.st_size, status.st_mtime_ns)
-    return ".jsonl" if form == _FASTTEXT else form
+    return ".jsonl" if form in _AS_OBJECTS else form
 
 
 @lru_cache
@@ -117,7 +141,7 @@ def _named_ending(path: Path) -> str:
 
 
 def _texts(lines: Iterable[bytes]) -> list[str]:
-    return [line.removeprefix(_MARK).decode("utf-8", "replace") for line in lines]
+    return [line.removeprefix(MARK).decode("utf-8", "replace") for line in lines]
 
 
 def _with_progress(
@@ -137,11 +161,12 @@ def _with_progress(
 def form_of(lines: Sequence[str], ending: str) -> str:
     """The ending that fits a file with these first lines; ``.json`` is left to SQuAD's layout."""
     filled = [line for line in lines if line.strip()]
-    if not filled or ending in _NAMED:
-        return ".csv" if ending == ".tsv" and _is_csv(filled) else ending
+    if not filled or ending in (*_NAMED, BRAT, _MESSAGES):
+        return _form_of_named(filled, ending)
     if ending == ".json":
         head = "\n".join(filled)
         is_squad = '"paragraphs"' in head and ('"data"' in head or '"qas"' in head)
+        is_squad = is_squad or ('"qas"' in head and '"context' in head)
         return ".json" if is_squad else ".jsonl"
     if ending != ".conll":
         if _OBJECT.match(" ".join(filled[:2]).strip()):
@@ -156,8 +181,22 @@ def form_of(lines: Sequence[str], ending: str) -> str:
     if len(rows) < _LEAST_ROWS:
         return ending
     if _share([row.count("\t") for row in rows]) >= _MOST_TABBED:
-        return ".tsv"
+        return ".csv" if _are_quoted(rows) else ".tsv"
     return ".csv" if _are_delimited(rows) else ending
+
+
+def _form_of_named(rows: Sequence[str], ending: str) -> str:
+    if ending in (".csv", ".tsv") and have_object_cells(rows):
+        return _OBJECT_CELLS
+    is_csv = ending == ".tsv" and (_is_csv(rows) or _are_quoted(rows))
+    return ".csv" if is_csv else ending
+
+
+def _are_quoted(rows: Sequence[str]) -> bool:
+    """Whether a column of nearly all rows stands in quotation marks, which only CSV takes off."""
+    cells = [cell for row in rows for cell in enumerate(row.rstrip("\r\n").split("\t"))]
+    quoted = Counter(n for n, cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"')
+    return len(rows) >= _LEAST_ROWS and max(quoted.values(), default=0) >= _MOST * len(rows)
 
 
 def _is_csv(rows: Sequence[str]) -> bool:
@@ -201,11 +240,22 @@ def _share(counts: Sequence[int]) -> float:
 def labelled_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Lines of fastText as objects of JSON; several labels are a list."""
     for line in lines:
-        words = line.removeprefix(_MARK).decode("utf-8", "surrogateescape").split()
+        words = line.removeprefix(MARK).decode("utf-8", "surrogateescape").split()
         labels = [word.removeprefix(_LABEL) for word in words if word.startswith(_LABEL)]
         text = " ".join(word for word in words if not word.startswith(_LABEL))
         label = {"label": labels[0] if len(labels) == 1 else labels} if labels else {}
-        yield _line({**label, "text": text}) if words else line
+        yield json_line({**label, "text": text}) if words else line
+
+
+def _annotated_lines(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of the text beside brat's annotations, as objects of JSON with their spans."""
+    text = path.with_suffix(".txt")
+    if not text.is_file():
+        raise DataError(
+            f"{path} must stand beside its text, as brat has it; there is no {text.name}."
+        )
+    with opened(text) as file:
+        yield from brat_lines(_texts(file.lines), _texts(lines), str(path))
 
 
 def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -213,12 +263,15 @@ def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
     lines = iter(lines)
     head: list[bytes] = []
     for line in lines:
+        if not _filled(head) and line.removeprefix(MARK).lstrip().startswith(b"{'"):
+            yield from map(line_of_cell, chain([*head, line], lines))  # as Python prints them
+            return
         head.append(line)
         if len(_filled(head)) == 2:
             break
     if not _is_one_a_line(_filled(head)):
-        text = _joined(chain(head, lines)).removeprefix(_MARK).decode("utf-8", "surrogateescape")
-        lines, head = map(_line, _records(text, name)), []
+        text = _joined(chain(head, lines)).removeprefix(MARK).decode("utf-8", "surrogateescape")
+        lines, head = map(json_line, _records(text, name)), []
     yield from head
     yield from lines
 
@@ -234,7 +287,7 @@ def _joined(lines: Iterable[bytes]) -> bytes:
 
 
 def _filled(lines: Sequence[bytes]) -> list[bytes]:
-    return [text for line in lines if (text := line.removeprefix(_MARK).strip())]
+    return [text for line in lines if (text := line.removeprefix(MARK).strip())]
 
 
 def _is_one_a_line(lines: Sequence[bytes]) -> bool:
@@ -242,12 +295,17 @@ def _is_one_a_line(lines: Sequence[bytes]) -> bool:
     if not lines or not lines[0].startswith((b"{", b"[")):
         return True
     if lines[0].startswith(b"["):
-        return _LIST.match(lines[0]) is None
+        return _LIST.match(lines[0]) is None and not _is_list_of_lists(lines[0])
     try:
         record = json.loads(lines[0])
     except (ValueError, RecursionError):
         return len(lines) < 2 or lines[1].startswith(b"{")  # a line that is broken
     return len(lines) > 1 or _rows(record) is None
+
+
+def _is_list_of_lists(line: bytes) -> bool:
+    """Whether a list begins with a text and what is annotated of it, as spaCy's examples are."""
+    return re.match(rb'\[\s*\[\s*"', line) is not None
 
 
 def _records(text: str, name: str) -> Iterator[JsonValue]:
@@ -292,7 +350,11 @@ def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
     """The records that an object is made of; None where it is one itself."""
     if isinstance(names := record.get("columns"), list) and _is_list(record.get("data"), list):
         return [dict(zip(map(str, names), row, strict=False)) for row in record["data"]]  # type: ignore[union-attr, arg-type]
-    rows = next((record[key] for key in _LISTS if _is_list(record.get(key), dict)), None)
+    annotated = record.get("annotations")
+    if isinstance(annotated, list) and any(isinstance(each, list) for each in annotated):
+        return [each for each in annotated if each is not None]
+    names = record if len(record) == 1 else _LISTS
+    rows = next((record[key] for key in names if _is_list(record.get(key), dict)), None)
     if isinstance(rows, list):
         return [row.get("row", row) if "row_idx" in row else row for row in rows]
     inner = [value for value in record.values() if isinstance(value, dict)]
@@ -308,64 +370,3 @@ def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
 
 def _is_list(value: JsonValue, kind: type) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, kind) for v in value)
-
-
-def _line(record: object) -> bytes:
-    try:
-        return f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a character, which JSON may spell
-        return f"{json.dumps(record)}\n".encode()
-
-
-# What folders of texts without labels, and of parts of a data set, are called.
-_NO_LABELS = ("unsup", "unlabeled", "unlabelled")
-_PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
-_TEXTS = ("", ".txt", ".text")
-# Endings of picture files, which Pillow opens.
-PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-
-
-def has_classes(folder: Path) -> bool:
-    """Whether a folder holds two folders of texts or more, and few files of its own."""
-    folders = _classes(folder)
-    if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
-        return False
-    own = sum(file.is_file() for file in folder.iterdir())
-    texts = [[file.suffix for file in _files(each)] for each in folders]
-    return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
-
-
-def has_picture_classes(folder: Path) -> bool:
-    """Whether a folder holds folders, two at least, of nothing but picture files."""
-    folders = _classes(folder) if folder.is_dir() else []
-    files = [[file.suffix.lower() in PICTURES for file in _files(each)] for each in folders]
-    return len(folders) >= 2 and all(each and all(each) for each in files)
-
-
-def class_lines(folder: Path) -> Iterator[bytes]:
-    """The texts in such a folder as objects of JSON, which also name their files."""
-    has_warned = False  # of another encoding, once for all files
-    for each in _classes(folder):
-        for file in _files(each):
-            data = file.read_bytes()
-            lines = as_utf8([data], None if has_warned else str(file))
-            has_warned = has_warned or data.decode(errors="ignore").encode() != data
-            text = b"".join(lines).decode("utf-8-sig", "surrogateescape")
-            record = {"text": " ".join(text.split()), "label": each.name}
-            record["file"] = f"{each.name}/{file.name}"
-            line = json.dumps(record, ensure_ascii=False)
-            yield f"{line}\n".encode("utf-8", "surrogateescape")
-
-
-def _classes(folder: Path) -> list[Path]:
-    every = sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
-    return [each for each in every if each.name.casefold() not in _NO_LABELS]
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
-
-
-def _are_texts(endings: list[str]) -> bool:
-    """Whether files with these endings are texts; those of news are numbers."""
-    return all(ending in _TEXTS or ending[1:].isdecimal() for ending in endings)

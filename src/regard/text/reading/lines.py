@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from regard.checks import as_path
 from regard.errors import DataError
-from regard.text.reading.encodings import guess_encoding, in_set_encoding
+from regard.text.reading.encodings import MARK, guess_encoding, in_set_encoding
 from regard.text.reading.forms import lines_of
 
 LinesT = TypeVar("LinesT")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Messages kept of each reason why lines are left out.
 _EXAMPLES = 3
 # Characters shown of a line in an encoding that was guessed.
@@ -123,7 +123,7 @@ def filled(items: Iterable[LinesT], bad_lines: BadLines | None = None) -> Iterat
         yield item
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: str | Path) -> Iterator[Line]:
     r"""The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
     Lines end with LF or CR LF, and with nothing else that Unicode calls a line's end. A byte-order
@@ -140,6 +140,7 @@ def read_lines(path: Path) -> Iterator[Line]:
         >>> [(line.text, line.where.rpartition(":")[2]) for line in read_lines(path)]
         [('我', '1'), ('爱', '2')]
     """
+    path = as_path("path", path)
     return decode_lines(lines_of(path), str(path))
 
 
@@ -150,7 +151,7 @@ def decode_lines(
     for number, raw in zip(itertools.count(1) if numbers is None else numbers, lines, strict=False):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
+            line = line.removeprefix(MARK)
         try:
             yield Line(line.decode("utf-8"), f"{name}:{number}")
         except UnicodeDecodeError as error:

@@ -8,14 +8,15 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Unpack
 
-from regard.checks import check_choice, choose
+from regard.checks import as_path, check_choice, check_kind, choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.normalization import normalize
+from regard.text.reading.foreign import check_no_markup
 from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import BLANK, BadLines, Line, read_lines, readable
-from regard.text.reading.records import Handling, OnBadLine, object_of, usable, value_at
+from regard.text.reading.records import Handling, OnBadLine, example_of, usable, value_at
 from regard.text.reading.tables import Field, row_splitter, table_of
 
 # The first two columns, as each command is told them.
@@ -116,8 +117,8 @@ class PairLayout:
 
 
 def read_pairs(
-    source: Path,
-    target: Path | None = None,
+    source: str | Path,
+    target: str | Path | None = None,
     *,
     layout: PairLayout | None = None,
     on_bad_line: OnBadLine = "error",
@@ -149,11 +150,15 @@ def read_pairs(
         [('我爱中国。', 'I love China.')]
     """
     check_choice("on_bad_line", on_bad_line, OnBadLine)
-    layout = layout or PairLayout()
+    source, layout = as_path("source", source), layout or PairLayout()
+    check_kind("layout", layout, PairLayout)
+    if bad_lines is not None:
+        check_kind("bad_lines", bad_lines, BadLines)
     skipped = BadLines()  # of these files; those of the caller may be of others too
     handling: Handling = {"on_bad_line": on_bad_line, "bad_lines": skipped}
     if target is not None:
-        pairs = usable(_side_by_side(source, target), _from_lines, None, **handling)
+        sides = source, as_path("target", target)
+        pairs = usable(_side_by_side(*sides), _from_lines, None, **handling)
     else:
         ending = text_suffix(source)
         read = choose(f"the ending of {source}", ending, _READERS)
@@ -219,6 +224,8 @@ def merged(pairs: Iterable[Pair]) -> list[Pair]:
 def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
     pairs = zip_longest(read_lines(source), read_lines(target))
     for number, (source_line, target_line) in enumerate(pairs):
+        if number == 0 and source_line is not None:
+            check_no_markup(source, source_line.text)
         if source_line is None or target_line is None:
             rest = chain([(source_line, target_line)], pairs)
             are_filled = [any(line and line.text.strip() for line in pair) for pair in rest]
@@ -270,7 +277,7 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 
 def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     def parse(line: Line) -> Pair:
-        record = object_of(readable(line), line.where)
+        record = example_of(line)
         source_key, target_key, *more_keys = layout.keys
         references = [text for key in more_keys for text in _texts(record, key, line)]
         targets = _texts(record, target_key, line) or references[:1]

@@ -12,7 +12,8 @@ from jaxtyping import Float32
 from regard.checks import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.text.reading.forms import PICTURES, text_suffix
+from regard.text.reading.folders import PICTURES
+from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, object_of, usable
 
@@ -94,15 +95,22 @@ def read_picture_folder(
     )
 
 
+def check_pillow() -> None:
+    """Raise SettingError unless Pillow is installed."""
+    try:
+        import PIL  # noqa: F401
+    except ImportError:
+        cure = "pip install pillow."
+        raise SettingError(f"Pillow must be installed to open pictures: {cure}") from None
+
+
 def read_pixels(
     file: Path, *, size: int = 0, channels: int | None = None
 ) -> Float32[np.ndarray, "Y X P"]:
     """The pixels of a picture file, from 0 to 255; one channel is grey, three are RGB."""
-    try:
-        from PIL import Image
-    except ImportError:
-        cure = "pip install pillow."
-        raise SettingError(f"Pillow must be installed to open pictures: {cure}") from None
+    check_pillow()
+    from PIL import Image
+
     try:
         with Image.open(file) as image:
             is_grey = image.mode in ("1", "L", "LA") if channels is None else channels == 1

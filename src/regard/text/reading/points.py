@@ -21,6 +21,8 @@ _DELIMITERS = {".csv": "\t", ".tsv": "\t", ".jsonl": ""}
 # Numbers with a comma for a point; those that may be of thousands; and of thousands, by points.
 _COMMA = re.compile(r"[-+]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{1,3}(\.\d{3})+,\d+)")
 _UNCLEAR = re.compile(r"[-+]?\d{1,3},\d{3}")
+# Signs of money and of hundredths around a number.
+_UNIT = re.compile(r"^[$€£¥]\s?(?=[-+.\d])|(?<=\d)\s?[%€£¥]$")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
 # Rows that say which of them a table has.
 _FIRST_ROWS = 1000
@@ -166,6 +168,7 @@ def _column_index(name: str, setting: str, columns: Sequence[str], line: Line) -
 
 
 def _number(cell: str, *, has_commas: bool = False) -> float | None:
+    cell = _UNIT.sub("", cell)
     if _COMMA.fullmatch(cell) or (has_commas and "," in cell):
         cell = cell.replace(".", "").replace(",", ".")
     elif has_commas and _THOUSANDS.fullmatch(cell):

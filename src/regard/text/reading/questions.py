@@ -1,4 +1,4 @@
-"""Questions about a text: SQuAD's JSON, and JSONL with a question a line."""
+"""Questions about a text: SQuAD's JSON, JSONL with a question a line, tables with one a row."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from regard.errors import DataError
 from regard.text.normalization import normalize
 from regard.text.reading.forms import json_values, text_suffix
 from regard.text.reading.lines import Line, read_lines, readable
-from regard.text.reading.records import Handling, object_of, usable
-from regard.text.reading.tables import Field
+from regard.text.reading.records import Handling, object_of, usable, value_at
+from regard.text.reading.tables import Field, read_table, row_splitter
 
 # Where a row of a table has a question, and the text that answers it.
 QUESTION_FIELDS = (Field("question", 1), Field("context", 2))
@@ -106,22 +106,55 @@ def _squad(path: Path) -> Iterator[_Item]:
     roots = list(json_values(text, str(path)))
     lines = _lines_of_questions(text)
     articles = roots
-    if roots and not text.lstrip().startswith("["):
+    if len(roots) == 1 and not text.lstrip().startswith("["):
         articles = list(_list(roots[0], "data", str(path)))
     for index, article in enumerate(articles):
         title = str(article.get("title", "")) if isinstance(article, dict) else ""
         inside = f"{path}: data[{index}]"
-        for number, paragraph in enumerate(_list(article, "paragraphs", inside)):
-            where = f"{inside}.paragraphs[{number}]"
-            context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
+        is_paragraph = isinstance(article, dict) and "qas" in article
+        paragraphs = [article] if is_paragraph else _list(article, "paragraphs", inside)
+        for number, paragraph in enumerate(paragraphs):
+            where = inside if is_paragraph else f"{inside}.paragraphs[{number}]"
+            keys = ("context", "context_text")  # CMRC's first layout has the second
+            context = value_at(paragraph, *keys) if isinstance(paragraph, Mapping) else None
             for qa in _list(paragraph, "qas", where):
                 if not isinstance(qa, dict):
                     yield qa, f"{where}.qas"
                     continue
                 line = lines.get(str(qa.get("id")))
                 name = f"{path}{'' if line is None else f':{line}'}"
-                record = {**qa, "title": title, "context": context}
-                yield record, f"{name}: question {qa.get('id') or qa.get('question')}"
+                question = qa.get("question", qa.get("query_text"))
+                record = {**qa, "question": question, "title": title, "context": context}
+                yield record, f"{name}: question {qa.get('id') or question}"
+
+
+def _rows(path: Path) -> Iterator[_Item]:
+    """The rows of a table; one without an answer is of a question that the text does not answer."""
+    table = read_table(path, (*QUESTION_FIELDS, Field("answer", 3)))
+    names = {name.casefold() for name in table.header or ()}
+    if "answer_start" in names:  # then SQuAD's own name for an answer may be meant
+        is_text = "text" in names and not names & {"answer", "answers"}
+        answers = Field("answer", "text" if is_text else 3)
+        starts = Field("answer_start", "answer_start")
+        table = read_table(path, (*QUESTION_FIELDS, answers, starts))
+
+    def wrong_columns(line: Line, count: int, expected: int) -> DataError:
+        return DataError(f"{line.where}: expected {expected} columns, found {count}.", "columns")
+
+    split = row_splitter(table, wrong_columns)
+    for line in table.lines:
+        if not line.text.strip():
+            continue
+        try:
+            cells = split(line)
+        except DataError as error:
+            yield error, line.where
+            continue
+        values = {name: cells[column - 1] for name, column in table.columns.items()}
+        text, at = values["answer"].strip(), values.get("answer_start", "")
+        is_there = at.isdecimal() and values["context"].startswith(text, int(at))
+        answer = {"text": text, "answer_start": int(at) if is_there else None}
+        yield {**values, "answers": [answer], "is_impossible": not text}, line.where
 
 
 def _lines_of_questions(text: str) -> dict[str, int]:
@@ -142,6 +175,8 @@ def _question(item: _Item, spans: bool) -> Question:
             record["is_impossible"] = True  # so are SQuAD 2's rows in tables
     else:
         value, where = item
+        if isinstance(value, DataError):
+            raise value
         if not isinstance(value, dict):
             raise DataError(f"{where}: expected a JSON object, found {value!r}.")
         record = value
@@ -226,4 +261,9 @@ def _list(record: object, key: str, where: str) -> Sequence[JsonValue]:
     return members
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Item]]] = {".json": _squad, ".jsonl": read_lines}
+_READERS: dict[str, Callable[[Path], Iterator[_Item]]] = {
+    ".csv": _rows,
+    ".json": _squad,
+    ".jsonl": read_lines,
+    ".tsv": _rows,
+}

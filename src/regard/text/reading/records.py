@@ -3,17 +3,21 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, TypeVar, Unpack
+from typing import Literal, TypedDict, TypeVar, Unpack, cast
 
 from regard.checks import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
+from regard.text.reading.annotations import LEFT_OUT, REJECTED, UNANNOTATED, as_record
+from regard.text.reading.foreign import UNTRANSLATED
 from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import BLANK, BadLines, Line, filled, read_lines, readable
 from regard.text.reading.tables import Field, read_table, row_splitter
 
 # Characters shown of a line that is no object.
 _SHOWN = 60
+# What pandas and Excel write where a cell has no value.
+_NO_VALUE = ("nan", "#n/a")
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
@@ -23,7 +27,8 @@ Record = dict[str, str]
 UNLABELLED = "pairs without an agreed label"
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Reasons to leave lines out that are no fault of a file.
-HARMLESS = (BLANK, UNLABELLED)
+_NO_LABELS = (UNLABELLED, REJECTED, UNANNOTATED, UNTRANSLATED)
+HARMLESS = (BLANK, *_NO_LABELS)
 
 
 class Handling(TypedDict, total=False):
@@ -60,7 +65,7 @@ def usable(
         try:
             made = make(item)
         except DataError as error:
-            is_unlabelled = error.reason == UNLABELLED
+            is_unlabelled = error.reason in _NO_LABELS
             if on_bad_line == "error" and not is_unlabelled:
                 raise
             if bad_lines is not None:
@@ -74,13 +79,21 @@ def usable(
 
 
 def object_of(text: str, where: str) -> dict[str, JsonValue]:
-    """Parse the JSON object of a line."""
+    """Parse the JSON object of a line, or the record of an annotation tool: see ``as_record``."""
     try:
-        record = json.loads(text)
+        record = as_record(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}.", "JSON") from None
     if not isinstance(record, dict):
         raise DataError(f"{where}: expected a JSON object, found {text[:_SHOWN]}.", "JSON")
+    return record
+
+
+def example_of(line: Line) -> dict[str, JsonValue]:
+    """The object of a line to learn from; DataError of one whose annotation was rejected."""
+    record = object_of(readable(line), line.where)
+    if isinstance(reason := record.get(LEFT_OUT), str):
+        raise DataError(f"{line.where}: {reason}.", reason)
     return record
 
 
@@ -107,7 +120,7 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
     if not text.lstrip().startswith("{"):
         return text
     try:
-        return dict(json.loads(text))
+        return dict(cast(dict[str, JsonValue], as_record(json.loads(text))))
     except (ValueError, RecursionError):
         return text  # which may begin with a brace
 
@@ -141,7 +154,7 @@ def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
     has_label = any(field.name == "label" for field in fields)
 
     def parse(line: Line) -> Record:
-        record = object_of(readable(line), line.where)
+        record = example_of(line)
         if has_label:
             _check_labelled(record.get(_GOLD), line)
         return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
@@ -170,6 +183,10 @@ def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
             f"--set data.{field.name}=KEY."
         )
     kinds = (str, int, float) if field.name == "label" else (str, int)  # 4.0 stars
+    if value is None:
+        return ""
+    if isinstance(value, bool) and field.name == "label":
+        return json.dumps(value)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise DataError(f"{line.where}: {field.name} must be text; got {value!r}.")
     return str(value)
@@ -178,6 +195,11 @@ def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
 def _filled(value: str, name: str, line: Line) -> str:
     if not value.strip():
         raise DataError(f"{line.where}: the {name} is empty. Fill it in, or leave the line out.")
+    if name == "label" and value.strip().casefold() in _NO_VALUE:
+        raise DataError(
+            f"{line.where}: the label is {value.strip()}, which says that there is none. Fill it "
+            "in, or leave such lines out: --on-bad-line skip."
+        )
     return value
 
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias, cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.reading.forms import has_classes, text_suffix
+from regard.text.reading.folders import has_classes
+from regard.text.reading.forms import BRAT, text_suffix
 from regard.text.reading.opening import PACKED, missing
 
 # What other tools call the parts of a data set.
@@ -35,6 +36,7 @@ def shards(path: Path, split: str = "train") -> list[Path]:
         if has_classes(path):
             return [path]
         files = _files(file for file in path.iterdir() if file.name[0] not in "._")
+        files = [file for file in files if file.suffix == BRAT] or files  # beside their texts
         if not files:
             raise DataError(f"{path} must hold files of text; got an empty folder.")
         return _complete(_of_one_kind(path, sorted(files)), path)
@@ -222,6 +224,10 @@ def _joined(columns: Sequence[object]) -> list[tuple[JsonValue, ...]]:
 
 def items_of(data: object) -> list[object]:
     """The rows of a frame, a table, an array, or of whatever gives them one by one."""
+    if isinstance(data, bytes | bytearray | memoryview):  # whose items are numbers
+        raise DataError(
+            f"data must be text, not {type(data).__name__}. Decode it: data.decode('utf-8')."
+        )
     for method in ("to_dicts", "to_pylist"):  # polars, Arrow
         if hasattr(data, method):
             return list(getattr(data, method)())

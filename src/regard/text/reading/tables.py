@@ -15,6 +15,13 @@ from regard.checks import nearest
 from regard.errors import DataError
 from regard.fields import Count
 from regard.text.reading.forms import text_suffix
+from regard.text.reading.headers import (
+    FIRST_ROWS,
+    count_further,
+    count_header_rows,
+    count_titles,
+    without_row_names,
+)
 from regard.text.reading.lines import OPEN_QUOTE, Line, read_lines, readable
 
 # A column: its number from 1, or what the header calls it.
@@ -95,6 +102,12 @@ def known_names(field: str | None = None) -> frozenset[str]:
 
 
 @cache
+def header_names() -> frozenset[str]:
+    """Lower-case names by which a row of any table is known to be a header."""
+    return known_names() | {"id"}
+
+
+@cache
 def _names_of(field: str) -> tuple[str, ...]:
     return (field, *_NAMES.get(field, "").split())
 
@@ -105,22 +118,37 @@ def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
 
 
 def table_of(
-    lines: Iterable[Line], ending: str, fields: Sequence[Field], *, cure: str = ""
+    lines: Iterable[Line],
+    ending: str,
+    fields: Sequence[Field],
+    *,
+    cure: str = "",
+    by_kind: bool = True,
 ) -> TextTable:
     """Rows of lines that are already read, of a file with this ending.
 
-    An error about a column that the header lacks ends with ``cure``.
+    A header is known by its names or, by default, by the kinds of its cells. An error about a
+    column that the header lacks ends with ``cure``.
     """
     rows = csv_rows(lines) if ending == ".csv" else iter(lines)
     rows = dropwhile(lambda row: not row.text.strip(), rows)
-    first = next(rows, None)
-    if first is None:
+    head = list(islice(rows, FIRST_ROWS if by_kind else 1))
+    if not head:
         return TextTable({field.name: _number(field) for field in fields}, None, iter(()))
-    cells = [cell.strip() for cell in first.text.split("\t")]
-    columns = _named(cells, fields, first, cure)
-    if columns is not None:
-        return TextTable(columns, tuple(cells), rows)
-    return TextTable({field.name: _number(field) for field in fields}, None, chain([first], rows))
+    cells, *below = table = [[cell.strip() for cell in row.text.split("\t")] for row in head]
+    if by_kind and (titles := count_titles(table, header_names())):
+        head, (cells, *below) = head[titles:], table[titles:]
+    if by_kind and without_row_names([cells, *below]):
+        cells = ["", *cells]
+    columns, further = _named(cells, fields, head[0], cure), 0
+    if columns is None and (count := count_header_rows([cells, *below], header_names())):
+        columns, further = _columns_at(fields, {}, cells, head[0], cure), count - 1
+    elif columns is not None:
+        further = count_further(below)
+    if columns is None:
+        return TextTable({f.name: _number(f) for f in fields}, None, chain(head, rows))
+    again = (row for row in chain(head[1 + further :], rows) if row.text != head[0].text)
+    return TextTable(columns, tuple(cells), again)
 
 
 def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
@@ -131,7 +159,7 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
     if not first:
         return
     waiting = deque(first)
-    delimiter = _delimiter(first)
+    delimiter = delimiter_of(first)
     if _SEPARATOR.fullmatch(first[0].text):
         waiting.popleft()
     width: int | None = None
@@ -196,7 +224,7 @@ def _escaped(text: str, delimiter: str) -> list[str]:
         return []
 
 
-def _delimiter(lines: Sequence[Line]) -> str:
+def delimiter_of(lines: Sequence[Line]) -> str:
     """The sign by which most rows have as many cells; a comma if it can be."""
     if named := _SEPARATOR.fullmatch(lines[0].text):
         return named[1]
@@ -271,6 +299,17 @@ def _named(
                 return None
         if not numbers:
             return None
+    return _columns_at(fields, numbers, cells, first, cure)
+
+
+def _columns_at(
+    fields: Sequence[Field],
+    numbers: Mapping[str, int],
+    cells: Sequence[str],
+    first: Line,
+    cure: str,
+) -> dict[str, int]:
+    """The columns of the fields: those that are known, and else their own; all must be there."""
     columns = {
         field.name: numbers[field.name] if field.name in numbers else _number(field)
         for field in fields

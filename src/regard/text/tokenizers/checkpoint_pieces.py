@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from regard.checks import as_path
 from regard.config import JsonValue, parse_json, read_file
 from regard.errors import DataError, RunError, SettingError, excerpt
+from regard.files import write_file
 from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize
 from regard.text.tokenizers.pieces import (
@@ -24,6 +26,7 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
+    known_pieces,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +78,8 @@ class CheckpointPieces(Tokenizer):
         return [[self.ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
-        text: str = self._cut.decode([self.theirs[i] for i in ids if i >= len(RESERVED)])
+        known = known_pieces(ids, self.vocab_size)
+        text: str = self._cut.decode([self.theirs[i] for i in known if i >= len(RESERVED)])
         return text
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
@@ -93,10 +97,11 @@ class CheckpointPieces(Tokenizer):
             for their, (start, end) in zip(encoding.ids, spans, strict=True)
         ]
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
+        folder = as_path("folder", folder)
         digest = hashlib.sha256(self.written.encode()).hexdigest()
         write_plain(folder, {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest})
-        (folder / _PIECES_FILE).write_bytes(self.written.encode())
+        write_file(folder / _PIECES_FILE, self.written.encode())
 
 
 class _CheckpointFile(TypedDict):

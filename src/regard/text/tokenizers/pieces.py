@@ -1,10 +1,13 @@
 """Interface of tokenizers, their pieces and reserved ids, and how ids become text again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import index
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from regard.errors import TokenError, excerpt
 
 PAD_ID = 0
 UNK_ID = 1
@@ -110,8 +113,26 @@ class Tokenizer(Protocol):
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)`` with their places in it."""
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write plain files into ``folder``, for ``load_tokenizer``."""
+
+
+def unknown_pieces(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    """The characters or words of texts that a tokenizer has no ids for."""
+    pieces = [piece for text in texts for piece in tokenizer.pieces(text)]
+    return [piece.text for piece in pieces if piece.id == UNK_ID]
+
+
+def known_pieces(ids: Sequence[int], vocab_size: int) -> list[int]:
+    """The ids as whole numbers; TokenError unless a vocabulary of this size has each."""
+    try:
+        known = [index(each) for each in ids]
+    except TypeError:
+        raise TokenError(f"ids must be a list of whole numbers; got {excerpt(ids)}.") from None
+    if known and not 0 <= min(known) <= max(known) < vocab_size:
+        wrong = next(each for each in known if not 0 <= each < vocab_size)
+        raise TokenError(f"ids must be from 0 to {vocab_size - 1}; got {wrong}.")
+    return known
 
 
 def join(

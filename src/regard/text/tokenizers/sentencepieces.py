@@ -17,10 +17,11 @@ from typing import Literal, TypedDict
 
 import sentencepiece
 
-from regard.checks import check_choice
+from regard.checks import as_path, check_choice
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import Weight
+from regard.files import write_file
 from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize, opens_with_word
 from regard.text.tokenizers.pieces import (
@@ -34,6 +35,7 @@ from regard.text.tokenizers.pieces import (
     Tokenizer,
     display_text,
     join,
+    known_pieces,
 )
 
 Kind = Literal["bpe", "unigram"]
@@ -104,7 +106,7 @@ class SentencePieceTokenizer(Tokenizer):
         return encoded
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        return join(ids, self._surfaces, self._byte_values)
+        return join(known_pieces(ids, self.vocab_size), self._surfaces, self._byte_values)
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; a byte shows as ``<0xE2>``."""
@@ -114,9 +116,10 @@ class SentencePieceTokenizer(Tokenizer):
             for i, span in zip(ids, self.decode_with_spans(ids)[1], strict=True)
         ]
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
+        folder = as_path("folder", folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _MODEL_FILE).write_bytes(self._model)
+        write_file(folder / _MODEL_FILE, self._model)
         digest = hashlib.sha256(self._model).hexdigest()
         write_plain(folder, {"type": self.kind, "noise": self._noise, "model_sha256": digest})
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from regard.checks import as_path, check_kind
 from regard.config import JsonValue
-from regard.errors import RunError, SettingError
+from regard.errors import DataError, RunError, SettingError, excerpt
 from regard.fields import Count, Share, Weight, at_least, check_fields
 from regard.progress import progress
 from regard.text.files import TABLE_FILE, read_table, write_plain
@@ -108,19 +109,31 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
         >>> tokenizer.encode("中国")
         [6, 7]
     """
+    check_kind("settings", settings, TokenizerConfig)
     if settings.folder is not None:
         return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]
     with progress("learning a tokenizer"):
-        return train(lines, settings)
+        return train(_texts("lines", lines), settings)
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
+def _texts(name: str, lines: Iterable[str]) -> Iterable[str]:
+    """The lines as they are asked for; DataError at the first that is no text."""
+    if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+        raise DataError(f"{name} must be a list of texts; got {excerpt(lines)}.")
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise DataError(f"{name} must be texts; got {excerpt(line)} as number {number}.")
+        yield line
+
+
+def load_tokenizer(folder: str | Path) -> Tokenizer:
     """The tokenizer saved in ``folder``.
 
     Raises:
         RunError: A file is missing, damaged or of a newer format.
     """
+    folder = as_path("folder", folder)
     table = read_table(folder)
     try:
         _, load = TOKENIZERS[str(table["type"])]
@@ -222,8 +235,9 @@ class PairTokenizer:
         """Whether a seed changes how either side is encoded."""
         return self.source.is_sampling or self.target.is_sampling
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write both into ``folder``: ``shared/``, or ``source/`` and ``target/``."""
+        folder = as_path("folder", folder)
         folder.mkdir(parents=True, exist_ok=True)
         if self.is_shared:
             self.source.save(folder / "shared")
@@ -237,18 +251,21 @@ def train_pair_tokenizer(
     sources: Iterable[str], targets: Iterable[str], settings: TokenizerConfig
 ) -> PairTokenizer:
     """Tokenizers for both sides, learned together if ``settings.shared``."""
+    check_kind("settings", settings, TokenizerConfig)
+    sources, targets = _texts("sources", sources), _texts("targets", targets)
     if settings.shared:
         tokenizer = train_tokenizer([*sources, *targets], settings)
         return PairTokenizer(tokenizer, tokenizer)
     return PairTokenizer(train_tokenizer(sources, settings), train_tokenizer(targets, settings))
 
 
-def load_pair_tokenizer(folder: Path) -> PairTokenizer:
+def load_pair_tokenizer(folder: str | Path) -> PairTokenizer:
     """Load the files of ``PairTokenizer.save``.
 
     Raises:
         RunError: A file is missing, damaged or of a newer format; the message names it.
     """
+    folder = as_path("folder", folder)
     table = read_table(folder, _PAIR_FILE)
     if table.get("shared", False):
         tokenizer = load_tokenizer(folder / "shared")

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from regard.checks import choose
+from regard.checks import as_path, choose
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.text.files import TABLE_FILE, known, write_plain
@@ -22,6 +22,7 @@ from regard.text.tokenizers.pieces import (
     Tokenizer,
     display_text,
     join,
+    known_pieces,
 )
 
 SPLITTERS: dict[str, Callable[[str], list[str]]] = {"characters": list, "words": split_words}
@@ -51,7 +52,7 @@ class ListTokenizer(Tokenizer):
         return [[known(part, UNK_ID) for part in self._cut(text)] for text in texts]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        return join(ids, self._surfaces)
+        return join(known_pieces(ids, self.vocab_size), self._surfaces)
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
@@ -63,8 +64,11 @@ class ListTokenizer(Tokenizer):
             for surface, span in zip(surfaces, spans, strict=True)
         ]
 
-    def save(self, folder: Path) -> None:
-        write_plain(folder, {"type": self.kind, "pieces": self._surfaces[len(RESERVED) :]})
+    def save(self, folder: str | Path) -> None:
+        write_plain(
+            as_path("folder", folder),
+            {"type": self.kind, "pieces": self._surfaces[len(RESERVED) :]},
+        )
 
     def _cut(self, text: str) -> list[str]:
         """Words; of one that is unknown the space and the word, if that is known, or characters."""

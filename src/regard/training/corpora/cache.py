@@ -12,12 +12,8 @@ from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import RunError
-from regard.runs.files import (
-    explain_refusal,
-    make_folder,
-    read_file,
-    unseal,
-)
+from regard.files import explain_refusal, write_file
+from regard.runs.files import make_folder, read_file, unseal
 from regard.runs.lock import Lock
 from regard.tasks.streaming import Shard
 from regard.text import BadLines, open_text
@@ -62,12 +58,9 @@ def sum_of(file: Path, cache: Path) -> str:
         while part := content.read(_READ_AT_ONCE):
             digest.update(part)
     hexdigest = digest.hexdigest()
-    # A file of its own and a name of its own: others may be at it, too.
-    temporary = entry.with_name(f"{entry.name}.{os.getpid()}")
     with explain_refusal(entry):
         entry.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps([*now, hexdigest]), encoding="utf-8")
-        temporary.replace(entry)
+    write_file(entry, json.dumps([*now, hexdigest]).encode())
     return hexdigest
 
 

@@ -23,16 +23,8 @@ import numpy as np
 
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, TrainingError
-from regard.runs.files import (
-    append,
-    cut,
-    explain_refusal,
-    fill_file,
-    make_folder,
-    seal,
-    sync_file,
-    write_file,
-)
+from regard.files import explain_refusal, fill_file, sync_file, write_file
+from regard.runs.files import append, cut, make_folder, seal
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.settings.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask

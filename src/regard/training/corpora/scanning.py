@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.errors import DataError
-from regard.runs.files import fill_file, sync_file
+from regard.files import fill_file, sync_file
 from regard.tasks.streaming import Chunk, Shard
 from regard.text import open_text, read_lines
 from regard.text.reading.forms import text_suffix

@@ -10,15 +10,9 @@ from typing import cast
 
 from regard.config import JsonValue, as_table
 from regard.errors import DataError
+from regard.files import explain_refusal, sync_folder, write_file
 from regard.progress import progress
-from regard.runs.files import (
-    checksums,
-    explain_refusal,
-    new_folder,
-    seal,
-    sync_folder,
-    write_file,
-)
+from regard.runs.files import checksums, new_folder, seal
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.held_out import valid_share
 from regard.tasks.settings.data import RunningTextData

@@ -8,15 +8,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from regard.checks import check_choice, choose
+from regard.checks import check_choice, choose, counted
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.settings.recipe import HELD_OUT
 from regard.tasks.streaming import Stored, streamed
 from regard.text import BadLines
-from regard.text.reading.lines import BLANK
 from regard.text.reading.opening import TABLES
+from regard.text.reading.records import HARMLESS
 from regard.training.corpora.stored_text import StoredText
 from regard.training.settings import TrainingConfig
 
@@ -109,11 +109,13 @@ class TrainingText:
         """Counts of the examples that are left out or held out, in lines."""
         unit = TASKS[self.recipe.task].task.unit
         lines = []
-        if blank := self.bad_lines.counts[BLANK]:
-            first = self.bad_lines.examples[BLANK]
-            more = ", …" if blank > len(first) else ""
-            lines.append(f"{blank:,} blank lines left out: {', '.join(first)}{more}")
-        unreadable = self.bad_lines.without(BLANK)
+        unreadable = self.bad_lines
+        for reason in HARMLESS:
+            if many := self.bad_lines.counts[reason]:
+                first = [each.partition(": ")[0] for each in self.bad_lines.examples[reason]]
+                more = ", …" if many > len(first) else ""
+                lines.append(f"{many:,} {reason} left out: {', '.join(first)}{more}")
+            unreadable = unreadable.without(reason)
         if unreadable.total:
             lines.append(f"left out {unreadable.total:,} lines that cannot be read: {unreadable}")
         if self.too_long.total:
@@ -125,7 +127,7 @@ class TrainingText:
             tested = len(self.parts.test)
             more = f", {tested + self.parts.references:,} with their further references"
             lines.append(
-                f"{tested:,} {unit} held out to test on, chosen by hash and not trained on"
+                f"{counted(tested, unit)} held out to test on, chosen by hash and not trained on"
                 f"{more if self.parts.references else ''}; data.test names others"
             )
         if self.parts.overlap:

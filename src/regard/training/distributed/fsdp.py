@@ -66,7 +66,8 @@ class FSDP:
 
     def restore(self, optimizer: Optimizers, state: Mapping[str, object]) -> None:
         """Load the full state of an optimizer."""
-        parameters = [each for each in self.learner.parameters() if each.requires_grad]
+        groups = optimizer.param_groups
+        parameters = [p for group in groups for p in cast(list[Tensor], group["params"])]
         of_each = cast(Mapping[int, Mapping[str, object]], state["state"])
         split = {
             number: {

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from regard.errors import SettingError, TrainingError
 
-# Set in processes that we started: we say what becomes of them.
+# Set to our own process in those that we started: we say what becomes of them.
 LAUNCHED = "REGARD_LAUNCHED"
 # Seconds between two looks at the processes.
 _POLL_EVERY = 0.1
+_WORKER = "regard.training.distributed.worker"
 _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -65,6 +66,15 @@ def check_processes(processes: int) -> None:
         raise SettingError(
             f"--processes must be left out under torchrun, which starts them; got {processes}."
         )
+    if processes > (cores := count_cores()):
+        import torch
+
+        gpus = torch.cuda.device_count()
+        if processes > gpus:
+            most = f"{gpus}, the GPUs" if gpus > cores else f"{cores}, the processors"
+            raise SettingError(
+                f"--processes must be at most {most} that this process may use; got {processes}."
+            )
 
 
 def launch(
@@ -94,7 +104,7 @@ def launch(
             signals_to_handle=",".join(number.name for number in numbers),
         )
         try:
-            elastic_launch(config, sys.executable)(*program, *arguments)
+            elastic_launch(config, sys.executable)("-m", _WORKER, *program, *arguments)
         except SignalException as stop:
             return 128 + int(stop.sigval)
         except ChildFailedError as error:
@@ -137,7 +147,7 @@ def _environment(processes: int) -> Iterator[None]:
         "OMP_NUM_THREADS": str(max(1, count_cores() // processes)),
         # Torch's own words on closed connections, many lines of them, tell nobody anything.
         "TORCH_CPP_LOG_LEVEL": "FATAL",
-        LAUNCHED: "1",
+        LAUNCHED: str(os.getpid()),
     }
     before = {**os.environ}
     os.environ.update(added | before)

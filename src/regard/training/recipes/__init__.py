@@ -17,13 +17,16 @@ class InferredTask:
     reason: str  # the evidence
     recipe: str | None = None
     settings: Settings = field(default_factory=dict)  # over the recipe's, such as its columns
+    examples: tuple[Mapping[str, str], ...] = ()  # the first ones, by the names of their fields
 
-    def command(self, files: Sequence[str], verb: str = "train") -> str:
-        """The command that names recipe and settings."""
+    def command(
+        self, files: Sequence[str], verb: str = "train", options: Sequence[str] = ()
+    ) -> str:
+        """The command that names recipe and settings, with options of its own at the end."""
         words = [*verb.split(), *([self.recipe] if self.recipe else []), *files]
         for name, value in self.settings.items():
             words += ["--set", format_setting(name, value)]
-        return shlex.join(["regard", *words])
+        return shlex.join(["regard", *words, *options])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,37 +7,37 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
+from regard.checks import plural
 from regard.errors import DataError
+from regard.metrics.labels import combined_labels, entity_tags
 from regard.text.normalization import has_unspaced, unspaced_runs
+from regard.text.reading.headers import (
+    CODE,
+    DATE,
+    LINK,
+    NUMBER,
+    count_header_rows,
+    count_titles,
+    without_row_names,
+)
 from regard.text.reading.lines import Line
-from regard.text.reading.tables import csv_rows, known_names
+from regard.text.reading.tables import csv_rows, header_names, known_names
 
 LEAST_ROWS = 12
 # Labels are few, short, and come again and again; and so many of a column are listed.
 _MOST_LABELS, _LONGEST_LABEL, _LEAST_REPEATS, _LISTED_LABELS = 100, 25, 3, 4
+# Those of several words may be longer, and come more often.
+_LONGEST_PHRASE, _PHRASE_REPEATS = 80, 10
 # Numbers of so few kinds may be labels; a share of cells that decides what a column holds.
 _LABEL_NUMBERS, MOST = 20, 0.9
 # The start of a text that tells its script, and the share of characters that make it Chinese.
 _START, _UNSPACED_SHARE = 2000, 0.2
-_NAME = re.compile(r"#?[^\W\d][\w.-]*( [\w#.-]+){0,3}|#\d( \w+)?")
-_NUMBER = re.compile(
-    r"(?=.*\d)[-+]?[$€£¥]?[-+]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?([eE][-+]?\d+)?\s?%?"
-    r"|[-+]?\d{1,3}(\.\d{3})*,\d+|[-+]?\d+,\d+"
-)
-_DATE = re.compile(
-    r"\d{4}([-/.])\d{1,2}\1\d{1,2}\b.*|\d{1,2}([-/.])\d{1,2}\2\d{2,4}\b.*|\d{4}-\d{2}"
-    r"|\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?( ?[ap]m)?|\d{4}年(\d{1,2}月(\d{1,2}日)?)?.*"
-    r"|((mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?((jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-    r"[a-z]*\.? \d{1,2}|\d{1,2}(st|nd|rd|th)?[ -](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-    r"[a-z]*)\b.*\d{2,4}",
-    re.IGNORECASE,
-)
-_LINK = re.compile(r"(https?://|www\.|/)\S*|[\w.+-]+@[\w-]+\.\w+|[\w-]+(\.[\w-]+)*\.[a-z]{2,4}")
-# A word that has a digit or a sign of codes in it.
-_CODE = re.compile(r"@\w+|#?(?=\S*\d)[\w.:/+#-]+|[0-9a-fA-F]{8}[0-9a-fA-F-]*|\S+_\S+")
 # The words of a name: review_text, reviewText, Review Text.
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+|#")
+# A tag among those of a sentence, in a list or with spaces between.
+_TAG = re.compile(r"[^\s,'\"\[\]]+")
 # Names of columns that are about an example rather than a part of it, that are a headline, and
 # that grade a text.
 _REMARKS, _HEADLINES, _GRADES = (
@@ -64,6 +64,7 @@ class Column:
 
     called: int | str
     cells: Sequence[str]
+    number: int = 0  # from 1; 0 in objects
 
     @property
     def name(self) -> str:
@@ -84,19 +85,21 @@ class Column:
         is_named = self.is_called("label") and not self.has_name("target", "text")
         is_named = is_named and not self.is_remark
         is_constant = len(set(cells)) < 2 and len(cells) >= LEAST_ROWS
-        if len(cells) < len(self.cells) / 2 or (is_constant and self.name not in known_names()):
+        is_begun = len(cells) >= LEAST_ROWS and self.has_name("label")  # some are annotated
+        is_sparse = len(cells) < len(self.cells) / 2 and not is_begun
+        if is_sparse or (is_constant and self.name not in known_names()):
             return "none"
-        if most_match(_DATE, cells):
+        if most_match(DATE, cells):
             return "date"
-        if most_match(_NUMBER, cells):
+        if most_match(NUMBER, cells):
             return "label" if self._has_classes(cells, is_named=is_named) else "number"
         is_class = is_label(cells) and not self.is_remark
         is_text = self.has_name("text", "first", "second")
         if not is_text and (is_class or (is_named and not self.has_words)):
             return "label"
-        if most_match(_LINK, cells):
+        if most_match(LINK, cells):
             return "link"
-        if (most_match(_CODE, cells) or self.is_remark) and not self.has_words:
+        if (most_match(CODE, cells) or self.is_remark) and not self.has_words:
             return "code"
         return "text"
 
@@ -132,6 +135,11 @@ class Column:
         return not is_number_of and self._is_one_of(_REMARKS)
 
     @property
+    def ends_as_remark(self) -> bool:
+        """Whether its name is, or ends in, that of something about an example."""
+        return bool(_REMARKS & {self.name, *self.words[-1:]})
+
+    @property
     def is_named_label(self) -> bool:
         """Whether its name is that of a label, or of a grade."""
         return self.is_called("label") or bool(_GRADES & {*self.words})
@@ -158,7 +166,7 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether most of its cells are numbers."""
-        return most_match(_NUMBER, self.cells)
+        return most_match(NUMBER, self.cells)
 
     @property
     def is_score(self) -> bool:
@@ -180,6 +188,13 @@ class Column:
         several = sum(" " in cell or has_unspaced(cell) for cell in self.cells)
         return several > len(self.cells) / 2
 
+    @property
+    def has_tags(self) -> bool:
+        """Whether its cells have an entity's tag for each word of a sentence."""
+        cells = [_TAG.findall(cell) for cell in self.cells]
+        tags = {tag for cell in cells for tag in cell}
+        return "O" in tags and max(map(len, cells)) > 1 and entity_tags(tags) is not None
+
     @cached_property
     def size(self) -> float:
         """Characters of a cell, in the mean."""
@@ -197,12 +212,24 @@ class Column:
 
     def __str__(self) -> str:
         if self.kind != "label":
-            texts = f"texts of {self.size:.0f} characters"
+            texts = f"texts of some {self.size:.0f} characters"
             contents = {"text": texts, "code": "ids", "none": "few values"}
-            return f"{self.title} has {contents.get(self.kind, f'{self.kind}s')}"
-        labels = list(dict.fromkeys(self.cells))
+            return f"{self.title} has {contents.get(self.kind, plural(self.kind))}"
+        labels = list(dict.fromkeys(filter(None, self.cells)))
         more = ", …" if len(labels) > _LISTED_LABELS else ""
-        return f"{self.title} has {len(labels)} labels ({', '.join(labels[:_LISTED_LABELS])}{more})"
+        named = f"{self.title} has labels ({', '.join(labels[:_LISTED_LABELS])}{more})"
+        several = combined_labels(labels)
+        return f"{named}; {several[0]!r}, of several, is a class of its own" if several else named
+
+
+def check_no_tags(columns: Sequence[Column], path: Path) -> None:
+    """Raise DataError for a column with the tags of whole sentences."""
+    if tags := next((column for column in columns if column.has_tags), None):
+        raise DataError(
+            f"{path} must have a word and its tag a line, or lists of both; got the tags of a "
+            f"whole sentence in a cell of {tags.title}. Write each sentence as a line of a .jsonl "
+            'file: {"tokens": ["Ann", "sat"], "tags": ["B-PER", "O"]}.'
+        )
 
 
 def columns_of(
@@ -215,14 +242,23 @@ def columns_of(
             rows += _rows(part, ending)
     if not rows:
         return []
+    rows = rows[count_titles(rows, header_names()) :]
+    if without_row_names(rows):
+        rows[0].insert(0, "")
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
-    columns = [[row[number].strip() for row in rows] for number in range(width)]
-    if not _has_header(columns):
-        return [Column(number, cells) for number, cells in enumerate(columns, 1)]
+    count = count_header_rows(rows, header_names())
+    names = [cell.strip() for cell in rows[0]] if count else [""] * width
+    counts = Counter(map(str.casefold, names))
+    below = [row for row in rows[count:] if not count or row != rows[0]]
+    columns = enumerate(zip(*below, strict=True), 1)
     return [
-        Column(cells[0] if cells[0] and not cells[0].isdecimal() else number, cells[1:])
-        for number, cells in enumerate(columns, 1)
+        Column(
+            name if name and not name.isdecimal() and counts[name.casefold()] == 1 else number,
+            [cell.strip() for cell in cells],
+            number,
+        )
+        for name, (number, cells) in zip(names, columns, strict=True)
     ]
 
 
@@ -230,19 +266,6 @@ def _rows(lines: Sequence[Line], ending: str) -> Iterator[list[str]]:
     for line in csv_rows(lines) if ending == ".csv" else lines:
         if line.text.strip() and line.problem is None:
             yield line.text.split("\t")
-
-
-def _has_header(columns: Sequence[Sequence[str]]) -> bool:
-    names = [cells[0] for cells in columns if cells[0]]
-    if len(columns[0]) < 2 or len(set(names)) < len(names) or len(names) < len(columns) / 3:
-        return False
-    if not names or not all(map(_NAME.fullmatch, names)):
-        return False
-    known = known_names() | {"id"}
-    return any(name.casefold() in known for name in names) or any(
-        cells[0] not in cells[1:] and Column(1, cells[1:]).kind not in ("text", "code", "none")
-        for cells in columns
-    )
 
 
 def most_match(pattern: re.Pattern[str], cells: Sequence[str]) -> bool:
@@ -254,7 +277,9 @@ def most_match(pattern: re.Pattern[str], cells: Sequence[str]) -> bool:
 def is_label(cells: Sequence[str]) -> bool:
     """Whether these are labels: few, short, each again and again."""
     kinds = set(cells)
-    is_short = max(map(len, kinds), default=0) <= _LONGEST_LABEL and "" not in kinds
+    longest = max(map(len, kinds), default=0)
+    is_frequent = longest <= _LONGEST_PHRASE and len(cells) >= _PHRASE_REPEATS * len(kinds)
+    is_short = (longest <= _LONGEST_LABEL or is_frequent) and "" not in kinds
     is_few = len(kinds) <= _MOST_LABELS and len(cells) >= _LEAST_REPEATS * len(kinds)
     return is_short and is_few and len(kinds) > 1 and len(cells) >= LEAST_ROWS
 

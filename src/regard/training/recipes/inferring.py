@@ -9,20 +9,32 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 from regard.config import JsonValue
 from regard.errors import DataError
+from regard.metrics.labels import entity_tags
 from regard.text import read_lines
-from regard.text.reading.forms import has_picture_classes, open_text, text_suffix
+from regard.text.reading.annotations import TEXTS, are_spans
+from regard.text.reading.folders import has_picture_classes
+from regard.text.reading.foreign import check_no_column_signs, check_no_markup
+from regard.text.reading.forms import BRAT, open_text, text_suffix
 from regard.text.reading.lines import Line, decode_lines, readable
 from regard.text.reading.opening import PACKED
 from regard.text.reading.opening import TABLES as ARROW_TABLES
 from regard.text.reading.pictures import read_pixels
 from regard.text.reading.questions import answer_list
-from regard.text.reading.records import record_in, value_at
+from regard.text.reading.records import HARMLESS, example_of, value_at
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
-from regard.text.reading.tagged import DOCUMENT_MARK, sentence_column, word_table
+from regard.text.reading.tagged import (
+    DOCUMENT_MARK,
+    KEYS,
+    sentence_column,
+    sentences_of,
+    text_columns,
+    word_table,
+)
 from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import LEAST_ROWS, MOST, Column, is_chinese, is_label
 from regard.training.recipes.inferring_tables import of_columns, of_table
@@ -44,20 +56,16 @@ _USUAL = (
 # Pictures that are looked at, the size that larger ones are scaled to, and the side of a patch.
 _PICTURES, _SIZE, _PATCH = 32, 32, 4
 # A text in SQuAD's JSON.
-_CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
-# A word, a slash and its tag.
-_TAGGED = re.compile(r"\S+/[A-Za-z.$,:;!?][\w.$*+-]*")
-# The beginning of a file of markup.
-_MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|TEI)\b", re.IGNORECASE)
-# A tag of an entity, or of a cut text, in BIO, BIOES, BILOU, BMES or BMEWO.
-_BIO = re.compile(r"[BIOESLUMW](-.+)?")
-# When a subtitle is seen.
-_TIMES = re.compile(r"(\d+:)?\d\d:\d\d[,.]\d+ *-->")
-_TAGS = ("tags", "labels", "ner_tags", "pos_tags")
+_CONTEXT = re.compile(r'"context(?:_text)?"\s*:\s*("(?:[^"\\]|\\.)*")')
+# A word, a sign and its tag.
+_TAGGED = re.compile(r"\S+([/_])[A-Za-z.$,:;!?][\w.$*+-]*")
 
 
-def infer_tasks(path: Path) -> InferredTasks:
-    """Infer the tasks that a file, a folder or a pattern may be for, the likeliest first."""
+def infer_tasks(path: Path, settings: Settings = MappingProxyType({})) -> InferredTasks:
+    """Infer the tasks that a file, a folder or a pattern may be for, the likeliest first.
+
+    Columns that settings name, such as ``data.text``, are what they are called there.
+    """
     if has_picture_classes(path):
         return _of_pictures(path)
     if has_picture_classes(path / "train"):
@@ -66,6 +74,7 @@ def infer_tasks(path: Path) -> InferredTasks:
             f"regard train {shlex.quote(str(path / 'train'))}, and --test for that to test on."
         )
     path = shards(path)[0]
+    _check_without_annotations(path)
     ending = text_suffix(path)
     if ending == ".conllu":
         return InferredTasks((_tagging(["UPOS"], "CoNLL-U has a tag for each word", []),))
@@ -80,16 +89,26 @@ def infer_tasks(path: Path) -> InferredTasks:
         raise DataError(f"{path} must hold rows below its header; got {filled[0].text!r} alone.")
     later = _later_lines(path, lines[0])
     if ending == ".jsonl":
-        return _of_records(path, [line for part in (lines, *later) for line in part])
-    if (tagged := _of_words(path, lines, ending)) is not None:
+        return _of_records(path, [line for part in (lines, *later) for line in part], settings)
+    if not _names_texts(settings) and (tagged := _of_words(path, lines, ending, settings)):
         return InferredTasks((tagged,))
     if ending == ".conll":
         raise DataError(
             f"{path} must have a word and its tag a line, a tab or spaces between, and blank lines "
             f"between sentences, as its ending says; got {filled[0].text[:60]!r}."
         )
-    tasks = of_table(path, lines, ending, later) if ending in TABLES else None
+    tasks = of_table(path, lines, ending, later, settings) if ending in TABLES else None
     return _of_text(path, lines) if tasks is None else tasks
+
+
+def _check_without_annotations(path: Path) -> None:
+    """Raise DataError for a text with brat's annotations beside it."""
+    annotations = path.with_suffix(BRAT)
+    if path.suffix == ".txt" and annotations.is_file():
+        raise DataError(
+            f"{path} must be named by its annotations, which stand beside it in {annotations.name}."
+            f" Say: regard train {shlex.quote(str(annotations))}"
+        )
 
 
 def _is_header(line: Line, ending: str) -> bool:
@@ -138,9 +157,14 @@ def _of_json(path: Path) -> InferredTasks:
     return InferredTasks((reading, InferredTask(_SENTENCES, why, "sentence-selection")))
 
 
-def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
+def _names_texts(settings: Settings) -> bool:
+    """Whether settings name columns of texts, so that words with tags are not in question."""
+    return bool(settings.keys() & {"data.text", "data.first", "data.document"})
+
+
+def _of_records(path: Path, lines: Sequence[Line], settings: Settings) -> InferredTasks:
     """Infer the task of JSON objects from their keys."""
-    records = [record for line in lines if isinstance(record := record_in(line.text), dict)]
+    records = _usable_records(path, lines)
     if not records:
         raise DataError(f"{path} must hold a JSON object a line; got {lines[0].text[:60]!r}.")
     keys = [key for key, count in Counter(k for r in records for k in r).items() if count > 1]
@@ -150,30 +174,94 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
     def has(*names: str) -> str | None:
         return next((key for key in keys if key.casefold() in names), None)
 
-    if (words := has("tokens", "words")) and (key := has(*_TAGS)):
+    objects = {k: value for k in keys if isinstance(value := records[0].get(k), Mapping)}
+    inner = [f"{key}.{name}" for key, value in objects.items() for name in value]
+    columns = _columns(records, [*keys, *inner])
+    if _names_texts(settings):
+        return of_columns(columns, path, settings)
+    if spans := _key_of_spans(records, keys):
+        return _of_spans(path, records, keys, spans)
+    words, key = (_key_of(name, keys, settings) for name in KEYS)
+    if words and key:
         tags = [str(tag) for record in records for tag in _list(record.get(key))]
         return InferredTasks((_tagging(tags, why, _texts(records, words)),))
     if has("question") and has("context"):
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
         return InferredTasks((InferredTask("sentence pairs", why),))
-    objects = {k: value for k in keys if isinstance(value := records[0].get(k), Mapping)}
-    inner = [f"{key}.{name}" for key, value in objects.items() for name in value]
-    values = {key: [value_at(record, key) for record in records] for key in (*keys, *inner)}
-    columns = [
-        Column(key, ["" if value is None else str(value).strip() for value in column_values])
-        for key, column_values in values.items()
-        if all(isinstance(value, str | int | float | None) for value in column_values)
-    ]
     if len(columns) > 1 and any(column.kind in ("text", "number") for column in columns):
-        tasks = of_columns(columns, path)
+        tasks = of_columns(columns, path, settings)
         return replace(tasks, candidates=tuple(map(_as_usual, tasks.candidates)))
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
         "There are text and label, tokens and tags, source and target, document and summary, "
-        "question, context and answers; or name the keys: regard train RECIPE "
-        f"{shlex.quote(str(path))} --set data.text=KEY."
+        "question, context and answers; or name the keys: regard train "
+        f"{shlex.quote(str(path))} --set data.text=KEY --set data.label=KEY."
     )
+
+
+def _key_of(name: str, keys: Sequence[str], settings: Settings) -> str | None:
+    """The key of the words or of the tags, as a training reads them."""
+    return next((key for key in (settings.get(f"data.{name}"), *KEYS[name]) if key in keys), None)  # type: ignore[return-value]
+
+
+def _usable_records(path: Path, lines: Sequence[Line]) -> list[Mapping[str, JsonValue]]:
+    """The objects of lines; DataError where annotators have rejected or skipped all."""
+    records: list[Mapping[str, JsonValue]] = []
+    left_out = None
+    for line in lines:
+        try:
+            records.append(example_of(line))
+        except DataError as error:
+            left_out = error if error.reason in HARMLESS else left_out
+    if left_out is not None and not records:
+        raise DataError(f"{path} must hold something to learn from; got only {left_out.reason}.")
+    return records
+
+
+def _columns(records: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> list[Column]:
+    """The values at those keys that have texts and numbers alone."""
+    values = {key: [_cell(value_at(record, key)) for record in records] for key in keys}
+    return [
+        Column(key, ["" if value is None else str(value).strip() for value in column])
+        for key, column in values.items()
+        if all(isinstance(value, str | int | float | None) for value in column)
+    ]
+
+
+def _cell(value: JsonValue) -> JsonValue:
+    """The value, or the texts of a list as one, which may be a label."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    is_list = isinstance(value, list) and all(isinstance(each, str | int) for each in value)
+    return ", ".join(map(str, value)) if is_list else value  # type: ignore[arg-type]
+
+
+def _key_of_spans(records: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> str | None:
+    """The key at which records have spans of the characters of a text."""
+    counts = Counter(key for record in records for key in keys if are_spans(record.get(key)))
+    return next((key for key, _ in counts.most_common(1)), None)
+
+
+def _of_spans(
+    path: Path, records: Sequence[Mapping[str, JsonValue]], keys: Sequence[str], spans: str
+) -> InferredTasks:
+    """Texts with spans of their characters, which become tags of their words."""
+    columns = _columns(records, keys)
+    texts = [each for each in columns if each.kind == "text"] or columns
+    text = max(texts, key=lambda each: (each.name in TEXTS, each.size), default=None)
+    if text is None:
+        raise DataError(f"{path} must hold a text beside its spans at {spans!r}; got none.")
+    key = str(text.called)
+    settings = {"data.tag": spans, **({} if key in TEXTS else {"data.word": key})}
+    kind = "chinese-entities" if is_chinese(text.cells) else "entities"
+    reason = f"its objects have {key!r}, and spans of its characters at {spans!r}"
+    tagging = InferredTask("words with tags, by spans", reason, f"tagging-{kind}", settings)
+    labels = [each for each in columns if each.kind == "label" and each.is_named_label]
+    if not labels:
+        return InferredTasks((tagging,))
+    every = of_columns([text, *labels], path)
+    return InferredTasks((tagging, *every.candidates), is_sure=False)
 
 
 def _contexts(start: str) -> list[str]:
@@ -195,12 +283,12 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
     fraction = sum(known) / max(1, len(known))
     reading = InferredTask(
         _READING,
-        f"{why}, and {fraction:.0%} of the answers stand in the text",
+        f"{why}, and {'most' if fraction >= MOST else 'some'} answers stand in the text",
         f"question-answering{chinese}",
     )
     writing = InferredTask(
         "questions whose answers are written",
-        f"{why}, and {1 - fraction:.0%} of the answers do not stand in the text",
+        f"{why}, and {'some' if fraction >= 0.5 else 'most'} answers do not stand in the text",
         "generation-copy",
     )
     tasks = (reading, writing) if fraction >= MOST else (writing, reading)
@@ -213,19 +301,30 @@ def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     return [str(each.get("text") if isinstance(each, Mapping) else each) for each in answers]
 
 
-def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | None:
+def _of_words(
+    path: Path, lines: Sequence[Line], ending: str, settings: Settings
+) -> InferredTask | None:
     """Tagged words: where a header says so, or blank lines part blocks of short rows."""
-    fields = [Field(name, column) for name, column in (("word", 1), ("tag", 2))]
+    fields = [_field(settings, *usual) for usual in (("word", 1), ("tag", 2))]
     table = word_table(lines, ending, fields)
     rows = list(table.lines)
-    filled = [line.text.split("\t") for line in rows if line.text.strip()]
-    blank = len(rows) - len(filled)
+    blank = sum(not line.text.strip() for line in rows)
+    blocks = [
+        [line.text.split("\t") for line in block]
+        for block in sentences_of(replace(table, lines=iter(rows)))
+    ]
+    filled = [row for block in blocks for row in block]
     header, column = table.header, sentence_column(table)
     last = min(map(len, filled), default=0)
     word, tag = (table.columns[name] - 1 for name in ("word", "tag"))
+    if last < 2 or len(filled) < 2 * blank:
+        return None
     if table.header is None:
-        tag = max(map(len, filled), default=0) - 1
-    if last < 2 or len(filled) < 2 * blank or tag >= last:
+        texts = text_columns(blocks)
+        word = word if fields[0].is_fixed else next(iter(texts), 0)
+        labels = (n for n in reversed(texts) if n > word and is_label([row[n] for row in filled]))
+        tag = tag if fields[1].is_fixed else next(labels, last)
+    if tag >= last:
         return None
     words, tags = [row[word] for row in filled], [row[tag].strip() for row in filled]
     is_short = sum(" " not in each for each in words) >= MOST * len(words)
@@ -233,11 +332,14 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
         return None
     if blank or column is not None:
         how = f"{header[column]!r} parts" if header and column is not None else "blank lines part"
-        settings: Settings = {} if header or tag == 1 else {"data.tag": tag + 1}
-        marks = sum(line.text.startswith(DOCUMENT_MARK) for line in lines)
-        ignored = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
+        numbers = (("word", word, 0), ("tag", tag, 1))
+        columns: Settings = {
+            f"data.{name}": n + 1 for name, n, usual in numbers if n != usual and not header
+        }
+        has_marks = any(line.text.startswith(DOCUMENT_MARK) for line in lines)
+        ignored = f"; lines of {DOCUMENT_MARK} are left out" * has_marks
         why = f"{how} its blocks of words with a tag each{ignored}"
-        return _tagging(tags, why, words, settings)
+        return _tagging(tags, why, words, columns)
     if header is None or header[tag].casefold() == "label":
         return None
     raise DataError(
@@ -246,28 +348,25 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
     )
 
 
+def _field(settings: Settings, name: str, usual: int) -> Field:
+    """A column of words or tags, fixed if a setting names it."""
+    value = settings.get(f"data.{name}")
+    is_named = isinstance(value, str | int) and bool(value)
+    return Field(name, value if is_named else usual, is_fixed=is_named)  # type: ignore[arg-type]
+
+
 def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
     texts = [line.text for line in lines if line.text.strip()]
-    if sum(_TIMES.match(text) is not None for text in texts) > len(texts) / 6:
-        cure = (
-            f"grep -vE '^[0-9]*[[:space:]]*$|-->' {shlex.quote(str(path))} > {path.stem}-text.txt"
-        )
-        raise DataError(
-            f"{path} must hold running text; got subtitles, with numbers and times between the "
-            f"lines. Take them out: {cure}"
-        )
-    if _MARKUP.match(texts[0].strip()):
-        raise DataError(
-            f"{path} must hold running text; got markup, as of XML, TMX or HTML. Take the text out "
-            "of it: sentence pairs into a .tsv, a pair a line with a tab between, other text into "
-            "a .txt."
-        )
+    check_no_markup(path, texts[0])
+    check_no_column_signs(path, texts)
     words = [word for text in texts[:200] for word in text.split(" ") if word]
-    if sum(_TAGGED.fullmatch(word) is not None for word in words) >= MOST * len(words):
+    signs = Counter(match[1] for word in words if (match := _TAGGED.fullmatch(word)))
+    sign, count = next(iter(signs.most_common(1)), ("", 0))
+    if count >= MOST * len(words):
         raise DataError(
             f"{path} must have a word and its tag a line, a tab between, and a blank line between "
             "sentences; got both in one word. Convert it: "
-            rf"sed -E 's/$/ /; s#/([^/ ]+) +#\t\1\n#g' "
+            rf"sed -E 's/$/ /; s#{sign}([^{sign} ]+) +#\t\1\n#g' "
             f"{shlex.quote(str(path))} > {path.stem}.conll"
         )
     chinese = is_chinese(texts)
@@ -285,7 +384,7 @@ def _tagging(
 ) -> InferredTask:
     """Words with these tags."""
     recipe = "tagging-words"
-    if all(_BIO.fullmatch(tag) for tag in tags):
+    if entity_tags(set(tags)) is not None:
         recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
     examples = ", ".join(list(dict.fromkeys(tags))[:4])
     return InferredTask("words with tags", f"{reason} ({examples}, …)", recipe, settings or {})

@@ -1,24 +1,37 @@
 """Infers the task of a table from the names and the contents of its columns."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from statistics import correlation
+from types import MappingProxyType
 
-from regard.config import JsonValue
+from regard.config import JsonValue, format_setting
 from regard.errors import DataError
 from regard.text.languages import guess_language
-from regard.text.reading.lines import Line, readable
-from regard.text.reading.tables import csv_rows, known_names
-from regard.training.recipes import InferredTask, InferredTasks
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import Line, read_lines, readable
+from regard.text.reading.tables import csv_rows, delimiter_of, known_names
+from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import (
     LEAST_ROWS,
+    MOST,
     Column,
+    check_no_tags,
     columns_of,
     is_chinese,
     most_match,
+)
+from regard.training.recipes.inferring_settings import columns_named, of_named
+from regard.training.recipes.table_tasks import (
+    column_settings,
+    labelled_texts,
+    pair_matching,
+    sentence_pairs,
+    summarised_documents,
 )
 
 # A summary's share of its document's length, and the characters from which a text is a document.
@@ -39,7 +52,11 @@ _NAMED_PAIRS = {("1", "2"), ("a", "b"), ("一", "二"), ("甲", "乙")}
 
 
 def of_table(
-    path: Path, lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
+    path: Path,
+    lines: Sequence[Line],
+    ending: str,
+    later: Sequence[Sequence[Line]] = (),
+    settings: Settings = MappingProxyType({}),
 ) -> InferredTasks | None:
     """Infer the tasks of a table from its first lines and later ones; None of one column."""
     columns = columns_of(lines, ending, later)
@@ -47,13 +64,17 @@ def of_table(
         for row in csv_rows(lines):
             readable(row)
         raise DataError(f"{path} must hold rows; got none.")
-    return of_columns(columns, path) if len(columns) > 1 else None
+    return of_columns(columns, path, settings) if len(columns) > 1 else None
 
 
-def of_columns(columns: Sequence[Column], path: Path) -> InferredTasks:
-    """Infer the tasks of more than one column."""
+def of_columns(
+    columns: Sequence[Column], path: Path, settings: Settings = MappingProxyType({})
+) -> InferredTasks:
+    """Infer the tasks of more than one column, by those of them that settings name."""
+    named = columns_named(columns, settings, path)
+    unnamed = [column for column in columns if column not in named.values()]
     texts, labels, numbers = (
-        [column for column in columns if column.kind == kind]
+        [column for column in unnamed if column.kind == kind]
         for kind in ("text", "label", "number")
     )
     labels = _distinct(labels)
@@ -61,13 +82,20 @@ def of_columns(columns: Sequence[Column], path: Path) -> InferredTasks:
         texts = [column for column in labels if column.has_words]
         labels = [column for column in labels if not column.has_words]
     if not texts and len(columns) == 2 and not labels:
-        texts = [column for column in columns if column.kind == "code" and not column.is_remark]
+        texts = [column for column in unnamed if column.kind == "code" and not column.is_remark]
+    if not {*named} <= {"text", "label", "target"}:
+        return of_named(named, texts, _ranked(labels), path)
+    if "target" in named:
+        return _of_numbers(columns, [*numbers, named["target"]], path, target=named["target"])
+    texts = [named["text"]] if "text" in named else texts
+    labels = [named["label"]] if "label" in named else labels
     if not texts:
         return _of_numbers(columns, numbers, path)
+    check_no_tags([*texts, *labels], path)
     texts = _main(texts, has_labels=bool(labels))
     why = "; ".join(map(str, [*texts, *labels, *numbers][:4]))
-    if named := _of_names(columns, texts, labels, why):
-        return named
+    if tasks := _of_names(columns, texts, labels, why):
+        return tasks
     if labels:
         return _of_labels(texts, labels, why)
     if len(texts) == 1:
@@ -75,7 +103,7 @@ def of_columns(columns: Sequence[Column], path: Path) -> InferredTasks:
     scores = [column for column in numbers if column.is_score]
     if scores and not _are_two_languages(*(_named_pair(texts) or (texts[0], texts[1]))):
         raise _no_job(path, f"{why}: pairs of texts with a number", _rounding(scores[0]))
-    return _of_texts(texts, why)
+    return _of_texts(texts, why, is_whole=len(columns) == 2)
 
 
 def _of_names(
@@ -90,33 +118,51 @@ def _of_names(
     is_whole = len(columns) == 2
     if labels and (pair := _named_pair(texts)):
         ranked = _ranked(labels)
-        matching = tuple(_pair_matching(*pair, label, why) for label in ranked)
+        matching = tuple(pair_matching(*pair, label, why) for label in ranked)
         return InferredTasks(matching, is_sure=_is_clear(ranked))
     question, context = called("question"), called("context")
-    answer = next((each for each in (*texts, *columns) if each.name in _ANSWERS), None)
+    is_squad = any(column.name == "answer_start" for column in columns)
+    answers = {*_ANSWERS, "text"} if is_squad else _ANSWERS
+    answer = next((each for each in (*texts, *columns) if each.name in answers), None)
     if question and answer and question is not answer:
         if context and context not in (question, answer):
-            settings = _settings(document=context, question=question, answer=answer)
-            what = "questions about a text, whose answers are written"
-            return InferredTasks((InferredTask(what, why, "generation-copy", settings),))
-        if answer in texts and not labels:
-            return InferredTasks((_pairs(question, answer, why, is_whole=is_whole),))
+            return _of_questions(question, context, answer, why)
+        if answer in texts and not any(label.is_numeric for label in labels):
+            named = [labelled_texts(question, label, why) for label in labels]
+            named += [pair_matching(question, answer, label, why) for label in labels]
+            answering = sentence_pairs(question, answer, why, is_whole=is_whole)
+            return InferredTasks((*named, answering), is_sure=not labels)
     source, target = called("source"), called("target")
     sides = [text for text in texts if _LANGUAGES & {text.name, *text.words}]
     if len(sides) > 1 and len(sides) == len(texts):
-        pairs = tuple(_pairs(*two, why, is_whole=is_whole) for two in combinations(sides, 2))
+        both = combinations(sides, 2)
+        pairs = tuple(sentence_pairs(*pair, why, is_whole=is_whole) for pair in both)
         return InferredTasks(pairs, is_sure=len(sides) == 2)
     summary = next((text for text in texts if text.is_summary), None)
     if source and target and len({source, target} - {summary}) == 2:
-        return InferredTasks((_pairs(source, target, why, is_whole=is_whole),))
+        return InferredTasks((sentence_pairs(source, target, why, is_whole=is_whole),))
     rest = [text for text in texts if text is not summary]
     documents = [text for text in rest if text.is_called("document", "source")] or rest
     if summary is None or not documents:
         return None
     document = max(documents, key=lambda text: text.size)
-    candidates = [_labelled(document, label, why) for label in labels if label.is_named_label]
-    candidates.append(_summarised(document, summary, why))
+    candidates = [labelled_texts(document, label, why) for label in labels if label.is_named_label]
+    candidates.append(summarised_documents(document, summary, why))
     return InferredTasks(tuple(candidates), is_sure=len(candidates) == 1)
+
+
+def _of_questions(question: Column, context: Column, answer: Column, why: str) -> InferredTasks:
+    """Questions with answers that stand in the text, or are written."""
+    settings = column_settings(document=context, question=question, answer=answer)
+    what = "questions about a text, whose answers are written"
+    writing = InferredTask(what, why, "generation-copy", settings)
+    answers = [pair for pair in zip(answer.cells, context.cells, strict=True) if pair[0]]
+    is_named = question.has_name("question") and context.has_name("context")
+    if sum(one in text for one, text in answers) < MOST * len(answers) or not is_named:
+        return InferredTasks((writing,))
+    chinese = "-chinese" if is_chinese(context.cells) else ""
+    what = "questions whose answers stand in a text"
+    return InferredTasks((InferredTask(what, why, f"question-answering{chinese}"), writing))
 
 
 def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
@@ -124,13 +170,13 @@ def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> I
     ranked = _ranked(labels)
     called = [text for text in texts if text.is_called("text") and not text.is_headline]
     longest = max(called or texts, key=lambda column: column.size)
-    candidates = [_labelled(longest, label, why) for label in ranked]
-    candidates += [_labelled(text, ranked[0], why) for text in texts if text is not longest]
+    candidates = [labelled_texts(longest, label, why) for label in ranked]
+    candidates += [labelled_texts(text, ranked[0], why) for text in texts if text is not longest]
     if len(texts) == 2 and len(ranked) == 1:
         first, second = texts
         return _of_two_texts(first, second, ranked[0], candidates, why, is_named=bool(called))
     if len(ranked) > 1 and len(texts) == 1 and not ranked[1].is_numeric:
-        settings = _settings(text=longest, label=ranked[0], aspect=ranked[1])
+        settings = column_settings(text=longest, label=ranked[0], aspect=ranked[1])
         what = "texts with labels, for one aspect or another"
         candidates.insert(1, InferredTask(what, why, "classification-aspect", settings))
     is_one = len(texts) == 1 or (len(called) == 1 and not any(text.is_headline for text in texts))
@@ -148,11 +194,11 @@ def _of_two_texts(
 ) -> InferredTasks:
     """Two texts with a label: a pair, one that is labelled, or a text and its translation."""
     texts = (first, second)
-    pairs = _pair_matching(first, second, label, why)
+    pairs = pair_matching(first, second, label, why)
     is_one = not _are_two_languages(first, second)
     is_class = label.is_mixed or label.is_named_label
     if not is_one or not is_class:
-        translation = _pairs(first, second, why, is_whole=False)
+        translation = sentence_pairs(first, second, why, is_whole=False)
         return InferredTasks((translation, pairs, *singly), is_sure=not is_one and not is_class)
     is_pair = _ratio(first, second) <= _PAIR_RATIO and not any(text.is_headline for text in texts)
     if not is_pair or len(set(label.cells)) > _PAIR_LABELS:
@@ -165,26 +211,25 @@ def _of_two_texts(
     return InferredTasks((pairs, *singly), is_sure=is_last and not is_named)
 
 
-def _of_texts(texts: Sequence[Column], why: str) -> InferredTasks:
+def _of_texts(texts: Sequence[Column], why: str, *, is_whole: bool) -> InferredTasks:
     """Sentence pairs, or documents and summaries."""
     document, *shorter = sorted(texts, key=lambda text: -text.size)
     if len(texts) > 2:
         if two := _two_languages(texts):
-            candidates = tuple(_pairs(*pair, why, is_whole=False) for pair in two)
+            candidates = tuple(sentence_pairs(*pair, why, is_whole=False) for pair in two)
             return InferredTasks(candidates, is_sure=len(two) == 1)
-        every = (_summarised(document, summary, why) for summary in shorter)
-        pairs = _pairs(texts[0], texts[1], why, is_whole=False)
+        every = (summarised_documents(document, summary, why) for summary in shorter)
+        pairs = sentence_pairs(texts[0], texts[1], why, is_whole=False)
         return InferredTasks((*every, pairs), is_sure=False)
     first, second = texts
-    is_whole = (first.called, second.called) == (1, 2)
     if _are_two_languages(first, second):
         languages = [guess_language(column.cells) for column in texts]
         if None not in languages:
             why = f"{why}; in {languages[0]} and {languages[1]}"
-        return InferredTasks((_pairs(first, second, why, is_whole=is_whole),))
-    pairs, [summary] = _pairs(first, second, why, is_whole=is_whole), shorter
+        return InferredTasks((sentence_pairs(first, second, why, is_whole=is_whole),))
+    pairs, [summary] = sentence_pairs(first, second, why, is_whole=is_whole), shorter
     is_short = document.size >= _LONG and summary.size <= _SUMMARY_SHARE * document.size
-    summarised = _summarised(document, summary, why)
+    summarised = summarised_documents(document, summary, why)
     if summary.is_headline or is_short:
         return InferredTasks((summarised, pairs))
     return InferredTasks((pairs, summarised))
@@ -195,11 +240,32 @@ def _of_one_text(text: Column, numbers: Sequence[Column], path: Path, why: str) 
     scores = [column for column in numbers if column.is_score]
     if scores:
         raise _no_job(path, f"{why}: texts with a number", _rounding(scores[0]))
-    cure = f"As running text, for a language model: take {text.title} into a file of its own."
+    cure = f"As running text, for a language model: {_as_running_text(text, path)}"
     raise _no_job(path, f"{why}: texts and nothing to learn for each", cure)
 
 
-def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path) -> InferredTasks:
+def _as_running_text(text: Column, path: Path) -> str:
+    """The command that trains on one column as running text, or that writes it into a file."""
+    name, copy = shlex.quote(str(path)), shlex.quote(f"{path.stem}-text.txt")
+    if not text.number:
+        setting = shlex.quote(format_setting("data.column", str(text.called)))
+        return f"regard train language-model-characters-fast {name} --set {setting}"
+    take = f"cut -f{text.number}"
+    if text_suffix(path) == ".csv":
+        delimiter = delimiter_of(list(islice(read_lines(path), 50)))
+        reader = f'csv.reader(sys.stdin, delimiter="{delimiter}")'
+        code = f"import csv, sys; [print(row[{text.number - 1}]) for row in {reader}]"
+        take = f"python -c {shlex.quote(code)}"
+    lines = f"tail -n +2 {name}" if isinstance(text.called, str) else f"cat {name}"
+    return f"{lines} | {take} > {copy} && regard train {copy}"
+
+
+def _of_numbers(
+    columns: Sequence[Column],
+    numbers: Sequence[Column],
+    path: Path,
+    target: Column | None = None,
+) -> InferredTasks:
     """Numbers to predict a number from; DataError if there is something else in the table."""
     every = [c for c in columns if c in numbers or (c.kind == "label" and c.is_numeric)]
     if len(every) < 2:
@@ -208,8 +274,8 @@ def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path
             f"{path} must hold texts; {'; '.join(map(str, filled[:4]))}. Name a recipe and its "
             "columns: regard recipes."
         )
-    used = [column for column in every if not column.is_row_number and not column.is_remark]
-    target = next((c for c in used[::-1] if c.name in _TARGETS), (used or every)[-1])
+    used = [column for column in every if not column.is_row_number and not column.ends_as_remark]
+    target = target or next((c for c in used[::-1] if c.name in _TARGETS), (used or every)[-1])
     others = [column for column in used if column is not target]
     inputs = others or [column for column in every if column is not target]
     settings: dict[str, JsonValue] = {}
@@ -290,15 +356,25 @@ def _is_same(label: Column, other: Column) -> bool:
 
 
 def _ranked(labels: Sequence[Column]) -> list[Column]:
-    """The labels, first those that are called so."""
-    return sorted(labels, key=lambda each: (not each.has_name("label"), not each.is_named_label))
+    """The labels, first those that are called so, and words before numbers."""
+
+    def rank(label: Column) -> tuple[bool, bool, bool]:
+        return not label.has_name("label"), not label.is_named_label, label.is_numeric
+
+    return sorted(labels, key=rank)
 
 
 def _is_clear(ranked: Sequence[Column]) -> bool:
     if len(ranked) == 1:
         return True
-    exact = [label.has_name("label") for label in ranked]
-    return sum(exact) == 1 or (not any(exact) and sum(each.is_named_label for each in ranked) == 1)
+    for traits in (
+        [label.has_name("label") for label in ranked],
+        [label.is_named_label for label in ranked],
+        [not label.is_numeric for label in ranked],
+    ):
+        if any(traits):
+            return sum(traits) == 1
+    return False
 
 
 def _ratio(first: Column, second: Column) -> float:
@@ -333,36 +409,3 @@ def _two_languages(texts: Sequence[Column]) -> list[tuple[Column, Column]]:
     two = [pair for pair in combinations(texts, 2) if _are_two_languages(*pair)]
     known = [pair for pair in two if all(guess_language(text.cells) for text in pair)]
     return known or two
-
-
-def _settings(**columns: Column) -> dict[str, JsonValue]:
-    """Settings for the columns that are not called like what they hold, or are optional."""
-    return {
-        f"data.{name}": column.called
-        for name, column in columns.items()
-        if column.called != name or name in ("aspect", "question")
-    }
-
-
-def _pairs(first: Column, second: Column, why: str, *, is_whole: bool) -> InferredTask:
-    columns = [first.called, second.called]
-    settings = {} if is_whole and columns == [1, 2] else {"data.columns": columns}
-    return InferredTask("sentence pairs", why, None, settings)
-
-
-def _pair_matching(first: Column, second: Column, label: Column, why: str) -> InferredTask:
-    settings = _settings(first=first, second=second, label=label)
-    return InferredTask("pairs of texts with labels", why, "pair-matching", settings)
-
-
-def _labelled(text: Column, label: Column, why: str) -> InferredTask:
-    settings = {} if (text.called, label.called) == (1, 2) else _settings(text=text, label=label)
-    kind = "chinese" if is_chinese(text.cells) else "convolution"
-    return InferredTask("texts with labels", why, f"classification-{kind}", settings)
-
-
-def _summarised(document: Column, summary: Column, why: str) -> InferredTask:
-    is_usual = (document.called, summary.called) == (1, 2)
-    settings = {} if is_usual else _settings(document=document, answer=summary)
-    recipe = "summarisation-chinese" if is_chinese(document.cells) else "summarisation"
-    return InferredTask("documents with summaries", why, recipe, settings)

@@ -4,42 +4,26 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from glob import has_magic
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from regard.checks import choose, nearest
+from regard.checks import check_path, nearest
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
 from regard.training.recipes import InferredTask, Settings
+from regard.training.recipes.beginning import pretrained_recipe
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
 from regard.training.settings import epoch_defaults
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
 
-_FOLDER = files("regard") / "recipes"
 # Recipes of before, and those that are in their place.
 _REPLACED = {"word-answering": "sentence-selection"}
+PRETRAINED = "training.pretrained"
 # Files of which two are read as two of the same, not as a source's and a target's lines.
 _WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 RecipeSource: TypeAlias = "str | Path | Recipe | Settings"
-
-
-def packaged_recipes() -> dict[str, str]:
-    """Purpose of each recipe, by its name."""
-    purposes = {}
-    for file in _FOLDER.iterdir():
-        if file.name.endswith(".toml"):
-            first = file.read_text(encoding="utf-8").partition("\n")[0]
-            purposes[file.name.removesuffix(".toml")] = first.lstrip("# ")
-    return dict(sorted(purposes.items()))
-
-
-def packaged_recipe(name: str) -> Path:
-    """The file of a packaged recipe."""
-    choose("recipe", name, packaged_recipes())
-    with as_file(_FOLDER / f"{name}.toml") as path:
-        return path
 
 
 def is_recipe(name: str) -> bool:
@@ -66,21 +50,6 @@ def default_run(name: str) -> Path:
     return Path("runs") / (stem.partition(".")[0] or "run")
 
 
-def infer_task(files: Sequence[str]) -> InferredTask:
-    """The task of files, inferred from the first; SettingError lists a call for each if unsure."""
-    from regard.training.recipes.inferring import infer_tasks
-
-    tasks = infer_tasks(Path(files[0]))
-    if tasks.is_sure:
-        return tasks.best
-    calls = [
-        f"regard.train({task.recipe!r}, data=…, settings={dict(task.settings)}) "
-        f"for {task.description}"
-        for task in tasks.candidates
-    ]
-    raise SettingError(f"{files[0]} must be for one job; it may be for {'; or '.join(calls)}.")
-
-
 def resolve(
     recipe: "RecipeSource | None",
     files: Sequence[str] = (),
@@ -102,6 +71,11 @@ def resolve(
     over = {**file_settings("train", files), **settings}
     if task is not None:
         recipe, over = task.recipe, {**over, **task.settings, **settings}
+    elif isinstance(recipe, str) and recipe in packaged_recipes() and PRETRAINED in settings:
+        begun = pretrained_recipe(str(recipe))
+        if begun is not None and begun[0] != recipe:
+            report(f"{begun[0]} is the recipe of {recipe}'s job for a pretrained model")
+            recipe, over = begun[0], {**begun[1], **over}
     if recipe is not None:
         return _named_recipe(recipe, over)
     from regard.training.recipes.sentence_pairs import choose_recipe
@@ -114,8 +88,10 @@ def resolve(
 
 def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
     """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
-    from regard.text.reading.forms import text_suffix
+    from regard.text.reading.forms import BRAT, text_suffix
 
+    if any(Path(name).suffix == BRAT for name in files):
+        return False
     is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
     return is_two or "data.columns" in settings
 
@@ -124,12 +100,32 @@ def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
     """The setting that names the files of a split, by their absolute paths."""
     from regard.tasks.settings.recipe import PHRASEBOOKS
 
+    for file in files:
+        check_path(f"data.{split}", file)
     if not files:
         return {}
     if list(files) in (["held out"], *([name] for name in PHRASEBOOKS)):
         return {f"data.{split}": files[0]}
     # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
     return {f"data.{split}": [os.path.realpath(file) for file in files]}
+
+
+def pretrained_settings(name: str | None) -> dict[str, JsonValue]:
+    """The setting that names a run or a checkpoint, a folder by its absolute path."""
+    if name is None:
+        return {}
+    from regard.interop.checkpoints.hub import is_hub_name
+
+    check_path(PRETRAINED, name)
+    return {PRETRAINED: name if is_hub_name(name) else os.path.realpath(name)}
+
+
+def with_minutes(minutes: float | None, settings: Settings) -> Settings:
+    """The settings, with minutes in place of the updates and epochs that they do not name."""
+    if minutes is None:
+        return settings
+    unlimited = {"training.updates": None, "training.epochs": None}
+    return {**unlimited, **settings, "training.minutes": float(minutes)}
 
 
 def _named_recipe(recipe: RecipeSource, settings: Settings) -> "Recipe":

@@ -162,7 +162,7 @@ def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
     if is_on_disk(recipe, config.corpus):
         text = StoredText.of(recipe, cache=config.cache)
         return cast("Sequence[Pair]", text.sample()), text.num_lines
-    pairs = TranslationTask.read(recipe, "train", merge=False)
+    pairs = TranslationTask.peek(recipe)
     if not pairs:
         raise DataError("data.train must name the training text; got nothing.")
     return pairs, len(pairs)
@@ -174,7 +174,6 @@ def _choose(text: _Text, time: float, size: _Size) -> dict[str, dict[str, JsonVa
     tokenizer = _tokenizer(text)
     # Small text: more, smaller batches, so that there are some thirty updates in a pass.
     batch = min(4096, max(512, 2 ** round(max(1.0, text.tokens / 30)).bit_length() // 2))
-    updates = time * 60 * size.speed / batch
     longest = min(512, max(32, -(-max(source.longest, target.longest) * 2 // 32) * 32))
     table: dict[str, dict[str, JsonValue]] = {
         "data": {
@@ -191,7 +190,6 @@ def _choose(text: _Text, time: float, size: _Size) -> dict[str, dict[str, JsonVa
             "warmup": 400,
             "schedule": "linear",
             "clip_norm": 1.0,
-            "validate_every": int(min(2000, max(50, updates / 20 // 50 * 50))),
             "patience": 10,
         },
     }

@@ -1,11 +1,11 @@
-// The entry of a page that has someone to ask for exact rows: a notebook's kernel or a server. Pages
-// that are files do not have this module: they ask for nothing.
+// The entry of a page that fetches exact rows from a notebook's kernel or a server. Pages
+// that are files do not have this module.
 
 import { open } from "./page/viewer.js";
 
 /**
  * A source of exact rows. `rows(example, kind, layer, head, queries)` resolves to a Float32Array over
- * all keys for each query, or to null; layer and head are numbers from 0 or "mean". It asks by GET
+ * all keys for each query, or to null; layer and head are numbers from 0 or "mean". It requests by GET
  *
  *   ADDRESS?example=0&kind=decoder&layer=3&head=5&queries=17,18
  *
@@ -14,8 +14,8 @@ import { open } from "./page/viewer.js";
  */
 export function createFetched(address, options = {}) {
   async function rows(example, kind, layer, head, queries) {
-    const asked = new URLSearchParams({ example, kind, layer, head, queries: queries.join(",") });
-    const answer = await fetch(`${address}?${asked}`, options);
+    const parameters = new URLSearchParams({ example, kind, layer, head, queries: queries.join(",") });
+    const answer = await fetch(`${address}?${parameters}`, options);
     if (!answer.ok) return null;
     const view = new DataView(await answer.arrayBuffer());
     const width = view.byteLength / 4 / queries.length;

@@ -7,7 +7,7 @@ from tests.cases import pairwise
 import regard as rg
 from regard.attention.backends import dot_cpu
 from regard.attention.engine import dot
-from regard.attention.masks.bound import KeyRanges
+from regard.attention.masks.grid import KeyRanges
 from regard.kernels import threads
 
 B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from regard.attention import ScaledDot, attend, causal, documents, explain, lengths, window
-from regard.attention.backends.flash import Flash, _make_sequences
+from regard.attention.backends.flash import _sequences_of
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import make_request
+from regard.attention.engine.request import Call, make_request
+from regard.errors import SettingError
 
 IDS = torch.repeat_interleave(torch.arange(4), torch.tensor([5, 31, 2, 21]))
 OTHER = torch.repeat_interleave(torch.arange(4), torch.tensor([21, 2, 31, 5]))
@@ -33,7 +34,7 @@ DOCUMENTS = documents_on("cpu")
 
 def request_of(mask, keys=N):
     query, key = torch.randn(2, 4, N, 16), torch.randn(2, 2, keys, 16)
-    return make_request(query, key, key, CallOptions(score=ScaledDot(), mask=mask))
+    return make_request(Call(query, key, key, *CallOptions(score=ScaledDot(), mask=mask)))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def request_of(mask, keys=N):
 )
 def test_sequences_see_the_keys_of_the_mask(mask, keys):
     request = request_of(mask, keys)
-    sequences = _make_sequences(request)
+    sequences = _sequences_of(request)
     queries, ends = (starts.tolist() for starts in sequences.starts)
     before, after = sequences.window
     visible = torch.zeros(2 * N, 2 * keys, dtype=torch.bool)
@@ -65,12 +66,13 @@ def test_sequences_see_the_keys_of_the_mask(mask, keys):
 
 def test_other_masks_have_no_sequences():
     for mask in (causal() & lengths([9, 40]), ~window(before=3), documents(IDS) | causal()):
-        assert _make_sequences(request_of(mask)) is None
-    assert _make_sequences(request_of(window(before=3, after=0, first=-9))) is None
+        assert _sequences_of(request_of(mask)) is None
+    assert _sequences_of(request_of(window(before=3, after=0, first=-9))) is None
 
 
 def test_a_cpu_is_refused():
-    assert Flash().refuse(request_of(WINDOWS["before"])) == "it is for NVIDIA GPUs"
+    with pytest.raises(SettingError, match="'flash', but it is for NVIDIA GPUs"):
+        attend(torch.zeros(5, 16), torch.zeros(7, 16), mask=WINDOWS["before"], backend="flash")
 
 
 @pytest.mark.gpu

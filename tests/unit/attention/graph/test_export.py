@@ -111,9 +111,9 @@ def test_an_onnx_graph_of_causal_attention_holds_torchs_operators_alone(monkeypa
 
 
 def test_what_onnx_cannot_hold_is_refused_with_what_to_use_instead(monkeypatch):
-    layer = Layer(CASES["window"])
+    layer = Layer(lambda w, n: {"dropout": 0.5})
     monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
-    message = r"attend must be a dot product, .* ONNX graph; got other options\. Use torch\.export"
+    message = r"attend must be without dropout .* ONNX graph; got one of them\. Use torch\.export"
     with pytest.raises(SettingError, match=message):
         torch.export.export(layer, inputs(2, 5, 7))
 

@@ -7,7 +7,6 @@ from tests.cases import slow_but
 import regard as rg
 from regard.attention.engine import tiled
 from regard.attention.graph.operators import encode
-from regard.attention.plan import BACKENDS
 
 B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
 ATTEND = torch.ops.regard.attend.default
@@ -127,7 +126,6 @@ def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeyp
         rg.attend(*inputs[:3], bias=rg.alibi(), mask=rg.causal()).square().sum(), inputs[:3]
     )
     out, *_ = ATTEND(*inputs)
-    monkeypatch.setattr(tiled, "run", None)
     monkeypatch.setattr(tiled, "forward", None)
     gradients = torch.autograd.grad(out.square().sum(), inputs[:3])
     torch.testing.assert_close(gradients, expected)
@@ -154,13 +152,7 @@ def test_gradients_at_large_scores_are_those_of_eager_calls():
     )
 
 
-def test_the_plan_is_that_of_an_eager_call(monkeypatch):
-    served = []
-    for name in ("short", "sdpa"):
-        run = BACKENDS[name].run
-        monkeypatch.setattr(
-            BACKENDS[name], "run", lambda r, run=run, name=name: served.append(name) or run(r)
-        )
+def test_the_plan_is_that_of_an_eager_call(served):
     query = torch.randn(32, 4, 32, 16, requires_grad=True)
     ATTEND(*arguments(query, query, query))[0].sum().backward()
     ATTEND(*arguments(query, query, query, wants_grad=False))

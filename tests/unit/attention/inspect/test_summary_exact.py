@@ -49,9 +49,9 @@ def test_slices_and_no_indices():
     torch.testing.assert_close(rg.rows(query, key, slice(1, 4)), whole[1:4])
     assert rg.rows(query, key, []).shape == (0, 7)
     assert rg.columns(query, key, []).shape == (5, 0)
-    with pytest.raises(ShapeError, match=r"places must be of the 5 query places; got 5\."):
+    with pytest.raises(ShapeError, match=r"positions must be of the 5 query positions; got 5\."):
         rg.rows(query, key, [5])
-    with pytest.raises(ShapeError, match=r"places must be of the 7 key places; got -8\."):
+    with pytest.raises(ShapeError, match=r"positions must be of the 7 key positions; got -8\."):
         rg.columns(query, key, [-8])
 
 
@@ -88,7 +88,7 @@ def test_rollout_refuses_what_it_cannot_follow():
     calls = []
     with rg.observe(calls.append):
         rg.attend(torch.randn(5, 11), torch.randn(7, 11))
-    with pytest.raises(ShapeError, match="over the same N = 5 places; got 5 queries and 7 keys"):
+    with pytest.raises(ShapeError, match="over the same N = 5 positions; got 5 queries and 7 keys"):
         rg.rollout(calls, [0])
     with pytest.raises(SettingError, match="residual must be at least 0 and below 1; got 1"):
         rg.rollout(calls, [0], residual=1.0)

@@ -67,7 +67,7 @@ def test_keys_that_a_window_dropped_keep_their_positions():
 def test_parts_that_do_not_fit_are_refused():
     query, key = random_inputs(23, 23)
     part = summarize(query, key, map=4)
-    with pytest.raises(ShapeError, match=r"must begin where a bucket does; got place 23\. Make it"):
+    with pytest.raises(ShapeError, match=r"must begin where a bucket does; got position 23\. Make"):
         part.joined(part)
     small = summarize(query[:, :, :1], key[:, :, :5], map=4)
     with pytest.raises(ShapeError, match="must be the first keys of the next; got 23 keys, then 5"):

@@ -31,6 +31,33 @@ def test_masks_join():
 
 
 @pytest.mark.parametrize(
+    "drop",
+    [
+        lambda mask: mask and rg.lengths(2),
+        lambda mask: mask or rg.lengths(2),
+        lambda mask: not mask,
+        lambda mask: 1 if mask else 2,
+        bool,
+    ],
+)
+def test_a_mask_has_no_truth_by_which_it_would_be_dropped(drop):
+    with pytest.raises(SettingError, match=r"mask must be joined by &, \| and ~; got one of Pyth"):
+        drop(rg.causal())
+
+
+@pytest.mark.parametrize("queries", [0, 3])
+@pytest.mark.parametrize("keys", [0, 3])
+@pytest.mark.parametrize("ids", [torch.zeros, lambda n, **_: [0] * n])
+def test_documents_may_have_no_positions(queries, keys, ids):
+    mask = rg.documents(ids(queries, dtype=torch.long), ids(keys, dtype=torch.long))
+    query, key = torch.randn(2, 1, queries, 4), torch.randn(2, 1, keys, 4)
+    for each in (mask, ~mask, mask & rg.causal(first=0), mask | rg.window(0, 0, first=0)):
+        assert rg.attend(query, key, mask=each).shape == query.shape
+        assert rg.weights(query, key, mask=each).shape == (2, 1, queries, keys)
+        assert len(each.draw(queries, keys).split()) == queries * keys
+
+
+@pytest.mark.parametrize(
     ("mask", "rows", "keys", "cover"),
     [
         (rg.causal(), range(3, 6), range(4), Cover.ALL),
@@ -94,13 +121,19 @@ def test_a_flag_says_causal_only_where_the_first_query_is_at_the_first_key():
     assert not (rg.causal() & rg.lengths([7, 7])).bind(2, 3, 7, 7).is_causal
 
 
-def test_the_same_mask_is_bound_once_for_the_same_sizes():
+def test_what_is_worked_out_for_a_mask_and_sizes_is_shared():
     mask = rg.lengths([3, 5])
-    assert mask.bind(2, 3, 5, 7) is mask.bind(2, 3, 5, 7)
-    assert mask.bind(2, 3, 5, 7) is not mask.bind(2, 3, 1, 7)
-    assert mask.bind(2, 3, 5, 7).penalty(torch.float32) is mask.bind(2, 3, 5, 7).penalty(
-        torch.float32
-    )
+    whole = mask.bind(2, 3, 5, 7).whole
+    assert mask.bind(2, 3, 5, 7).whole is whole
+    assert mask.bind(2, 3, 1, 7).whole is not whole
+    penalties = [mask.bind(2, 3, 5, 7).penalty(torch.float32) for _ in range(2)]
+    assert penalties[0] is penalties[1]
+
+
+def test_windows_alike_share_what_is_small():
+    for length, is_shared in ((9, True), (300, False)):
+        one, other = (rg.window(before=3).bind(1, 1, length, length).whole for _ in range(2))
+        assert (one is other) == is_shared
 
 
 def test_a_mask_does_not_follow_later_changes_of_the_lengths():

@@ -25,7 +25,8 @@ MODELS = {
 
 def continuations_of(predictor, prompts, decoding=None):
     """The texts of all continuations of each prompt."""
-    predictions = predictor.predictions(prompts, decoding=decoding)
+    use = predictor.use
+    predictions = use.answer([use.parse(each, "") for each in prompts], decoding=decoding)
     return [[each.text for each in continuations] for continuations in predictions]
 
 
@@ -135,7 +136,7 @@ def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypat
         return models[-1]
 
     monkeypatch.setattr(preparation, "prepared", recorded)
-    monkeypatch.setattr(wide, "preparation", preparation.Preparation())
+    monkeypatch.setattr(wide.use, "preparation", preparation.Preparation())
     continued = [continuations(wide, prompt, decoding) for prompt in prompts]
     assert [type(each) for each in models] == [PreparedDecoder]  # once for all prompts
     monkeypatch.setattr(preparation.Preparation, "of", lambda self, model: model.eval())

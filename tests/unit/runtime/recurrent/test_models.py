@@ -12,7 +12,13 @@ from regard.runtime.recurrent import decoder, models
 from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
 
 from .. import conftest
-from ..conftest import VOCAB, prompts, recurrent_language_model, recurrent_translator
+from ..conftest import (
+    VOCAB,
+    prompts,
+    recurrent_language_model,
+    recurrent_translator,
+    rounded_copies,
+)
 
 # As exact as is promised.
 check_steps = partial(conftest.check_steps, atol=1e-5)
@@ -43,7 +49,8 @@ def test_steps_of_a_translator_are_the_models(options, monkeypatch):
     if options["attention"] == "none":
         options = options | {"values": "states"}
     model = recurrent_translator(**options)
-    check_steps(model, PreparedRnnSeq2Seq(model), source(), count=9)
+    copies = rounded_copies(model)
+    check_steps(model, PreparedRnnSeq2Seq(model), source(), count=9, copies=copies)
     monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # the output beside the loop
     check_steps(model, PreparedRnnSeq2Seq(model), source(), count=4)
 
@@ -91,6 +98,18 @@ def test_tokens_may_be_a_column_of_a_table():
         atol=0,
         rtol=0,
     )
+
+
+@pytest.mark.parametrize("attention", ["additive", "none"])
+@pytest.mark.parametrize("lengths", [[0, 0], [0] * 30, [3] * 15 + [0] * 15])
+def test_sources_without_tokens_are_read_as_the_model_reads_them(attention, lengths):
+    model = recurrent_translator(attention=attention)
+    for columns in (3, 0):
+        real = torch.tensor(lengths, dtype=torch.long).clamp(max=columns)
+        source = torch.full((len(lengths), columns), 7), real
+        check_steps(model, PreparedRnnSeq2Seq(model), source, count=2)
+        nothing = PreparedRnnSeq2Seq(model).start(source[0][:0], real[:0])
+        assert nothing.num_rows == 0
 
 
 @torch.no_grad()

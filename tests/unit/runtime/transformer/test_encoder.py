@@ -39,9 +39,9 @@ def check_real(states, expected, lengths, *, atol):
 
 
 def test_it_is_one_loop_unless_observed(monkeypatch):
-    calls, loop = [], encoder_kernels.encode_sources
+    calls, share = [], encoder_kernels.encode_sources.share
     monkeypatch.setattr(
-        encoder_kernels, "encode_sources", lambda *all: calls.append(all) or loop(*all)
+        encoder_kernels.encode_sources, "share", lambda *all: calls.append(all) or share(*all)
     )
     runtime, inputs, observed = PreparedTransformer(translator()), random_ids([3, 2]), []
     runtime.start(*inputs)

@@ -199,7 +199,7 @@ def test_the_best_in_int8_are_those_of_its_step(options, rows):
 def test_more_tokens_than_there_are_end_in_nothing():
     runtime = PreparedTransformer(translator())
     values, tokens, _ = runtime.steps.best(
-        torch.full((5,), 2), runtime.start(*source()), VOCAB + 2, [0, 7]
+        torch.full((5,), 2), runtime.start(*source()), VOCAB, [0, 7]
     )
     assert values[:, VOCAB - 2 :].eq(-torch.inf).all()
     assert sorted(tokens[0, : VOCAB - 2].tolist()) == [t for t in range(VOCAB) if t not in (0, 7)]

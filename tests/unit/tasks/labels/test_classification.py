@@ -9,7 +9,7 @@ from regard.errors import RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.evaluation.comparison import Ensemble
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.labels.classification import LabelledText
+from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.word_parts import Speller
 from regard.text import PAD_ID, UNK_ID, TokenizerConfig
 
@@ -119,30 +119,57 @@ def test_words_are_read_from_parts_where_text_is_cut_into_words(kind, works):
         job(kind=kind, model={"parts": "bag"})
 
 
-@pytest.mark.parametrize("parts", ["bag", "none"])
-def test_scores_of_ngrams_are_added_and_their_keys_are_those_of_training(parts):
-    head, model = {"ngram_scores": True, "dropout": 0.0}, {"parts": parts, "dropout": 0.0}
-    learned, examples = job(TEXTS + TEXTS, data={"parts": "phrases"}, model=model, head=head)
-    built, samples = learned.build_model().eval(), learned.encode(examples)
+def with_ngrams(kind="words", texts=TEXTS * 2, **head):
+    return job(texts, kind=kind, head={"ngram_scores": True, **head}, model={"dropout": 0.0})
+
+
+def test_scores_of_ngrams_are_added_where_the_model_is_used_alone():
+    learned, examples = with_ngrams(dropout=0.0)
+    built, samples = learned.build_model(), learned.encode(examples)
     learned.initialise(built, samples)
-    assert built.ngrams.keys.ne(0).any()
-    torch.nn.init.normal_(built.ngrams.values)
     batch = learned.collate(samples)
-    logits, _ = learned.logits(built, batch)
-    ngrams, built.ngrams = built.ngrams, None
-    without, _ = learned.logits(built, batch)
-    torch.testing.assert_close(logits, without + ngrams(batch["parts"]))
-    again = learned.build_model()
-    built.ngrams = ngrams
-    again.load_state_dict(built.state_dict())
-    torch.testing.assert_close(learned.logits(again.eval(), batch)[0], logits)
+    trained, _ = learned.logits(built.train(), batch)
+    used, _ = learned.logits(built.eval(), batch)
+    torch.testing.assert_close(used, trained + built.ngrams(batch["ngrams"], batch["ngram_values"]))
+    assert (built.ngrams(batch["ngrams"], batch["ngram_values"]).argmax(1) == batch["label"]).all()
 
 
-def test_each_aspect_has_scores_of_ngrams_besides():
-    task, _ = job(head={"ngram_scores": True, "pooling": "aspect"})
-    model = task.build_model()
-    assert len(model.ngrams.keys) == (len(task.aspects) + 2) * len(task.tokenizer.grams)
-    assert model.reader.parts is None
+def test_scores_of_ngrams_are_of_the_whole_text_and_saved_with_the_task(tmp_path):
+    learned, examples = with_ngrams()
+    short = replace(learned.data, max_length=1)
+    samples = learned.encode(examples)
+    learned.data = short
+    for cut, sample in zip(learned.encode(examples), samples, strict=True):
+        assert len(cut["ids"]) < len(sample["ids"])
+        assert cut["ngrams"].tolist() == sample["ngrams"].tolist()
+    learned.save(tmp_path)
+    again = Classification.load(learned.recipe, tmp_path)
+    assert again.encode(examples)[0]["ngrams"].tolist() == samples[0]["ngrams"].tolist()
+    (tmp_path / "ngrams.json").unlink()
+    with pytest.raises(RunError, match=r"ngrams\.json must exist"):
+        Classification.load(learned.recipe, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "bpe"])
+def test_a_drawing_says_which_ngrams_counted_and_leaves_them_out_with_their_token(kind):
+    learned, examples = with_ngrams(kind)
+    model = learned.build_model().eval()
+    learned.initialise(model, learned.encode(examples))
+    (sample,) = learned.encode(examples[:1])
+    (answer,) = learned.predict(model, learned.collate([sample]))
+    drawing = learned.draw(model, examples[0], sample, answer)
+    scores, losses = drawing.importances
+    assert (scores.method, losses.method) == ("scores of n-grams", "leave one out")
+    label = learned.labels.index(answer.label)
+    ids, values = map(torch.from_numpy, (sample["ngrams"], sample["ngram_values"]))
+    assert sum(scores.values) == pytest.approx(
+        model.ngrams.log_odds(ids, values, label).sum().item()
+    )
+    assert len(scores.values) == len(losses.values) == len(sample["ids"])
+    model.scale_logits(network=0.0, ngrams=0.1)  # now only n-grams tell
+    (answer,) = learned.predict(model, learned.collate([sample]))
+    losses = learned.draw(model, examples[0], sample, answer).importances[1]
+    assert any(abs(loss) > 1e-3 for loss in losses.values)
 
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():

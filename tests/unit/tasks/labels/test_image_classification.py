@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.looking import look_into
 
 from regard.errors import DataError
 from regard.inference import Predictor
@@ -87,5 +88,9 @@ def test_a_folder_of_pictures_is_learned_from_and_a_file_is_classified(tmp_path)
     task = ImageClassification.learn(recipe, ImageClassification.read(recipe, "train"))
     assert (task.labels, task.shape) == (["dark", "light"], (4, 4, 3))
     files = [tmp_path / "light" / "a.png", np.full((4, 4, 3), 200)]
-    from_file, from_array = Predictor(task.build_model(), task).predict(files)
+    predictor = Predictor(task.build_model(), task)
+    from_file, from_array = predictor.predict(files)
     assert from_file.to_dict() == from_array.to_dict()
+    (example,) = look_into(predictor, files[0]).examples
+    assert (example.label, example.output) == (str(files[0]), from_file.label)
+    assert example.maps

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.looking import look_into
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
@@ -14,7 +15,7 @@ from regard.inference.evaluation.report_plot import plot_report
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.runs import Run
-from regard.tasks import read_recipe, recipe_from_table
+from regard.tasks import TASKS, read_recipe, recipe_from_table
 from regard.tasks.labels.regression import Regression
 from regard.training import ConsoleReporter
 from regard.training.session import fit as train
@@ -196,3 +197,21 @@ def test_a_bandwidth_that_cannot_learn_is_refused(model, tmp_path):
     job.recipe = recipe_from_table({"task": "regression", "model": model})
     with pytest.raises(SettingError, match="model must have a bandwidth to learn: is_learned"):
         job.build_model()
+
+
+def test_a_page_lists_the_training_points_that_make_the_prediction(tmp_path):
+    job = a_job(tmp_path, ROWS, scale="deviation")
+    predictor = Predictor(job.build_model(), job)
+    (example,) = look_into(predictor, "3,2").examples
+    asked, *points = [token.text for token in example.source_tokens]
+    (answer,) = predictor.predict(["3,2"])
+    assert asked == f"size 3, age 2 → {answer.text()}"
+    assert points[0] == "size 3, age 2: 9"
+    assert "size 0, age 0: 0" in points
+    none, *weights = example.answer.values
+    assert none == 0
+    assert weights == sorted(weights, reverse=True)
+    targets = [float(point.partition(": ")[2]) for point in points]
+    made = sum(weight * target for weight, target in zip(weights, targets, strict=True))
+    assert made == pytest.approx(answer.value, rel=1e-3)
+    assert TASKS["regression"].is_shown

@@ -42,7 +42,7 @@ def test_as_many_are_taken_out_as_summaries_have():
 def test_every_sentence_has_a_begin_and_a_label():
     task = learned()
     (encoded,) = task.encode([ONE], training=True)
-    assert [encoded["ids"][position] for position in encoded["places"]] == [BOS_ID] * 4
+    assert [encoded["ids"][position] for position in encoded["positions"]] == [BOS_ID] * 4
     assert encoded["ids"].count(BOS_ID) == 4
     assert encoded["tags"] == [0, 1, 1, 0]
     assert task.encode([DocumentExample(TALE, "", (), "")])[0]["tags"] == [0] * 4

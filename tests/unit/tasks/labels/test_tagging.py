@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import DataError
-from regard.metrics.labels import as_bio, entities
+from regard.metrics.labels import as_bio, entities, entity_tags
 from regard.tasks import recipe_from_table
+from regard.tasks.labels.tag_baselines import REGRESSION
 from regard.tasks.labels.tagging import Tagging, Tags
 from regard.tasks.labels.word_parts import framed, joined_words, pieces_of
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, TokenizerConfig, train_tokenizer
@@ -82,7 +83,7 @@ def test_a_sentence_that_is_too_long_takes_several_rows_and_comes_back_whole():
     assert [len(answer.tags) for answer in answers] == [7, 2]
 
 
-def test_names_in_a_list_are_also_read_without_their_marks_in_training():
+def test_names_in_a_list_are_also_readwithout_id_their_marks_in_training():
     job = job_of(sentence(LIST), join_entities=True)
     whole, joined = job.encode([sentence(LIST)], training=True)
     assert whole["words"] == tuple("李、王明、北京来")
@@ -110,6 +111,48 @@ def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags)
     assert job.score([prediction], [example]) == {"accuracy": 100, "f1": 100}
     assert job.show(example, prediction) == "[abc PER][d LOC]e"
     assert job.tables([prediction], [example])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("tags", "read"),
+    [
+        ("PER-B PER-I PER-I LOC-B O", "B-PER I-PER I-PER B-LOC O"),
+        ("PER-B PER-M PER-E LOC-S O", "B-PER I-PER I-PER B-LOC O"),
+        ("B_PER I_PER I_PER B_LOC O", "B-PER I-PER I-PER B-LOC O"),
+        ("b-PER i-PER i-PER b-LOC o", "B-PER I-PER I-PER B-LOC O"),
+        ("B I I B O", "B I I B O"),
+        ("B M E S O", "B I I B O"),
+        ("I I I B O", "B I I B O"),
+        ("B M E S S", "B I I B B"),
+    ],
+)
+def test_marks_behind_types_andwithout_id_types_are_entities(tmp_path, tags, read):
+    lines = [f"{word}\t{tag}\n" for word, tag in zip("abcde", tags.split(), strict=True)]
+    (example,) = Tagging.read(written(tmp_path, "".join(lines)), "train")
+    assert example.tags == tuple(read.split())
+    job = job_of(example)
+    wrong = Tags(example.words, ("O", *example.tags[1:]))
+    found = len(entities(example.tags))
+    assert job.score([Tags(example.words, example.tags)], [example])["f1"] == 100
+    assert job.score([wrong], [example])["f1"] == 100 * (found - 1) / found
+    (row, *_) = job.baselines([example], [example])["entities met in training"]
+    assert row.tags == example.tags
+    kinds = {row[0] for row in job.tables([wrong], [example])[0].rows}
+    assert kinds == ({"PER", "LOC"} if "-" in read else {"entity"})
+    crf = job_of(example, head={"crf": True}).build_model().crf
+    assert crf is not None
+
+
+def test_tags_of_words_that_look_like_marks_are_no_entities():
+    for tags in ({"NOUN", "B"}, {"M", "W"}, {"S", "E"}, {"O"}, {"X-N", "B-N", "O"}):
+        assert entity_tags(tags) is None
+
+
+def test_a_run_goes_on_with_marks_behind_types(tmp_path):
+    (example,) = Tagging.read(written(tmp_path, "a\tPER-B\nb\tPER-I\nc\tO\n"), "train")
+    job = job_of(replace(example, tags=("PER-B", "PER-I", "O")))
+    (encoded,) = job.encode([example])
+    assert [job.tags[number] for number in encoded["tags"]] == ["PER-B", "PER-I", "O"]
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-C", "I-C", "U-C"])))
@@ -141,10 +184,12 @@ def test_baselines_are_looked_up_in_the_training_text():
     tags = {name: each.tags for name, (each,) in job.baselines(train, inputs).items()}
     assert tags == {
         "each word's most frequent tag": ("B-LOC", "I-LOC", "B-LOC", "O"),
+        REGRESSION: ("B-LOC", "O", "O", "O"),
         "entities met in training": ("B-LOC", "I-LOC", "B-LOC", "O"),
     }
     words = job_of(sentence("a|DET dog|NOUN"))
-    assert list(words.baselines([sentence("a|DET")], inputs)) == ["each word's most frequent tag"]
+    names = ["each word's most frequent tag", REGRESSION]
+    assert list(words.baselines([sentence("a|DET")], inputs)) == names
 
 
 def test_a_report_has_types_words_and_the_confusion_matrix():
@@ -166,11 +211,15 @@ def test_a_report_has_types_words_and_the_confusion_matrix():
     assert job.example_score(wrong, example) == 0.5
 
 
-def test_a_line_without_spaces_is_its_characters_where_those_were_the_words():
+def test_a_linewithout_id_spaces_is_its_characters_where_those_were_the_words():
     assert job_of(sentence(LIST)).request("李明来", "line 1").words == ("李", "明", "来")
     assert job_of(sentence("ab|X c|Y")).request("abc", "line 1").words == ("abc",)
     assert job_of(sentence("ab|X c|Y")).request({"tokens": ["ab"]}, "line 1").words == ("ab",)
-    for record in ("  ", {"text": "a"}, {"tokens": []}, {"tokens": ["a", 1]}):
+    job = job_of(sentence("Rome|X .|O U.S.|X"), sentence("李|X 伟|X Rome|X 1950|O"))
+    assert job.request("U.S. Paris. a-b", "line 1").words == ("U.S.", "Paris", ".", "a-b")
+    assert job.request("李来 Rome1950", "line 1").words == ("李", "来", "Rome1950")
+    assert job.request({"text": "Paris."}, "line 1").words == ("Paris", ".")
+    for record in ("  ", {"text": " "}, {"tokens": []}, {"tokens": ["a", 1]}):
         with pytest.raises(DataError, match="line 3: tokens must hold words to tag; got"):
             job_of(sentence(LIST)).request(record, "line 3")
 

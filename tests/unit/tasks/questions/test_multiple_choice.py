@@ -110,6 +110,26 @@ def test_baselines_score_and_tables():
     assert job.tables(predictions, examples())[2].rows == (("yes", 50.0, 2),)
 
 
+def test_sentences_of_the_text_are_read_beside_the_question(tmp_path):
+    told = TALE + " He ran."
+    question = {"question": "What was found?", "context": told}
+    answers = [{"text": "golden bird", "start": TALE.index("golden")}]
+    (tmp_path / "q.jsonl").write_text(json.dumps({**question, "answers": answers}), "utf-8")
+    of_sentences = recipe("transformer", folder=tmp_path, train="q.jsonl", sentences=True)
+    (asked,) = MultipleChoiceAnswering.read(of_sentences, "train")
+    assert asked.choices == ("A king had three sons.", TALE[23:], "He ran.")
+    assert asked.right == 1
+    job = MultipleChoiceAnswering.learn(of_sentences, [asked])
+    (encoded,) = job.encode([asked])
+    ids = job.tokenizer.encode
+    pairs = [(pair["other"], pair["ids"]) for pair in encoded["pairs"]]
+    assert pairs == [(ids("What was found?"), ids(sentence)) for sentence in asked.choices]
+    for request in (question, f"What was found?\t{told}"):
+        assert job.request(request, "a:1") == replace(asked, right=-1, where="a:1")
+    with pytest.raises(DataError, match="a:1: the text must have a sentence; got none"):
+        job.request({**question, "context": "…"}, "a:1")
+
+
 def test_a_request_needs_choices():
     job = MultipleChoiceAnswering.learn(recipe(), examples())
     with pytest.raises(DataError, match=r"a:1: choices must be at least two; got \['x'\]"):

@@ -11,7 +11,7 @@ from regard.inference import Predictor
 from regard.inference.evaluation.comparison import Ensemble
 from regard.models import Esim
 from regard.tasks.labels import baselines
-from regard.tasks.labels.baselines import WordOverlap
+from regard.tasks.labels.baselines import OVERLAP, OverlapClassifier
 from regard.tasks.questions.pair_matching import LabelledPair, PairMatching
 from regard.tasks.questions.question_task import MATCH, OTHER
 from regard.text import BadLines
@@ -113,10 +113,10 @@ def test_a_model_from_outside_that_reads_no_overlap_is_named(monkeypatch):
         PairMatching.learn(recipe(shared_words=True), PAIRS)
 
 
-def test_word_overlap_parts_what_shares_words():
+def test_regression_on_overlap_parts_what_shares_words():
     job = PairMatching.learn(recipe(), PAIRS)
     predictions = job.baselines(PAIRS, PAIRS)
-    assert job.score(predictions["word overlap"], PAIRS) == {"accuracy": 100.0}
+    assert job.score(predictions[OVERLAP], PAIRS) == {"accuracy": 100.0}
     assert job.score(predictions[f"always {MATCH}"], PAIRS) == {"accuracy": 50.0}
 
 
@@ -131,11 +131,11 @@ def test_bad_requests_and_labels():
         PairMatching.learn(recipe(), PAIRS[:1])
 
 
-def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
+def test_regression_on_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
     monkeypatch.setattr(baselines, "_ENOUGH", 20)
     pairs = [
         (f"w{i}", f"the w{i} ran" if i % 2 else "a dog sat", "match" if i % 2 else "other")
         for i in range(80)
     ]
-    overlap = WordOverlap(pairs)
-    assert [overlap.label(first, second) for first, second, _ in pairs] == [p[2] for p in pairs]
+    overlap = OverlapClassifier(pairs)
+    assert overlap.labels([pair[:2] for pair in pairs]) == [label for *_, label in pairs]

@@ -4,6 +4,7 @@ from torch import nn
 
 from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, recipe_from_table
+from regard.tasks.sequences import translation
 from regard.tasks.sequences.sequence_task import states_and_labels
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import BadLines, Pair, pad_pairs
@@ -53,6 +54,29 @@ def test_one_file_of_pairs_or_two_of_lines(folder):
     both = recipe(folder, train=["side.zh", "side.en"])
     assert sides(read_split(both, "train")) == [("我", "I"), ("你", "you")]
     assert read_split(both, "valid") == []
+
+
+def test_pairs_that_a_recipe_is_chosen_by_are_read_once(folder, monkeypatch):
+    read_pairs, read = translation.read_pairs, []
+
+    def counted(*args, **options):
+        read.append(args)
+        return read_pairs(*args, **options)
+
+    monkeypatch.setattr(translation, "read_pairs", counted)
+    for name in ("pairs.tsv", "bad.tsv"):
+        own = recipe(folder, train=name, on_bad_line="skip")
+        bad_lines, expected = BadLines(), BadLines()
+        pairs = TranslationTask.peek(own)
+        assert read_split(own, "train", bad_lines=bad_lines) is pairs
+        assert len(read) == 1
+        assert read_split(own, "train", bad_lines=expected) == pairs  # from the file again
+        assert len(read) == 2
+        assert bad_lines.counts == expected.counts
+        TranslationTask.peek(own)
+        (folder / name).write_text("other\tpair\n", encoding="utf-8")
+        assert sides(read_split(own, "train")) == [("other", "pair")]
+        read.clear()
 
 
 def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):

@@ -12,12 +12,19 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2}
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": 0.0, "method": "sample"}, "temperature must be above 0; got 0.0"),
+        ({"temperature": 0.0, "method": "sample"}, "temperature must be at least 1e-06; got 0.0"),
         ({"top_p": 1.5, "method": "sample"}, "top_p must be above 0 and at most 1; got 1.5"),
-        ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0; got 0.0. Use 1 to sw"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty must be at least 0.01; got 0.0. Use 1"),
         ({"n_best": 6}, "n_best must be at most beam_size; got n_best=6, beam_size=5. A wider"),
         ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
         ({"avoid": ("a", " ")}, "avoid must name words; got an empty one"),
+        (
+            {"temperature": 1e39, "method": "sample"},
+            r"temperature must be at most 1000; got 1e\+39",
+        ),
+        ({"repetition_penalty": 1e-300}, "repetition_penalty must be at least 0.01; got 1e-300"),
+        ({"length_penalty": 11.0}, "length_penalty must be at most 10; got 11.0"),
+        ({"n_best": 2000, "method": "sample"}, "n_best must be at most 1000; got 2000"),
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
@@ -36,6 +43,18 @@ def test_a_setting_of_another_method_is_refused(method, name):
     else:
         with pytest.raises(SettingError, match=f"{name} must go with method {owner}; got {name}="):
             DecodingConfig(method=method, **settings)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, r"min_length must be at most data.max_length = \d+; got 100000"),
+        ({"task": "language_modelling"}, "min_length must be at most decoding.max_tokens = 200"),
+    ],
+)
+def test_a_recipe_cannot_ask_for_longer_answers_than_it_allows(table, message):
+    with pytest.raises(SettingError, match=message):
+        recipe_from_table({**table, "decoding": {"min_length": 100000}})
 
 
 def test_a_recipe_says_where_a_setting_stands():

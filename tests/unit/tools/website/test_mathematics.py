@@ -22,6 +22,17 @@ def test_formulas_in_a_line_and_of_their_own_become_mathml():
     assert "sum" not in page
 
 
+def test_limits_stand_below_and_functions_apart():
+    limits = with_formulas(r'<div class="arithmatex">\[\lim_{n\to\infty} \max_i v_i\]</div>')
+    assert limits.count("<munder><mo>") == 2
+    inline = with_formulas(r'<span class="arithmatex">\(\max_i v_i\)</span>')
+    assert "<msub><mo>max</mo>" in inline
+    page = with_formulas(r'<span class="arithmatex">\(2\sin x + \exp(x)\)</span>')
+    space = '<mspace width="0.1667em"/>'
+    assert f"<mn>2</mn>{space}<mi>sin</mi>{space}<mi>x</mi>" in page
+    assert "<mi>exp</mi><mo" in page
+
+
 def test_no_formula_of_a_page_keeps_what_is_not_understood():
     for page in pages():
         for formula in _FORMULA.finditer(without_code(page.read_text("utf-8"))):

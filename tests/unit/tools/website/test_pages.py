@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks import measuring
+from benchmarks import measuring, tables
 from tools.notebooks import without_languages
 from tools.website import measured, pages, reference
 from tools.website.__main__ import generated
@@ -112,12 +112,10 @@ def test_no_package_with_public_names_is_left_out():
 
 
 def test_the_figures_have_the_same_numbers_in_chinese():
-    from benchmarks.tables import GROUPS
-
-    for group in GROUPS:
-        sentence = measured.CHINESE[group.title]["says"]
-        numbers = [set(re.findall(r"{.*?}", each)) for each in (sentence, group.says)]
-        assert numbers[0] == numbers[1], group.title
+    for title, group in tables.TEXTS["groups"].items():
+        says = measured.CHINESE["groups"][title]["says"], group["says"]
+        numbers = [set(re.findall(r"{.*?}", each)) for each in says]
+        assert numbers[0] == numbers[1], title
 
 
 def test_links_out_of_the_site_become_words(tmp_path):

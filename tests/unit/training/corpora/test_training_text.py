@@ -16,5 +16,5 @@ def test_all_that_is_left_out_of_training_is_counted():
 def test_nothing_left_out_is_not_mentioned():
     recipe = recipe_from_table({"data": {"test": "held out"}})
     assert TrainingText(recipe, Parts(["a"], ["b"], ["c"]), None, BadLines()).describe() == [
-        "1 pairs held out to test on, chosen by hash and not trained on; data.test names others"
+        "1 pair held out to test on, chosen by hash and not trained on; data.test names others"
     ]

@@ -4,6 +4,7 @@ import signal
 import pytest
 
 from regard.errors import SettingError, TrainingError
+from regard.training.distributed import launching
 from regard.training.distributed.launching import ProcessRank, check_processes, find_rank, launch
 
 WHOLE = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -38,7 +39,14 @@ def test_variables_that_torchrun_would_not_set_are_refused(wrong):
 def test_processes_must_be_some_and_not_several_times_several(monkeypatch):
     with pytest.raises(SettingError, match="--processes must be at least 1; got -1"):
         check_processes(-1)
+    monkeypatch.setattr(launching, "count_cores", lambda: 2)
     check_processes(2)
+    with pytest.raises(SettingError, match="at most 2, the processors that this process may use; "):
+        check_processes(100_000)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
+    check_processes(8)
+    with pytest.raises(SettingError, match="at most 8, the GPUs that this process may use; got 9"):
+        check_processes(9)
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SettingError, match="--processes must be left out under torchrun"):

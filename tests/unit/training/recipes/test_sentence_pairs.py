@@ -8,7 +8,8 @@ from regard.tasks import read_recipe
 from regard.tasks.sequences.translation import TranslationTask
 from regard.text import Pair
 from regard.training.recipes import sentence_pairs
-from regard.training.recipes.resolving import file_settings, packaged_recipe
+from regard.training.recipes.packaged import packaged_recipe
+from regard.training.recipes.resolving import file_settings
 from regard.training.settings import TrainingConfig
 
 ZH, EN = "我是第{}个人。", "I am not the man of the number w{}."
@@ -104,7 +105,7 @@ def test_sides_of_which_one_has_no_spaces_get_a_vocabulary_each(tmp_path):
 def test_a_larger_model_takes_text_and_time(tmp_path, monkeypatch):
     pair = Pair("我", "I am here", ("I am here",), "a:1")
     monkeypatch.setattr(sentence_pairs, "_SAMPLE", 100)
-    monkeypatch.setattr(TranslationTask, "read", lambda *_, **__: [pair] * 60_000)
+    monkeypatch.setattr(TranslationTask, "peek", lambda _: [pair] * 60_000)
     sizes = [
         recipe_for([tmp_path], {"training.minutes": m}).recipe.model.model_dim for m in (5, 600)
     ]

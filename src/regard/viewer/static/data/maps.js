@@ -3,32 +3,36 @@
 import { t } from "../page/language.js";
 
 const SIDES = {
-  cross: { looks: "output", seen: "source" },
-  encoder: { looks: "source", seen: "source" },
-  decoder: { looks: "output", seen: "output so far" },
+  cross: { querySide: "output", keySide: "source" },
+  encoder: { querySide: "source", keySide: "source" },
+  decoder: { querySide: "output", keySide: "output so far" },
 };
 
 /** The kinds of attention, in the order they are offered. */
 export const KINDS = Object.keys(SIDES);
 
 /**
- * What looks and what is seen in a kind of attention of an example: `looks` and `seen` are sides,
- * `called` is what people read for `rows` and `columns`, and `says` a sentence on both.
+ * Names and sides of queries and keys in a kind of attention of an example: `querySide` and `keySide` are sides,
+ * `axisNames` is what people read for `rows` and `columns`, and `description` a sentence on both.
  */
 export function sidesOf(example, kind, task) {
   const reading = readingOf(example, kind);
-  const sides = reading === "written" ? { looks: "output", seen: "output" } : SIDES[kind];
-  const says = t(`says.${reading}`, { source: sideName(example, "source", task), output: sideName(example, "output", task) });
-  if (example.sides === "queries and keys") return { ...sides, says, called: { rows: t("side.queries"), columns: t("side.keys") } };
-  const columns = sides.seen === "output so far" ? t("side.so-far") : sideName(example, sides.seen, task);
-  return { ...sides, says, called: { rows: sideName(example, sides.looks, task), columns } };
+  const sides = reading === "written" ? { querySide: "output", keySide: "output" } : SIDES[kind];
+  const description = t(`says.${reading}`, {
+    source: sideName(example, "source", task),
+    output: sideName(example, "output", task),
+  });
+  if (example.sides === "queries and keys")
+    return { ...sides, description, axisNames: { rows: t("side.queries"), columns: t("side.keys") } };
+  const columns = sides.keySide === "output so far" ? t("side.so-far") : sideName(example, sides.keySide, task);
+  return { ...sides, description, axisNames: { rows: sideName(example, sides.querySide, task), columns } };
 }
 
 // Which sentence fits: a decoder alone has read its rows, and is not about to write them; two texts
-// may be read beside each other, and neither be written; a pooling has one query, whose row is a label's.
+// may be read together, and neither be written; a pooling has one query, whose row is a label's.
 function readingOf(example, kind) {
   if (example.sides === "queries and keys") return "weights";
-  if (kind === "cross") return example.answer?.side ? "beside" : example.answer?.labels.length ? "label" : "cross";
+  if (kind === "cross") return example.answer?.side ? "pair" : example.answer?.labels.length ? "label" : "cross";
   if (kind === "decoder") return example.started === false ? "written" : "decoder";
   return example.answer || !example.output_tokens.length ? "text" : "encoder";
 }
@@ -38,9 +42,12 @@ export function sideName(example, side, task) {
   const { answer } = example;
   const isSource = side === "source";
   if (example.sides === "queries and keys") return t(isSource ? "side.keys" : "side.queries");
-  if (answer?.side) return t(isSource ? "side.seen" : "side.looks");
+  if (answer?.side) return t(isSource ? "side.key" : "side.query");
   if (!example.source_tokens.length || !example.output_tokens.length) return t("side.text");
-  if (answer) return t(isSource ? "side.text" : answer.labels.length ? "side.label" : answer.tags.length ? "side.tags" : "side.answer");
+  if (answer)
+    return t(
+      isSource ? "side.text" : answer.labels.length ? "side.label" : answer.tags.length ? "side.tags" : "side.answer",
+    );
   return t(task === "translation" ? (isSource ? "side.sentence" : "side.translation") : `side.${side}`);
 }
 
@@ -59,22 +66,24 @@ export function tokensOf(example, kind) {
 }
 
 /**
- * Rows and columns as tokens of their texts, and the other way round: `sideOf(axis)`, `tokenAt(axis, place)`,
- * `placeOf(axis, token)`, which may be negative, and `tell(point, side, token, isFirm)`, which points at a
- * token of a text. Of a pair a part is shown (`places`), and the output so far begins with a start sign.
+ * Rows and columns as tokens of their texts, and the other way round: `sideOf(axis)`, `tokenAt(axis, position)`,
+ * `positionOf(axis, token)`, which may be negative, and `pointAt(point, side, token, isFirm)`, which points at a
+ * token of a text. Of a pair a part is shown (`positions`), and the output so far begins with a start sign.
  */
-export function tokensIn({ looks, seen }, places) {
-  const sideOf = (axis) => ((axis === "rows" ? looks : seen) === "source" ? "source" : "output");
-  const shift = (axis) => Number(axis === "columns" && seen === "output so far");
-  const tokenAt = (axis, place) => (places ? places[axis][place] : place - shift(axis));
-  const placeOf = (axis, token) => (places ? places[axis].indexOf(token) : token + shift(axis));
-  // In a text that looks at itself, a token that is pointed at is one that looks.
-  function tell(point, side, token, isFirm) {
+export function tokensIn({ querySide, keySide }, positions) {
+  const sideOf = (axis) => ((axis === "rows" ? querySide : keySide) === "source" ? "source" : "output");
+  const shift = (axis) => Number(axis === "columns" && keySide === "output so far");
+  const tokenAt = (axis, position) => (positions ? positions[axis][position] : position - shift(axis));
+  const positionOf = (axis, token) => (positions ? positions[axis].indexOf(token) : token + shift(axis));
+  // In self-attention a token that is pointed at is a query.
+  function pointAt(point, side, token, isFirm) {
     if (token === null) return point(null, isFirm);
-    const axis = ["rows", "columns"].find((one) => side === sideOf(one) && placeOf(one, token) >= 0);
-    return axis && point({ row: null, column: null, [axis === "rows" ? "row" : "column"]: placeOf(axis, token) }, isFirm);
+    const axis = ["rows", "columns"].find((one) => side === sideOf(one) && positionOf(one, token) >= 0);
+    return (
+      axis && point({ row: null, column: null, [axis === "rows" ? "row" : "column"]: positionOf(axis, token) }, isFirm)
+    );
   }
-  return { sideOf, shift, tokenAt, placeOf, tell };
+  return { sideOf, shift, tokenAt, positionOf, pointAt };
 }
 
 /** Gold links by "row,column". */
@@ -114,41 +123,64 @@ export function entropyOf(row) {
  * over the queries that have some; null where none has.
  */
 export function rolesOf(rows, kind, keys) {
-  const earlier = keys.map(({ text }, at) => keys.flatMap((key, place) => (place < at && key.text === text ? [place] : [])));
+  const earlier = keys.map(({ text }, at) =>
+    keys.flatMap((key, position) => (position < at && key.text === text ? [position] : [])),
+  );
   const marks = keys.flatMap(({ text }, at) => (/^[▁Ġ# ]*\p{P}+$/u.test(text) ? [at] : []));
-  const own = { previous: (at) => [at - 1], next: (at) => [at + 1], same: (at) => [at], duplicate: (at) => earlier[at], induction: (at) => earlier[at].map((place) => place + 1) };
-  const across = { diagonal: (at) => [Math.round((at * (keys.length - 1)) / Math.max(1, rows.length - 1))] };
-  const kinds = { ...(kind === "cross" ? across : rows.length === keys.length ? own : {}), ...(marks.length ? { punctuation: () => marks } : {}) };
-  return Object.fromEntries(Object.entries(kinds).map(([name, keysOf]) => {
-    const sums = rows.flatMap((row, at) => {
-      const chosen = keysOf(at).filter((place) => place in keys);
-      return chosen.length && row.some((weight) => weight > 0) ? [chosen.reduce((sum, place) => sum + row[place], 0)] : [];
-    });
-    return [name, sums.length ? sums.reduce((sum, one) => sum + one, 0) / sums.length : null];
-  }));
+  const selfKeys = {
+    previous: (at) => [at - 1],
+    next: (at) => [at + 1],
+    same: (at) => [at],
+    duplicate: (at) => earlier[at],
+    induction: (at) => earlier[at].map((position) => position + 1),
+  };
+  const crossKeys = { diagonal: (at) => [Math.round((at * (keys.length - 1)) / Math.max(1, rows.length - 1))] };
+  const kinds = {
+    ...(kind === "cross" ? crossKeys : rows.length === keys.length ? selfKeys : {}),
+    ...(marks.length ? { punctuation: () => marks } : {}),
+  };
+  return Object.fromEntries(
+    Object.entries(kinds).map(([name, keysOf]) => {
+      const sums = rows.flatMap((row, at) => {
+        const chosen = keysOf(at).filter((position) => position in keys);
+        return chosen.length && row.some((weight) => weight > 0)
+          ? [chosen.reduce((sum, position) => sum + row[position], 0)]
+          : [];
+      });
+      return [name, sums.length ? sums.reduce((sum, one) => sum + one, 0) / sums.length : null];
+    }),
+  );
 }
 
-/** What is pointed at as lists of rows and columns: one token, a cell, or several tokens of a side. */
+/**
+ * What is pointed at as lists of rows and columns: one token, a cell, or several tokens of a side.
+ *
+ * @param {{row?: number | null, column?: number | null, rows?: number[], columns?: number[]}} position
+ */
 export function chosenOf({ row = null, column = null, rows, columns }) {
-  const one = (place) => (place === null ? [] : [place]);
+  const one = (position) => (position === null ? [] : [position]);
   return { rows: rows ?? one(row), columns: columns ?? one(column) };
 }
 
-/** What several rows look at together, on average; and what every row gives to several columns. */
-export const meanOver = (rows) => (rows.length === 1 ? rows[0] : Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length));
-export const sumOver = (weights, columns) => weights.map((row) => columns.reduce((sum, column) => sum + row[column], 0));
+/** The mean of several rows; and what every row gives to several columns. */
+export const meanOver = (rows) =>
+  rows.length === 1
+    ? rows[0]
+    : Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
+export const sumOver = (weights, columns) =>
+  weights.map((row) => columns.reduce((sum, column) => sum + row[column], 0));
 
 /** The largest entries of a row above `least`, as `{at, weight}`, falling; of equal ones the first comes first. */
 export function largestOf(row, most, least = 0) {
-  const found = [];
+  const largest = [];
   row.forEach((weight, at) => {
-    if (weight > least && (found.length < most || weight > found.at(-1).weight)) {
-      const place = found.findIndex((other) => weight > other.weight);
-      found.splice(place < 0 ? found.length : place, 0, { at, weight });
-      if (found.length > most) found.pop();
+    if (weight > least && (largest.length < most || weight > largest.at(-1).weight)) {
+      const position = largest.findIndex((other) => weight > other.weight);
+      largest.splice(position < 0 ? largest.length : position, 0, { at, weight });
+      if (largest.length > most) largest.pop();
     }
   });
-  return found;
+  return largest;
 }
 
 /** A weight as people read it: at most four significant digits. */
@@ -187,7 +219,7 @@ export function stepIn(rows, from, { key, ctrlKey, altKey, metaKey }) {
 /** The steps of an arrow key, down and across; undefined of another key. */
 export const arrowOf = (key) => ({ ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] })[key];
 
-/** The nearest place of so many. */
+/** The nearest position of so many. */
 export const within = (at, count) => Math.max(0, Math.min(count - 1, at));
 
 /** The text of a token without its marks, for a sentence about it. */
@@ -202,12 +234,12 @@ const SIGN = /^(?:<.*>|\[.*\]|⟨.*⟩)$/;
 
 /**
  * The words that tokens make, in order: `{words: [{text, start, end, tokens}], wordOf}`, where
- * `tokens` are places and `wordOf` has the word of each token.
+ * `tokens` are positions and `wordOf` has the word of each token.
  *
  * Words are found in the text where tokens say where they stand: by Unicode's rules, and by the
  * browser's dictionary for Chinese, Japanese and others without spaces. A token belongs to the word
  * it shares most characters with, the first of equals; one that touches none is left by itself.
- * Tokens without places are joined by the marks they carry: ▁, Ġ and ##.
+ * Tokens without positions are joined by the marks they carry: ▁, Ġ and ##.
  */
 export function wordsOf(tokens, text, language) {
   const placed = tokens.filter((token) => token.end > token.start).length;
@@ -226,24 +258,25 @@ export function wordsOf(tokens, text, language) {
 
 /** A row over tokens as one over words: each receives the largest weight of its tokens. */
 export function receivedByWords(row, wordOf, count) {
-  const found = new Float32Array(count);
+  const received = new Float32Array(count);
   row.forEach((weight, at) => {
-    if (weight > found[wordOf[at]]) found[wordOf[at]] = weight;
+    if (weight > received[wordOf[at]]) received[wordOf[at]] = weight;
   });
-  return found;
+  return received;
 }
 
 /** The entries of a word's row from those of its tokens: `[{at, weight}]`, falling. */
 export function entriesOfWord(lists, wordOf) {
   const means = new Map();
   for (const { at, weight } of lists.flat()) means.set(at, (means.get(at) ?? 0) + weight / lists.length);
-  const found = new Map();
-  for (const [at, weight] of means) found.set(wordOf[at], Math.max(found.get(wordOf[at]) ?? 0, weight));
-  return entriesOf(found);
+  const largest = new Map();
+  for (const [at, weight] of means) largest.set(wordOf[at], Math.max(largest.get(wordOf[at]) ?? 0, weight));
+  return entriesOf(largest);
 }
 
-/** The entries of a map from places to weights: `[{at, weight}]`, falling. */
-export const entriesOf = (weights) => [...weights].map(([at, weight]) => ({ at, weight })).sort((a, b) => b.weight - a.weight);
+/** The entries of a map from positions to weights: `[{at, weight}]`, falling. */
+export const entriesOf = (weights) =>
+  [...weights].map(([at, weight]) => ({ at, weight })).sort((a, b) => b.weight - a.weight);
 
 // The number of the word each token is part of.
 function bySpans(tokens, text, language) {

@@ -5,7 +5,7 @@ import { t } from "../page/language.js";
 const FAINTEST = 1e-7; // of the largest: what is smaller counts as zero on a log scale
 
 /**
- * An array as `{shape, get(at), size, error(value)}`: `get` gives the value at a place counted with
+ * An array as `{shape, get(at), size, error(value)}`: `get` gives the value at a position counted with
  * the last axis running fastest, and `error` what a value may be off by. Numbers stay as packed;
  * values are looked up, so that an array of a million weights takes a million bytes.
  */
@@ -18,9 +18,10 @@ export async function unfold(packed) {
   }
   const stored = width === 1 ? bytes : joined(bytes, size, width);
   const numbers = packed.steps ? unrolled(stored, packed) : stored;
-  const value = valueOf(packed);
+  const value = decoderOf(packed);
   // A table of all values is worth its while where there are more numbers than values.
-  if (size < 2 ** packed.bits) return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
+  if (size < 2 ** packed.bits)
+    return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
   const table = Float64Array.from({ length: 2 ** packed.bits }, (_, number) => value(number));
   return { shape: packed.shape, size, get: (at) => table[numbers[at]], error: errorOf(packed) };
 }
@@ -62,7 +63,7 @@ function unrolled(steps, { shape, bits }) {
   return numbers;
 }
 
-function valueOf({ bits, scale, low, high }) {
+function decoderOf({ bits, scale, low, high }) {
   const most = 2 ** bits - 1;
   if (scale === "linear") return (number) => low + (number * (high - low)) / most;
   const ratio = high / low;

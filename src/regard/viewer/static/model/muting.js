@@ -1,7 +1,7 @@
 // Heads to mute or to scale, a button for each; and the answers without and with that, side by side.
 
 import { figure, layerName, signed } from "../data/maps.js";
-import { layersIn } from "../data/reader.js";
+import { layersIn } from "../data/contents.js";
 import { element } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 
@@ -9,13 +9,17 @@ const MOST = 5; // labels and next tokens that are listed
 
 /** The attentions of an example: `[{kind, layer, heads: [0, 1, …]}, …]`. */
 export function attentionsOf(example) {
-  const layers = layersIn(example).map(({ kind, layer, heads }) => ({ kind, layer, heads: heads.filter((head) => head !== "mean") }));
+  const layers = layersIn(example).map(({ kind, layer, heads }) => ({
+    kind,
+    layer,
+    heads: heads.filter((head) => head !== "mean"),
+  }));
   return layers.filter(({ heads }) => heads.length);
 }
 
 /**
  * A panel that opens to a row of buttons for each layer of `attentions`; a pressed one is chosen.
- * `changed()` follows every change. With `scales`, a factor takes the place of muting.
+ * `changed()` follows every change. With `scales`, a factor replaces muting.
  *
  * - `chosen`: the keys of the chosen heads, such as "cross 0 3": kind, layer, head.
  * - `edits()`: the same as a server takes them, by layer; null of none.
@@ -30,7 +34,12 @@ export function createMuting({ attentions = [], scales = false, changed }) {
   function draw() {
     const key = scales ? "typing.scale" : "typing.mute";
     node.hidden = !offered.length;
-    node.replaceChildren(element("summary", {}, t(key)), element("p", { class: "caption" }, t(`${key}.says`)), ...(scales ? [choiceOfFactor()] : []), rows);
+    node.replaceChildren(
+      element("summary", {}, t(key)),
+      element("p", { class: "caption" }, t(`${key}.says`)),
+      ...(scales ? [choiceOfFactor()] : []),
+      rows,
+    );
     drawRows();
   }
 
@@ -40,55 +49,96 @@ export function createMuting({ attentions = [], scales = false, changed }) {
       const buttons = heads.map((head) => {
         const key = `${kind} ${layer} ${head}`;
         const name = listed([where, t("head.number", { number: head + 1 })]);
-        return element("button", { type: "button", "aria-pressed": String(chosen.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => toggle([key]) }, String(head + 1));
+        return element(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(chosen.has(key)),
+            "aria-label": name,
+            title: name,
+            "data-head": key,
+            onclick: () => toggle([key]),
+          },
+          String(head + 1),
+        );
       });
       const keys = buttons.map((one) => one.dataset.head);
-      const all = element("button", { type: "button", class: "plain", "data-head": `${kind} ${layer}`, "aria-label": listed([where, t("all")]), onclick: () => toggle(keys) }, t("all"));
-      return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads.length > 1 ? all : "");
+      const all = element(
+        "button",
+        {
+          type: "button",
+          class: "plain",
+          "data-head": `${kind} ${layer}`,
+          "aria-label": listed([where, t("all")]),
+          onclick: () => toggle(keys),
+        },
+        t("all"),
+      );
+      return element(
+        "div",
+        { class: "mute", role: "group", "aria-label": where },
+        element("span", { class: "name" }, where),
+        element("span", { class: "row" }, ...buttons),
+        heads.length > 1 ? all : "",
+      );
     });
-    const clear = element("button", { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) }, t("typing.unmute"));
+    const clear = element(
+      "button",
+      { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) },
+      t("typing.unmute"),
+    );
     rows.replaceChildren(...layers, element("div", { class: "tools" }, clear));
     node.classList.toggle("scaled", factor !== 0);
   }
 
   function choiceOfFactor() {
-    const told = element("output", {}, String(factor));
+    const reading = element("output", {}, String(factor));
     const range = element("input", {
-      type: "range", min: 0, max: 2, step: 0.1, value: factor,
-      oninput: () => (told.textContent = range.value),
+      type: "range",
+      min: 0,
+      max: 2,
+      step: 0.1,
+      value: factor,
+      oninput: () => (reading.textContent = range.value),
       onchange: () => {
         factor = Number(range.value);
         drawRows();
         if (chosen.size) changed();
       },
     });
-    return element("label", { class: "factor" }, element("span", { class: "name" }, t("typing.factor")), range, told);
+    return element(
+      "label",
+      { class: "factor" },
+      element("span", { class: "name" }, t("typing.factor")),
+      range,
+      reading,
+    );
   }
 
   /** Chooses heads, or lets them go where all of them are chosen. */
   function toggle(keys) {
     const areAll = keys.every((key) => chosen.has(key));
     for (const key of keys) chosen[areAll ? "delete" : "add"](key);
-    const focused = document.activeElement?.dataset.head;
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.head;
     drawRows();
-    if (focused) rows.querySelector(`[data-head="${focused}"]`).focus();
+    if (focused) /** @type {HTMLElement} */ (rows.querySelector(`[data-head="${focused}"]`)).focus();
     changed();
   }
 
   /** Offers the heads of another model; those that it has not are let go of. */
-  function offer(found) {
-    if (JSON.stringify(found) === JSON.stringify(offered)) return;
-    offered = found;
-    const keys = found.flatMap(({ kind, layer, heads }) => heads.map((head) => `${kind} ${layer} ${head}`));
+  function offer(next) {
+    if (JSON.stringify(next) === JSON.stringify(offered)) return;
+    offered = next;
+    const keys = next.flatMap(({ kind, layer, heads }) => heads.map((head) => `${kind} ${layer} ${head}`));
     for (const key of chosen) if (!keys.includes(key)) chosen.delete(key);
     draw();
   }
 
   /** Chooses heads and a factor that a link names. */
-  function restore(keys, other) {
+  function restore(keys, nextFactor) {
     chosen.clear();
     for (const key of keys) chosen.add(key);
-    factor = other;
+    factor = nextFactor;
     node.open ||= chosen.size > 0;
     draw();
   }
@@ -111,14 +161,31 @@ export function createMuting({ attentions = [], scales = false, changed }) {
 
 /** One answer under its name: `nodes`, and the shares of `next` tokens or of `labels`. */
 export function answerOf(name, nodes, { next, labels, score = null, nextName = "typing.next" }, language) {
-  const shares = next?.length ? next : (labels ?? []);
-  const shown = shares.slice(0, MOST).map(([text, share]) => element("span", {}, element("bdi", {}, text.trim() ? text : JSON.stringify(text)), " ", element("data", { value: share }, figure(share, 3))));
+  const entries = next?.length ? next : (labels ?? []);
+  const likeliest = entries
+    .slice(0, MOST)
+    .map(([text, share]) =>
+      element(
+        "span",
+        {},
+        element("bdi", {}, text.trim() ? text : JSON.stringify(text)),
+        " ",
+        element("data", { value: share }, figure(share, 3)),
+      ),
+    );
   return element(
     "div",
     {},
     name ? element("span", { class: "name" }, name) : "",
     nodes.length ? element("p", { lang: language }, ...nodes) : "",
-    shown.length ? element("div", { class: "nexts" }, next?.length ? element("span", { class: "name" }, t(nextName)) : "", ...shown) : "",
+    likeliest.length
+      ? element(
+          "div",
+          { class: "nexts" },
+          next?.length ? element("span", { class: "name" }, t(nextName)) : "",
+          ...likeliest,
+        )
+      : "",
     score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${signed(score)}`),
   );
 }

@@ -1,4 +1,4 @@
-// A recurrent encoder-decoder in the page, with attention at every step; its looks are those of one head.
+// A recurrent encoder-decoder in the page, with attention at every step; one head.
 
 import { added, dot, joined, logSoftmax, mixed, sigmoid, softmax } from "./tensors.js";
 
@@ -9,8 +9,8 @@ export function readBothWays(tensors, recurrence, { cell, hidden_dim: h, num_lay
     let state = new Float32Array(cell === "lstm" ? 2 * h : h);
     const inputs = tensors.product(rows, of("weight_ih"), of("bias_ih"));
     const states = (isBack ? inputs.reverse() : inputs).map((gates) => {
-      const [own] = tensors.product([state.subarray(0, h)], of("weight_hh"), of("bias_hh"));
-      state = CELLS[cell](gates, own, state, h, "torch");
+      const [hidden] = tensors.product([state.subarray(0, h)], of("weight_hh"), of("bias_hh"));
+      state = CELLS[cell](gates, hidden, state, h, "torch");
       return state.subarray(0, h);
     });
     return isBack ? states.reverse() : states;
@@ -38,8 +38,16 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     const way = tensors.get("way.w")?.values;
     const cover = way && attention === "general" ? tensors.product([way], "look.w")[0] : way;
     return {
-      layers, values, fixed: last, keys: keysOf(states), cover, count: 0,
-      covered: new Float32Array(source.length), fed: new Float32Array(config.embed_dim), looks: [], before: null,
+      layers,
+      values,
+      fixed: last,
+      keys: keysOf(states),
+      cover,
+      count: 0,
+      covered: new Float32Array(source.length),
+      fed: new Float32Array(config.embed_dim),
+      attentions: [],
+      before: null,
     };
   }
 
@@ -52,10 +60,10 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
   }
 
   function scoresOf(query, { keys, cover, covered }) {
-    const shown = cover ? keys.map((key, at) => key.map((value, i) => value + covered[at] * cover[i])) : keys;
-    if (attention !== "additive") return shown.map((key) => dot(query, key));
+    const biased = cover ? keys.map((key, at) => key.map((value, i) => value + covered[at] * cover[i])) : keys;
+    if (attention !== "additive") return biased.map((key) => dot(query, key));
     const w = tensors.get("look.w").values;
-    return shown.map((key) => key.reduce((sum, value, i) => sum + w[i] * tanh(query[i] + value), 0));
+    return biased.map((key) => key.reduce((sum, value, i) => sum + w[i] * tanh(query[i] + value), 0));
   }
 
   /** The weights of a step over the source, `query` being what is matched and `top` the state. */
@@ -65,7 +73,8 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
       const best = scores.indexOf(Math.max(...scores));
       return scores.map((_, at) => Number(at === best));
     }
-    if (config.local === "monotonic") return softmax(scores.map((score, at) => (Math.abs(at - state.count) > reach ? -Infinity : score)));
+    if (config.local === "monotonic")
+      return softmax(scores.map((score, at) => (Math.abs(at - state.count) > reach ? -Infinity : score)));
     if (config.local !== "predictive") return softmax(scores);
     const [inner] = tensors.linear([top], "way.inner");
     const middle = scores.length * sigmoid(tensors.linear([inner.map(tanh)], "way.outer")[0][0]);
@@ -74,15 +83,19 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     return near.map((weight, at) => weight * Math.exp(-(far[at] ** 2) / (2 * (reach / 2) ** 2)));
   }
 
-  /** What each hypothesis looked at, and the context that it got. */
+  /** The attention of each hypothesis, and its context. */
   function attend(tops, states) {
-    if (attention === "none") return states.map(({ fixed, covered }) => ({ context: fixed, looks: [], covered }));
+    if (attention === "none") return states.map(({ fixed, covered }) => ({ context: fixed, attentions: [], covered }));
     const queries = attention === "additive" ? tensors.linear(tops, "look.query") : tops;
     return states.map((state, n) => {
       const weights = weightsOf(queries[n], tops[n], state);
       const context = mixed(weights, state.values);
       if (isMuted("cross", 0, 0)) context.fill(0);
-      return { context, looks: [{ kind: "cross", layer: 0, heads: [[weights]] }], covered: added(state.covered, weights) };
+      return {
+        context,
+        attentions: [{ kind: "cross", layer: 0, heads: [[weights]] }],
+        covered: added(state.covered, weights),
+      };
     });
   }
 
@@ -91,19 +104,28 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     const after = states.map(() => []);
     for (let layer = 0; layer < L; layer++) {
       const before = states.map(({ layers }) => layers[layer]);
-      const gates = layer ? tensors.linear(after.map((layers) => topOf(layers[layer - 1])), `cells.${layer}.input`) : inputs;
-      const own = tensors.linear(before.map(topOf), `cells.${layer}.hidden`);
-      after.forEach((layers, n) => layers.push(CELLS[config.cell](gates[n], own[n], before[n], h, "own")));
+      const gates = layer
+        ? tensors.linear(
+            after.map((layers) => topOf(layers[layer - 1])),
+            `cells.${layer}.input`,
+          )
+        : inputs;
+      const hidden = tensors.linear(before.map(topOf), `cells.${layer}.hidden`);
+      after.forEach((layers, n) => layers.push(CELLS[config.cell](gates[n], hidden[n], before[n], h, "own")));
     }
     return after;
   }
 
-  /** Log-probabilities of the token after that of each hypothesis, and the state that includes it and its looks. */
+  /** Log-probabilities of the token after that of each hypothesis, and the state that includes it and its attentions. */
   function step(beams) {
     const states = beams.map(({ state }) => state);
     const embedded = beams.map(({ token }) => tensors.row("target_embedding.weight", token, scales.target_embedding));
     const gates = tensors.linear(embedded, "cells.0.input");
-    const moved = (extra) => recur(tensors.linear(extra, "context_gates").map((each, n) => added(gates[n], each)), states);
+    const moved = (extra) =>
+      recur(
+        tensors.linear(extra, "context_gates").map((context, n) => added(gates[n], context)),
+        states,
+      );
     let layers, outputs, tops;
     if (config.decoder === "luong") {
       layers = moved(states.map(({ fed }) => fed));
@@ -111,14 +133,29 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
       const read = outputs.map(({ context }, n) => joined(context, lastOf(layers[n])));
       tops = tensors.linear(read, "readout").map((row) => row.map(tanh));
     } else {
-      outputs = attend(states.map((state) => lastOf(state.layers)), states);
+      outputs = attend(
+        states.map((state) => lastOf(state.layers)),
+        states,
+      );
       layers = moved(outputs.map(({ context }) => context));
       const read = outputs.map(({ context }, n) => joined(lastOf(layers[n]), embedded[n], context));
-      tops = tensors.linear(read, "readout").map((pairs) => Float32Array.from({ length: pairs.length / 2 }, (_, at) => Math.max(pairs[2 * at], pairs[2 * at + 1])));
+      tops = tensors
+        .linear(read, "readout")
+        .map((pairs) =>
+          Float32Array.from({ length: pairs.length / 2 }, (_, at) => Math.max(pairs[2 * at], pairs[2 * at + 1])),
+        );
     }
     return tensors.product(tops, "output.weight", "output_bias").map((logits, n) => {
-      const { looks, covered } = outputs[n];
-      const state = { ...states[n], layers: layers[n], covered, fed: tops[n], count: states[n].count + 1, looks, before: states[n] };
+      const { attentions, covered } = outputs[n];
+      const state = {
+        ...states[n],
+        layers: layers[n],
+        covered,
+        fed: tops[n],
+        count: states[n].count + 1,
+        attentions,
+        before: states[n],
+      };
       return { logProbs: logSoftmax(logits), state };
     });
   }
@@ -131,20 +168,20 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
 
 // The state after a step; an LSTM's has its cell behind the output. torch and RecurrentCell order gates differently.
 const CELLS = {
-  rnn: (inputs, own) => added(inputs, own).map(Math.tanh),
-  gru: (inputs, own, state, h) =>
+  rnn: (inputs, hidden) => added(inputs, hidden).map(Math.tanh),
+  gru: (inputs, hidden, state, h) =>
     state.map((before, i) => {
-      const [reset, update] = [sigmoid(inputs[i] + own[i]), sigmoid(inputs[h + i] + own[h + i])];
-      const after = Math.tanh(inputs[2 * h + i] + reset * own[2 * h + i]);
+      const [reset, update] = [sigmoid(inputs[i] + hidden[i]), sigmoid(inputs[h + i] + hidden[h + i])];
+      const after = Math.tanh(inputs[2 * h + i] + reset * hidden[2 * h + i]);
       return after + update * (before - after);
     }),
-  lstm: (inputs, own, state, h, order) => {
-    const gate = (number, i) => inputs[number * h + i] + own[number * h + i];
-    const [candidate, shows] = order === "torch" ? [2, 3] : [3, 2];
+  lstm: (inputs, hidden, state, h, order) => {
+    const gate = (number, i) => inputs[number * h + i] + hidden[number * h + i];
+    const [candidate, output] = order === "torch" ? [2, 3] : [3, 2];
     const out = new Float32Array(2 * h);
     for (let i = 0; i < h; i++) {
       out[h + i] = sigmoid(gate(1, i)) * state[h + i] + sigmoid(gate(0, i)) * Math.tanh(gate(candidate, i));
-      out[i] = sigmoid(gate(shows, i)) * Math.tanh(out[h + i]);
+      out[i] = sigmoid(gate(output, i)) * Math.tanh(out[h + i]);
     }
     return out;
   },

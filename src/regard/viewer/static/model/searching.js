@@ -6,20 +6,26 @@ import { largestOf } from "../data/maps.js";
  * The best answer from a state: `{tokens, score, state, isFinished}`, whose state has seen all its
  * tokens. A beam of one is greedy search.
  */
-export function search(step, start, { beam_size: K, length_penalty: alpha, min_length: shortest, begin, end, forbidden, limit }) {
+export function search(
+  step,
+  start,
+  { beam_size: K, length_penalty: alpha, min_length: shortest, begin, end, forbidden, limit },
+) {
   const penalty = (length) => ((5 + length) / 6) ** alpha;
   let beams = [{ tokens: [], logProb: 0, state: start, token: begin }];
   let best = null;
   let count = 0;
   for (let length = 1; length <= limit; length++) {
-    const hidden = length <= shortest ? [...forbidden, end] : forbidden;
+    const excluded = length <= shortest ? [...forbidden, end] : forbidden;
     const stepped = step(beams);
     const candidates = beams.flatMap((beam, at) => {
       const { logProbs, state } = stepped[at];
-      for (const token of hidden) logProbs[token] = -Infinity;
+      for (const token of excluded) logProbs[token] = -Infinity;
       return likeliest(logProbs, K + 1).map((token) => ({
         tokens: token === end ? beam.tokens : [...beam.tokens, token],
-        token, state, logProb: beam.logProb + logProbs[token],
+        token,
+        state,
+        logProb: beam.logProb + logProbs[token],
       }));
     });
     candidates.sort((one, other) => other.logProb - one.logProb); // stable

@@ -28,11 +28,15 @@ function within(named, prefix) {
     get,
     /** One row of a table, times a scale. */
     row: (name, at, scale = 1) => {
-      const { shape: [, width], values } = get(name);
+      const {
+        shape: [, width],
+        values,
+      } = get(name);
       return values.subarray(at * width, (at + 1) * width).map((value) => value * scale);
     },
     /** `states Wᵀ + b` by the weight and the bias of a layer, or by some of its outputs. */
-    linear: (states, name, [first, last] = [0, Infinity]) => product(states, get(`${name}.weight`), get(`${name}.bias`), first, last),
+    linear: (states, name, [first, last] = [0, Infinity]) =>
+      product(states, get(`${name}.weight`), get(`${name}.bias`), first, last),
     product: (states, name, bias = null) => product(states, get(name), bias && get(bias), 0, Infinity),
     within: (part) => within(named, prefix + part),
   };
@@ -44,11 +48,12 @@ function product(states, { shape: [outputs, width], values }, bias, first, last)
   const end = Math.min(last, outputs);
   const products = states.map(() => new Float32Array(end - first));
   for (let n = 0; n < states.length; n += 4) {
-    const some = states.slice(n, n + 4);
-    const sums = some.length === 1 ? timesOne(some[0], values, first, end, width) : timesFour(some, values, first, end, width);
-    some.forEach((_, k) => {
+    const group = states.slice(n, n + 4);
+    const sums =
+      group.length === 1 ? timesOne(group[0], values, first, end, width) : timesFour(group, values, first, end, width);
+    group.forEach((_, k) => {
       const out = products[n + k];
-      const step = some.length === 1 ? 1 : 4;
+      const step = group.length === 1 ? 1 : 4;
       for (let i = 0; i < out.length; i++) out[i] = sums[step * i + k] + (bias ? bias.values[first + i] : 0);
     });
   }
@@ -62,7 +67,10 @@ function timesOne(state, values, first, end, width) {
   for (let output = first; output < end; output += 4) {
     const at = output * width;
     const [second, third, fourth] = [1, 2, 3].map((more) => Math.min(output + more, end - 1) * width);
-    let a = 0, b = 0, c = 0, d = 0;
+    let a = 0,
+      b = 0,
+      c = 0,
+      d = 0;
     for (let i = 0; i < width; i++) {
       a += x[i] * values[at + i];
       b += x[i] * values[second + i];
@@ -80,12 +88,23 @@ function timesFour(states, values, first, end, width) {
   const x = new Float64Array(4 * width);
   states.forEach((state, k) => state.forEach((value, i) => (x[4 * i + k] = value)));
   for (let output = first; output < end; output += 2) {
-    let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
+    let a = 0,
+      b = 0,
+      c = 0,
+      d = 0,
+      e = 0,
+      f = 0,
+      g = 0,
+      h = 0;
     let at = output * width;
     let next = Math.min(output + 1, end - 1) * width;
     for (let i = 0; i < x.length; i += 4, at++, next++) {
-      const v = values[at], w = values[next];
-      const p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
+      const v = values[at],
+        w = values[next];
+      const p = x[i],
+        q = x[i + 1],
+        r = x[i + 2],
+        s = x[i + 3];
       a += p * v;
       b += q * v;
       c += r * v;
@@ -100,7 +119,7 @@ function timesFour(states, values, first, end, width) {
   return sums;
 }
 
-/** The dot product of `count` numbers of two arrays, from a place in each. */
+/** The dot product of `count` numbers of two arrays, from a position in each. */
 export function dot(one, other, count = one.length, from = 0, to = 0) {
   let sum = 0;
   for (let i = 0; i < count; i++) sum += one[from + i] * other[to + i];
@@ -132,7 +151,7 @@ export function logSoftmax(scores) {
   return logProbs;
 }
 
-/** The mean of values by weights; a width of the values from a place on. */
+/** The mean of values by weights; a width of the values from a position on. */
 export function mixed(weights, values, width = values[0].length, from = 0) {
   const sums = new Float64Array(width);
   values.forEach((value, key) => {
@@ -154,7 +173,10 @@ const NORMS = {
     return state.map((value, at) => value * factor * weight.values[at]);
   },
   batch(state, eps, weight, bias, mean, variance) {
-    return state.map((value, at) => ((value - mean.values[at]) * weight.values[at]) / Math.sqrt(variance.values[at] + eps) + bias.values[at]);
+    return state.map(
+      (value, at) =>
+        ((value - mean.values[at]) * weight.values[at]) / Math.sqrt(variance.values[at] + eps) + bias.values[at],
+    );
   },
 };
 const EPS = { layer: 1e-5, rms: 1e-6, batch: 1e-5 };
@@ -182,7 +204,8 @@ export const ACTIVATIONS = {
   relu: (state) => state.map((value) => Math.max(0, value)),
   silu: (state) => state.map((value) => value * sigmoid(value)),
   gelu: (state) => state.map((value) => (value / 2) * (1 + erf(value / Math.SQRT2))),
-  gelu_tanh: (state) => state.map((value) => (value / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3)))),
+  gelu_tanh: (state) =>
+    state.map((value) => (value / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3)))),
   swiglu: (state) => {
     const half = state.length / 2;
     return state.slice(0, half).map((value, at) => value * sigmoid(value) * state[half + at]);

@@ -5,6 +5,7 @@
 const [UNKNOWN, UNKNOWN_TEXT] = [1, "⁇"];
 const RESERVED = 4;
 const MARKER = "▁"; // how sentencepiece writes a space
+// biome-ignore lint/suspicious/noControlCharactersInRegex: Python's white space has some
 const SPACES = /[\t-\r\x1c-\x20\x85\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
 const UNSPACED =
   /[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\u{20000}-\u{3ffff}]/u;
@@ -14,7 +15,7 @@ const WORD = /s?(?:a[am]*(?:qa[am]*)*|d[dm]*|[oq]m*)|cm*|m+|s/g;
 export const normalize = (text) => text.split(SPACES).filter(Boolean).join(" ").toWellFormed();
 
 const opensWithWord = (text) => /^[\p{L}\p{N}]/u.test(text) && !UNSPACED.test(text);
-const shown = (surface) => surface.replace(/^ +| +$/g, "") || "␣";
+const printable = (surface) => surface.replace(/^ +| +$/g, "") || "␣";
 
 function kindOf(sign) {
   if (/\p{M}/u.test(sign)) return "m";
@@ -26,7 +27,10 @@ function kindOf(sign) {
 function splitWords(text) {
   const signs = [...text];
   let at = 0;
-  return (signs.map(kindOf).join("").match(WORD) ?? []).map((word) => signs.slice(at, (at += word.length)).join(""));
+  return (signs.map(kindOf).join("").match(WORD) ?? []).map((word) => {
+    at += word.length;
+    return signs.slice(at - word.length, at).join("");
+  });
 }
 
 /**
@@ -51,12 +55,24 @@ function createList({ type, pieces }) {
   }
 
   function encode(text) {
-    const found = cut(text);
-    const { spans } = join(found.map((_, at) => at), found);
-    return found.map((surface, at) => ({ id: ids.get(surface) ?? UNKNOWN, text: shown(surface), start: spans[at][0], end: spans[at][1] }));
+    const words = cut(text);
+    const { spans } = join(
+      words.map((_, at) => at),
+      words,
+    );
+    return words.map((surface, at) => ({
+      id: ids.get(surface) ?? UNKNOWN,
+      text: printable(surface),
+      start: spans[at][0],
+      end: spans[at][1],
+    }));
   }
 
-  return { encode, decode: (tokens) => join(tokens, surfaces), unknown: (text) => cut(text).filter((one) => !ids.has(one)) };
+  return {
+    encode,
+    decode: (tokens) => join(tokens, surfaces),
+    unknown: (text) => cut(text).filter((one) => !ids.has(one)),
+  };
 }
 
 function createSubwords({ type, pieces, scores, first_byte: firstByte }) {
@@ -75,13 +91,13 @@ function createSubwords({ type, pieces, scores, first_byte: firstByte }) {
   function merged(word) {
     const parts = [...word];
     for (;;) {
-      let [best, place] = [-Infinity, -1];
+      let [best, position] = [-Infinity, -1];
       for (let at = 0; at + 1 < parts.length; at++) {
         const id = ids.get(parts[at] + parts[at + 1]);
-        if (id !== undefined && score[id] > best) [best, place] = [score[id], at];
+        if (id !== undefined && score[id] > best) [best, position] = [score[id], at];
       }
-      if (place < 0) return parts;
-      parts.splice(place, 2, parts[place] + parts[place + 1]);
+      if (position < 0) return parts;
+      parts.splice(position, 2, parts[position] + parts[position + 1]);
     }
   }
 
@@ -98,7 +114,8 @@ function createSubwords({ type, pieces, scores, first_byte: firstByte }) {
       }
     }
     const parts = [];
-    for (let end = signs.length; end > 0; end = ways[end].from) parts.unshift(signs.slice(ways[end].from, end).join(""));
+    for (let end = signs.length; end > 0; end = ways[end].from)
+      parts.unshift(signs.slice(ways[end].from, end).join(""));
     return parts;
   }
 
@@ -117,24 +134,40 @@ function createSubwords({ type, pieces, scores, first_byte: firstByte }) {
   const decode = (tokens) => join(tokens, surfaces, (id) => (isByte(id) ? id - firstByte : null));
 
   function encode(text) {
-    const found = idsOf(text);
-    const { spans } = decode(found);
-    return found.map((id, at) => ({ id, text: isByte(id) ? pieces[id] : shown(surfaces[id]), start: spans[at][0], end: spans[at][1] }));
+    const tokens = idsOf(text);
+    const { spans } = decode(tokens);
+    return tokens.map((id, at) => ({
+      id,
+      text: isByte(id) ? pieces[id] : printable(surfaces[id]),
+      start: spans[at][0],
+      end: spans[at][1],
+    }));
   }
 
   return { encode, decode, unknown: () => [] };
 }
 
-/** The text of ids and the place of each in it; bytes that are no UTF-8 read as U+FFFD. */
+/**
+ * The text of ids and the position of each in it; bytes that are no UTF-8 read as U+FFFD.
+ *
+ * @param {number[]} ids
+ * @param {string[]} surfaces
+ * @param {(id: number) => number | null} byteOf
+ */
 function join(ids, surfaces, byteOf = () => null) {
   const spans = [];
   let [text, length, isStart] = ["", 0, true];
   for (let at = 0; at < ids.length; ) {
-    const { surface, count } = byteOf(ids[at]) === null ? { surface: surfaces[ids[at]], count: 1 } : character(ids.slice(at, at + 4).map(byteOf));
+    const { surface, count } =
+      byteOf(ids[at]) === null
+        ? { surface: surfaces[ids[at]], count: 1 }
+        : character(ids.slice(at, at + 4).map(byteOf));
     const part = isStart && surface.startsWith(" ") ? surface.slice(1) : surface;
     const size = [...part].length;
     isStart = isStart && !surface;
-    spans.push(...Array.from({ length: count }, () => [length + Number(size > 1 && part.startsWith(" ")), length + size]));
+    spans.push(
+      ...Array.from({ length: count }, () => [length + Number(size > 1 && part.startsWith(" ")), length + size]),
+    );
     text += part;
     length += size;
     at += count;
@@ -147,10 +180,12 @@ function character(bytes) {
   const spelled = bytes.includes(null) ? bytes.slice(0, bytes.indexOf(null)) : bytes;
   for (let count = 1; count <= spelled.length; count++) {
     try {
-      const sign = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(spelled.slice(0, count)));
+      const sign = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
+        Uint8Array.from(spelled.slice(0, count)),
+      );
       return { surface: SPACES.test(sign) ? " " : sign, count };
     } catch {
-      continue;
+      // The character has more bytes.
     }
   }
   return { surface: "\ufffd", count: 1 };

@@ -1,6 +1,6 @@
 // A Transformer in the page: encoder, decoder with its caches, and the weights of every head.
 //
-// A look is `{kind, layer, heads}`: `heads[h]` has a row of weights for each query.
+// An attention is `{kind, layer, heads}`: `heads[h]` has a row of weights for each query.
 
 import { ACTIVATIONS, added, dot, logSoftmax, mixed, normed, softmax } from "./tensors.js";
 
@@ -14,13 +14,18 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   const D = width / H;
   const isAdded = ["sinusoidal", "learned"].includes(config.positions);
 
-  /** The vectors of ids by a table, with those of their places, under a norm where there is one. */
-  function embed(ids, places, { table, positions = "positions", norm = "", more = null }) {
+  /** The vectors of ids by a table, with those of their positions, under a norm where there is one. */
+  function embed(ids, positions, { table, positionTable = "positions", norm = "", more = null }) {
     const states = ids.map((id, n) => {
       const vector = tensors.row(`${table}.weight`, id, scales[table]);
       const state = more ? added(vector, more) : vector;
       if (!isAdded) return state;
-      return added(state, config.positions === "learned" ? tensors.row(`${positions}.table`, places[n]) : sinusoidal(places[n], width));
+      return added(
+        state,
+        config.positions === "learned"
+          ? tensors.row(`${positionTable}.table`, positions[n])
+          : sinusoidal(positions[n], width),
+      );
     });
     return normed(tensors, states, norm, config);
   }
@@ -33,19 +38,19 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   }
 
   /** Every head's mean of the values that each query sees, side by side, behind the output's projection. */
-  function attend(name, kind, layer, queries, seen, places, looks) {
+  function attend(name, kind, layer, queries, visible, positions, attentions) {
     const bias = kind === "cross" ? null : biasOf(name, kind);
     const w = tensors.get(`${name}.score_parameters.0`);
     const scale = config.score === "scaled_dot" ? 1 / Math.sqrt(D) : 1;
     const heads = Array.from({ length: H }, () => []);
     const states = queries.map((query, n) => {
-      const { keys, values } = seen[n];
+      const { keys, values } = visible[n];
       const state = new Float32Array(H * D);
       for (let head = 0; head < H; head++) {
         const from = Math.floor((head * G) / H) * D;
         const shaw = bias?.ofQuery?.(query, head);
         const scores = keys.map((key, m) => {
-          const step = m - places[n];
+          const step = m - positions[n];
           if (kind !== "cross" && window !== null && Math.abs(step) > window) return -Infinity;
           const match = w ? additive(query, key, w, head, from) : scale * dot(query, key, D, head * D, from);
           return match + (shaw ? shaw(step) : (bias?.ofStep(step, head) ?? 0));
@@ -54,12 +59,15 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
         heads[head].push(weights);
         if (isMuted(kind, layer, head)) continue;
         const context = mixed(weights, values, D, from);
-        if (bias?.value) weights.forEach((weight, m) => bias.value(m - places[n]).forEach((value, at) => (context[at] += weight * value)));
+        if (bias?.value)
+          weights.forEach((weight, m) =>
+            bias.value(m - positions[n]).forEach((value, at) => (context[at] += weight * value)),
+          );
         state.set(context, head * D);
       }
       return state;
     });
-    looks.push({ kind, layer, heads });
+    attentions.push({ kind, layer, heads });
     return tensors.linear(states, `${name}.output`);
   }
 
@@ -73,28 +81,33 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   function biasOf(name, kind) {
     if (config.positions === "alibi") return { ofStep: (step, head) => -slopes(H)[head] * Math.abs(step) };
     if (config.positions === "t5") {
-      const { shape: [count], values } = tensors.get(`${kind}_bias.table`);
+      const {
+        shape: [count],
+        values,
+      } = tensors.get(`${kind}_bias.table`);
       return { ofStep: (step, head) => values[bucket(step, count, kind === "encoder") * H + head] };
     }
     if (config.positions !== "relative") return null;
     const distances = name.replace(/attend$/, "distances");
-    const { shape: [rows] } = tensors.get(`${distances}.key_table`);
+    const {
+      shape: [rows],
+    } = tensors.get(`${distances}.key_table`);
     const most = (rows - 1) / 2;
-    const place = (step) => Math.max(-most, Math.min(most, step)) + most;
-    const row = (table, step) => tensors.row(`${distances}.${table}_table`, place(step));
+    const rowOf = (step) => Math.max(-most, Math.min(most, step)) + most;
+    const row = (table, step) => tensors.row(`${distances}.${table}_table`, rowOf(step));
     return {
       ofQuery: (query, head) => (step) => dot(query, row("key", step), D, head * D, 0) / Math.sqrt(D),
       value: (step) => row("value", step),
     };
   }
 
-  function turned(states, count, places) {
+  function rotated(states, count, positions) {
     if (config.positions !== "rotary") return states;
     return states.map((state, n) => {
       const out = state.slice();
       for (let head = 0; head < count; head++) {
         for (let pair = 0; pair < D / 2; pair++) {
-          const angle = places[n] / 10000 ** ((2 * pair) / D);
+          const angle = positions[n] / 10000 ** ((2 * pair) / D);
           const at = head * D + 2 * pair;
           out[at] = state[at] * Math.cos(angle) - state[at + 1] * Math.sin(angle);
           out[at + 1] = state[at + 1] * Math.cos(angle) + state[at] * Math.sin(angle);
@@ -105,25 +118,39 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   }
 
   /**
-   * The states of all layers of a stack, what each saw in each layer, and the looks. Without caches
+   * The states of all layers of a stack, the keys and values of each layer, and the attentions. Without caches
    * states see each other; with caches each sees those of its own text and itself.
    */
-  function through(stack, kind, layers, states, { places, caches = null, memories = null }) {
-    const looks = [];
-    const seen = [];
+  function through(stack, kind, layers, states, { positions, caches = null, memories = null }) {
+    const attentions = [];
+    const visible = [];
     for (let layer = 0; layer < layers; layer++) {
       const name = `${stack}.${layer}`;
       states = residual(states, `${name}.attend`, (inputs) => {
         const all = tensors.linear(inputs, `${name}.attend.query_key_value`);
         const part = (from, count) => all.map((row) => row.slice(from * D, (from + count) * D));
-        const [queries, keys, values] = [turned(part(0, H), H, places), turned(part(H, G), G, places), part(H + G, G)];
-        seen[layer] = inputs.map((_, n) => (caches ? grown(caches[n][layer], keys[n], values[n]) : { keys, values }));
-        return attend(`${name}.attend`, kind, layer, queries, seen[layer], places, looks);
+        const [queries, keys, values] = [
+          rotated(part(0, H), H, positions),
+          rotated(part(H, G), G, positions),
+          part(H + G, G),
+        ];
+        visible[layer] = inputs.map((_, n) =>
+          caches ? appended(caches[n][layer], keys[n], values[n]) : { keys, values },
+        );
+        return attend(`${name}.attend`, kind, layer, queries, visible[layer], positions, attentions);
       });
       if (memories) {
         states = residual(states, `${name}.look`, (inputs) => {
           const queries = tensors.linear(inputs, `${name}.look.query`);
-          return attend(`${name}.look`, "cross", layer, queries, memories.map((memory) => memory[layer]), places, looks);
+          return attend(
+            `${name}.look`,
+            "cross",
+            layer,
+            queries,
+            memories.map((memory) => memory[layer]),
+            positions,
+            attentions,
+          );
         });
       }
       states = residual(states, `${name}.feed`, (inputs) => {
@@ -131,22 +158,34 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
         return tensors.linear(inner, `${name}.feed.outer`);
       });
     }
-    return { states, seen, looks };
+    return { states, visible, attentions };
   }
 
-  /** One token more of each text: log-probabilities by `project`, and the states that include it and its looks. */
+  /** One token more of each text: log-probabilities by `project`, and the states that include it and its attentions. */
   function advance(beams, stack, table, project) {
     const before = beams.map(({ state }) => state);
-    const places = before.map(({ caches }) => caches[0].keys.length);
-    const embedded = embed(beams.map(({ token }) => token), places, table);
+    const positions = before.map(({ caches }) => caches[0].keys.length);
+    const embedded = embed(
+      beams.map(({ token }) => token),
+      positions,
+      table,
+    );
     const memories = before[0].memory ? before.map(({ memory }) => memory) : null;
-    const { states, seen, looks } = through(stack, "decoder", before[0].caches.length, embedded, { places, caches: before.map(({ caches }) => caches), memories });
+    const { states, visible, attentions } = through(stack, "decoder", before[0].caches.length, embedded, {
+      positions,
+      caches: before.map(({ caches }) => caches),
+      memories,
+    });
     return project(states).map((logits, n) => ({
       logProbs: logSoftmax(logits),
       state: {
         ...before[n],
-        caches: seen.map((layer) => layer[n]),
-        looks: looks.map(({ kind, layer, heads }) => ({ kind, layer, heads: heads.map((rows) => [rows[n]]) })),
+        caches: visible.map((layer) => layer[n]),
+        attentions: attentions.map(({ kind, layer, heads }) => ({
+          kind,
+          layer,
+          heads: heads.map((rows) => [rows[n]]),
+        })),
         before: before[n],
       },
     }));
@@ -155,36 +194,48 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   return { config, embed, through, advance, sizes: [G * D, 2 * G * D] };
 }
 
-const grown = ({ keys, values }, key, value) => ({ keys: [...keys, key], values: [...values, value] });
+const appended = ({ keys, values }, key, value) => ({ keys: [...keys, key], values: [...values, value] });
 const empty = (layers) => Array.from({ length: layers }, () => ({ keys: [], values: [] }));
 const range = (count) => Array.from({ length: count }, (_, at) => at);
 
 /** An encoder-decoder: `start(ids)` reads a source, `step([{token, state}, …])` writes a token of each. */
 export function createTransformer(packed, tensors, isMuted) {
-  const { config, embed, through, advance, sizes: [ofKeys, ofBoth] } = createBlocks(packed, tensors, isMuted);
-  const target = { table: "target_embedding", positions: config.own_positions ? "target_positions" : "positions", norm: "target_norm" };
+  const {
+    config,
+    embed,
+    through,
+    advance,
+    sizes: [ofKeys, ofBoth],
+  } = createBlocks(packed, tensors, isMuted);
+  const target = {
+    table: "target_embedding",
+    positionTable: config.own_positions ? "target_positions" : "positions",
+    norm: "target_norm",
+  };
 
-  /** The state before the first token, with what the encoder looked at. */
+  /** The state before the first token, with the encoder's attention. */
   function start(source) {
     const read = config.source_begin ? [BEGIN, ...source] : source;
-    const places = range(read.length);
-    const embedded = embed(read, places, { table: "source_embedding", norm: "source_norm" });
-    const { states, looks } = through("encoder", "encoder", config.num_encoder_layers, embedded, { places });
+    const positions = range(read.length);
+    const embedded = embed(read, positions, { table: "source_embedding", norm: "source_norm" });
+    const { states, attentions } = through("encoder", "encoder", config.num_encoder_layers, embedded, { positions });
     const memory = normed(tensors, states, "encoder_norm", config).slice(read.length - source.length);
     const scale = packed.scales.source_embedding;
-    const mixedIn = config.values === "embeddings" ? source.map((id) => tensors.row("source_embedding.weight", id, scale)) : memory;
+    const valueStates =
+      config.values === "embeddings" ? source.map((id) => tensors.row("source_embedding.weight", id, scale)) : memory;
     return {
       caches: empty(config.num_decoder_layers),
       memory: range(config.num_decoder_layers).map((layer) => ({
         keys: tensors.linear(memory, `decoder.${layer}.look.key_value`, [0, ofKeys]),
-        values: tensors.linear(mixedIn, `decoder.${layer}.look.key_value`, [ofKeys, ofBoth]),
+        values: tensors.linear(valueStates, `decoder.${layer}.look.key_value`, [ofKeys, ofBoth]),
       })),
-      looks: config.source_begin ? [] : looks, // no token of the source stands for the begin
+      attentions: config.source_begin ? [] : attentions, // no token of the source stands for the begin
       before: null,
     };
   }
 
-  const project = (states) => tensors.product(normed(tensors, states, "decoder_norm", config), "output.weight", "output_bias");
+  const project = (states) =>
+    tensors.product(normed(tensors, states, "decoder_norm", config), "output.weight", "output_bias");
   return { start, step: (beams) => advance(beams, "decoder", target, project) };
 }
 
@@ -193,17 +244,17 @@ export function createDecoder(packed, tensors, isMuted) {
   const { config, advance } = createBlocks(packed, tensors, isMuted);
   const project = (states) => tensors.product(normed(tensors, states, "norm", config), "output.weight");
   return {
-    start: () => ({ caches: empty(config.num_layers), looks: [], before: null }),
+    start: () => ({ caches: empty(config.num_layers), attentions: [], before: null }),
     step: (beams) => advance(beams, "layers", { table: "embedding" }, project),
   };
 }
 
 const addTo = (changes) => (state, at) => added(state, changes[at]);
 
-/** The sines and cosines of a place. */
-export function sinusoidal(place, width) {
+/** The sines and cosines of a position. */
+export function sinusoidal(position, width) {
   return Float32Array.from({ length: width }, (_, i) => {
-    const angle = place * Math.exp((2 * Math.floor(i / 2) * -Math.log(10000)) / width);
+    const angle = position * Math.exp((2 * Math.floor(i / 2) * -Math.log(10000)) / width);
     return i % 2 ? Math.cos(angle) : Math.sin(angle);
   });
 }
@@ -211,12 +262,12 @@ export function sinusoidal(place, width) {
 // The slope of each head: Press et al. (2022).
 function slopes(heads) {
   const power = 2 ** Math.floor(Math.log2(heads));
-  const found = Array.from({ length: power }, (_, h) => 2 ** ((-8 * (h + 1)) / power));
-  return [...found, ...Array.from({ length: heads - power }, (_, h) => 2 ** ((-4 * (2 * h + 1)) / power))];
+  const regular = Array.from({ length: power }, (_, h) => 2 ** ((-8 * (h + 1)) / power));
+  return [...regular, ...Array.from({ length: heads - power }, (_, h) => 2 ** ((-4 * (2 * h + 1)) / power))];
 }
 
-// The bucket of a distance: Raffel et al. (2020).
-function bucket(step, count, isBidirectional, farthest = 128) {
+/** The bucket of a distance: Raffel et al. (2020). */
+export function bucket(step, count, isBidirectional, farthest = 128) {
   const buckets = isBidirectional ? count / 2 : count;
   const offset = isBidirectional && step > 0 ? buckets : 0;
   const distance = isBidirectional ? Math.abs(step) : Math.max(0, -step);

@@ -7,7 +7,12 @@ import { createTensors } from "./tensors.js";
 import { createTokenizer, normalize } from "./tokenizers.js";
 import { createDecoder, createTransformer } from "./transformer.js";
 
-const MODELS = { transformer: createTransformer, recurrent: createRecurrent, decoder: createDecoder, classifier: createClassifier };
+const MODELS = {
+  transformer: createTransformer,
+  recurrent: createRecurrent,
+  decoder: createDecoder,
+  classifier: createClassifier,
+};
 const LIKELY = 5; // next tokens that are listed
 
 /**
@@ -25,7 +30,19 @@ export function createTranslator(packed) {
   /** The pieces of a text, how many the model takes, and the characters it has no ids for. */
   function read(text) {
     const plain = normalize(text);
-    return { plain, pieces: source.encode(plain), longest: packed.longest_source, unknown: [...new Set(source.unknown(plain))] };
+    return {
+      plain,
+      pieces: source.encode(plain),
+      longest: packed.longest_source,
+      unknown: [...new Set(source.unknown(plain))],
+    };
+  }
+
+  /** The sentences of a text that is longer than the model takes; else the text itself. */
+  function split(text, language) {
+    if (read(text).pieces.length <= packed.longest_source) return [text];
+    const segments = new Intl.Segmenter(language ?? undefined, { granularity: "sentence" }).segment(text);
+    return Array.from(segments, ({ segment }) => segment).filter((sentence) => normalize(sentence));
   }
 
   /** The best output, with an example for the viewer; null of a text without tokens. */
@@ -66,7 +83,7 @@ export function createTranslator(packed) {
       ({ logProbs, state } = step(id, state));
     }
     const last = state;
-    const next = likeliest(logProbs, LIKELY).map((id) => ({ text: textOf(id), share: Math.exp(logProbs[id]) }));
+    const next = likeliest(logProbs, LIKELY).map((id) => ({ text: textOf(id), probability: Math.exp(logProbs[id]) }));
     costs.push(-logProbs[end]);
     const tokens = [];
     let read = [begin, ...ids];
@@ -80,7 +97,7 @@ export function createTranslator(packed) {
       if (tokens.length === packed.most_tokens) break;
       if (read.length < most) ({ logProbs, state } = step(token, state));
       else {
-        // Where the window is full, the model goes on from its second half.
+        // Where the window is full, the model resumes from its second half.
         read = read.slice(-Math.floor(most / 2));
         state = model.start();
         for (const id of read) ({ logProbs, state } = step(id, state));
@@ -88,37 +105,61 @@ export function createTranslator(packed) {
     }
     const answer = { labels: [], tags: [], values: costs, measure: packed.measure };
     const output_tokens = ended(pieces, [...plain].length);
-    const example = { source: "", output: plain, source_tokens: [], output_tokens, maps: mapsOf({ looks: [] }, last, output_tokens.length), answer };
-    return { output: linesAfter(plain, ids, tokens), tokens, next, score: null, example };
+    const example = {
+      source: "",
+      output: plain,
+      source_tokens: [],
+      output_tokens,
+      maps: mapsOf({ attentions: [] }, last, output_tokens.length),
+      answer,
+    };
+    return { output: linesAfter(ids, tokens), tokens, next, score: null, example };
   }
 
-  /** The likeliest label, what the pooling looked at, or how far the label's odds fall without each token. */
+  /** The likeliest label, the pooling's attention, or how far the label's odds fall without each token. */
   function classified(plain, pieces) {
     const ids = [...(packed.begins ? [begin] : []), ...pieces.map(({ id }) => id), end];
-    const { shares, looks } = model.classify(ids);
-    const best = shares.indexOf(Math.max(...shares));
-    const labels = packed.labels.map((label, at) => [label, shares[at]]).sort(([, one], [, other]) => other - one);
+    const { probabilities, attentions } = model.classify(ids);
+    const best = probabilities.indexOf(Math.max(...probabilities));
+    const labels = packed.labels
+      .map((label, at) => [label, probabilities[at]])
+      .sort(([, one], [, other]) => other - one);
     const label = packed.labels[best];
     const oddsOf = (all) => {
-      const share = Math.min(Math.max(all[best], 1e-7), 1 - 1e-7);
-      return Math.log(share / (1 - share));
+      const probability = Math.min(Math.max(all[best], 1e-7), 1 - 1e-7);
+      return Math.log(probability / (1 - probability));
     };
-    const look = looks.find(({ kind }) => kind === "cross");
-    const values = look
-      ? ids.map((_, at) => look.heads.reduce((sum, [row]) => sum + row[at], 0) / look.heads.length)
-      : ids.map((_, place) => oddsOf(shares) - oddsOf(model.classify(ids.filter((_, at) => at !== place)).shares));
+    const pooling = attentions.find(({ kind }) => kind === "cross");
+    const values = pooling
+      ? ids.map((_, at) => pooling.heads.reduce((sum, [row]) => sum + row[at], 0) / pooling.heads.length)
+      : ids.map(
+          (_, position) =>
+            oddsOf(probabilities) - oddsOf(model.classify(ids.filter((_, at) => at !== position)).probabilities),
+        );
     const sign = (text, at) => ({ text, start: at, end: at });
     const source_tokens = [...(packed.begins ? [sign("⟨begin⟩", 0)] : []), ...pieces, sign("⟨end⟩", pieces.at(-1).end)];
     const output_tokens = [{ text: label, start: 0, end: [...label].length }];
-    const answer = { labels, tags: [], values, measure: look ? packed.measure : packed.measure_without.replace("{label}", label) };
-    const example = { source: plain, output: label, source_tokens, output_tokens, maps: mapsOf({ looks }, {}, 0), answer };
+    const answer = {
+      labels,
+      tags: [],
+      values,
+      measure: pooling ? packed.measure : packed.measure_without.replace("{label}", label),
+    };
+    const example = {
+      source: plain,
+      output: label,
+      source_tokens,
+      output_tokens,
+      maps: mapsOf({ attentions }, {}, 0),
+      answer,
+    };
     return { output: label, labels, score: null, example };
   }
 
   const textOf = (id) => (id === end ? "⟨end⟩" : target.decode([0, id]).text.trim() || "␣");
 
   // What the tokens add to the text; the end of a line is a token too.
-  function linesAfter(plain, ids, tokens) {
+  function linesAfter(ids, tokens) {
     const lines = [[...ids]];
     for (const token of tokens) {
       if (token === end) lines.push([]);
@@ -128,7 +169,7 @@ export function createTranslator(packed) {
     return [first.slice(target.decode(ids).text.length), ...rest].join("\n");
   }
 
-  return { read, translate };
+  return { read, split, translate };
 }
 
 const ended = (tokens, length) => [...tokens, { text: "⟨end⟩", start: length, end: length }];
@@ -136,14 +177,16 @@ const ended = (tokens, length) => [...tokens, { text: "⟨end⟩", start: length
 /** The maps of the encoder, and those of the steps that led to a state, the first of them first. */
 function mapsOf(start, last, count) {
   const steps = [];
-  for (let state = last; state.before; state = state.before) steps.unshift(state.looks);
+  for (let state = last; state.before; state = state.before) steps.unshift(state.attentions);
   const padded = (row) => Array.from({ length: count }, (_, at) => row[at] ?? 0);
   const ofSteps = (steps[0] ?? []).flatMap(({ kind, layer, heads }, at) =>
     heads.map((_, head) => {
-      const rows = steps.map((looks) => looks[at].heads[head][0]);
+      const rows = steps.map((attentions) => attentions[at].heads[head][0]);
       return { kind, layer, head, rows: kind === "decoder" ? rows.map(padded) : rows };
     }),
   );
-  const ofSource = start.looks.flatMap(({ kind, layer, heads }) => heads.map((rows, head) => ({ kind, layer, head, rows })));
+  const ofSource = start.attentions.flatMap(({ kind, layer, heads }) =>
+    heads.map((rows, head) => ({ kind, layer, head, rows })),
+  );
   return [...ofSteps, ...ofSource];
 }

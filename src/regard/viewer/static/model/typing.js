@@ -2,11 +2,13 @@
 
 import { element } from "../page/dom.js";
 import { phrase, t, watchLanguage } from "../page/language.js";
-import { headerOf, readAddress, show } from "../page/viewer.js";
+import { readAddress } from "../page/address.js";
+import { headerOf, show } from "../page/viewer.js";
 import { differing } from "../parts/differing.js";
 import { answerOf, createMuting } from "./muting.js";
 import { createTranslator } from "./translator.js";
 
+const SHOWN = 24; // characters of a sentence that is too long
 const PAUSE = 120; // milliseconds of rest before what was typed is translated
 
 /** Fills `root` with the page of a packed model; `data` is a document without examples. */
@@ -15,11 +17,17 @@ function createPage(root, data, packed) {
   const isTranslator = ["transformer", "recurrent"].includes(packed.kind);
   const host = element("div", {});
   const panel = element("div", { class: "typing" });
-  const muting = createMuting({ attentions: packed.attentions.map((one) => ({ ...one, heads: Array.from({ length: one.heads }, (_, head) => head) })), changed: translate });
+  const muting = createMuting({
+    attentions: packed.attentions.map((one) => ({
+      ...one,
+      heads: Array.from({ length: one.heads }, (_, head) => head),
+    })),
+    changed: translate,
+  });
   const { chosen: muted, toggle: mute } = muting;
   let text = packed.texts[0] ?? "";
   let beam = packed.search.beam_size;
-  let shown = null; // the viewer of the last translation
+  let viewer = null; // the viewer of the last translation
   let waiting = 0;
   let parts = null;
   let viewBefore = null; // the view to go back to once no head is muted
@@ -31,15 +39,23 @@ function createPage(root, data, packed) {
     document.title = t(title);
     parts = {
       input: element("textarea", {
-        id: "typed", rows: 2, lang: data.source_language, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-        oninput: ({ isComposing }) => isComposing || soon(), oncompositionend: soon,
+        id: "typed",
+        rows: 2,
+        lang: data.source_language,
+        spellcheck: "false",
+        autocomplete: "off",
+        autocapitalize: "off",
+        oninput: ({ isComposing }) => isComposing || soon(),
+        oncompositionend: soon,
       }),
       output: element("div", { class: "written", "aria-live": "polite" }),
       note: element("p", { class: "hint note", role: "status" }),
     };
     parts.input.value = text;
     const [source, target] = [data.source_language, data.output_language].map((tag) => nameOfLanguage(tag));
-    const about = [source && target ? t("typing.languages", { source, target }) : "", phrase(data.model)].filter(Boolean).join(" · ");
+    const about = [source && target ? t("typing.languages", { source, target }) : "", phrase(data.model)]
+      .filter(Boolean)
+      .join(" · ");
     panel.replaceChildren(
       headerOf(t(title), about),
       element(
@@ -58,8 +74,15 @@ function createPage(root, data, packed) {
   }
 
   function tries() {
-    const buttons = packed.texts.map((one) => element("button", { type: "button", class: "try", lang: data.source_language, onclick: () => write(one) }, one));
-    return element("div", { class: "tools tries", hidden: buttons.length < 2 }, element("span", { class: "name" }, t("typing.try")), ...buttons);
+    const buttons = packed.texts.map((one) =>
+      element("button", { type: "button", class: "try", lang: data.source_language, onclick: () => write(one) }, one),
+    );
+    return element(
+      "div",
+      { class: "tools tries", hidden: buttons.length < 2 },
+      element("span", { class: "name" }, t("typing.try")),
+      ...buttons,
+    );
   }
 
   function choiceOfBeam() {
@@ -69,12 +92,17 @@ function createPage(root, data, packed) {
       beam = sizes[event.target.selectedIndex];
       translate();
     };
-    const select = element("select", { onchange: chosen }, ...sizes.map((size) => element("option", { selected: size === beam }, label(size))));
+    const select = element(
+      "select",
+      { onchange: chosen },
+      ...sizes.map((size) => element("option", { selected: size === beam }, label(size))),
+    );
     return element("label", { class: "beam" }, element("span", { class: "name" }, t("typing.search")), select);
   }
 
   const OUTPUTS = { decoder: "typing.continuation", classifier: "side.label" };
-  const nameOfOutput = () => (packed.kind in OUTPUTS ? t(OUTPUTS[packed.kind]) : (nameOfLanguage(data.output_language) ?? t("side.output")));
+  const nameOfOutput = () =>
+    packed.kind in OUTPUTS ? t(OUTPUTS[packed.kind]) : (nameOfLanguage(data.output_language) ?? t("side.output"));
 
   function soon() {
     clearTimeout(waiting);
@@ -89,37 +117,55 @@ function createPage(root, data, packed) {
   function translate() {
     clearTimeout(waiting);
     text = parts.input.value;
-    const { plain, pieces, longest, unknown } = translator.read(text);
-    const isLong = pieces.length > longest;
-    parts.note.textContent = isLong
-      ? t("typing.long", { count: pieces.length, longest })
-      : [unknown.length ? t("typing.unknown", { signs: unknown.join(" ") }) : "", plain ? "" : t("typing.empty")].filter(Boolean).join(" ");
-    if (!pieces.length || isLong) return draw([]);
-    const before = translator.translate(text, { beam });
-    const after = muted.size ? translator.translate(text, { beam, muted: [...muted] }) : null;
-    draw(after ? [before, after] : [before]);
+    const { plain, unknown } = translator.read(text);
+    const texts = isTranslator ? translator.split(text, data.source_language) : [text];
+    const long = texts.map((one) => translator.read(one)).find(({ pieces, longest }) => pieces.length > longest);
+    parts.note.textContent = long
+      ? t(isTranslator ? "typing.long.sentence" : "typing.long", {
+          count: long.pieces.length,
+          longest: long.longest,
+          text: [...long.plain].slice(0, SHOWN).join(""),
+        })
+      : [
+          unknown.length ? t("typing.unknown", { signs: unknown.join(" ") }) : "",
+          plain ? "" : t("typing.empty"),
+          texts.length > 1 ? t("typing.sentences", { count: texts.length }) : "",
+        ]
+          .filter(Boolean)
+          .join(" ");
+    if (!plain || long) return draw([]);
+    const answersOf = (options) => texts.map((one) => translator.translate(one, options));
+    const before = answersOf({ beam });
+    draw(muted.size ? [before, answersOf({ beam, muted: [...muted] })] : [before]);
   }
 
-  function draw(found) {
-    const [before, after] = found;
-    const changed = after && isTranslator ? differing(before.output, after.output, data.output_language).other : [after?.output ?? ""];
+  /** Draws the answers to all sentences; `results` are those of the whole model, and those without the muted heads. */
+  function draw(results) {
+    const gap = isUnspaced(data.output_language) ? "" : " ";
+    const outputs = results.map((answers) => answers.map(({ output }) => output).join(gap));
+    const [before, after] = outputs;
+    const changed = after && isTranslator ? differing(before, after, data.output_language).other : [after ?? ""];
     parts.output.replaceChildren(
-      ...found.map((one, at) => {
-        const name = found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before");
-        const next = one.next?.map(({ text: token, share }) => [token, share]);
-        return answerOf(name, at && after.output ? changed : [one.output || "∅"], { ...one, next, score: after ? one.score : null }, data.output_language);
+      ...results.map(([first, ...others], at) => {
+        const name = results.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before");
+        const next = first.next?.map(({ text: token, probability }) => [token, probability]);
+        const score = after !== undefined && !others.length ? first.score : null;
+        const nodes = at && after ? changed : [outputs[at] || "∅"];
+        return answerOf(name, nodes, { ...first, next, score }, data.output_language);
       }),
     );
-    shown?.destroy();
-    const labels = found.length > 1 ? [t("typing.before"), t("typing.after")] : [null];
-    const examples = found.map(({ example }, at) => ({ ...example, label: labels[at] }));
-    shown = examples.length ? show(host, { ...data, examples }) : null;
-    if (!shown) host.replaceChildren();
-    if (after && !viewBefore) {
+    viewer?.destroy();
+    const labels = results.length > 1 ? [t("typing.before"), t("typing.after")] : [null];
+    const examples = results.flatMap((answers, at) =>
+      answers.map(({ example }) => ({ ...example, label: labels[at] })),
+    );
+    viewer = examples.length ? show(host, { ...data, examples }) : null;
+    if (!viewer) host.replaceChildren();
+    if (results.length > 1 && !viewBefore) {
       viewBefore = readAddress().view;
-      shown.choose({ view: "compare", example: 0 });
-    } else if (!after && viewBefore && shown) {
-      shown.choose({ view: viewBefore });
+      viewer.choose({ view: "compare", example: 0 });
+    } else if (results.length < 2 && viewBefore && viewer) {
+      viewer.choose({ view: viewBefore });
       viewBefore = null;
     }
   }
@@ -135,6 +181,8 @@ function createPage(root, data, packed) {
   return { ...translator, write, mute };
 }
 
+const isUnspaced = (tag) => /^(?:zh|ja|th)\b/.test(tag ?? "");
+
 function nameOfLanguage(tag) {
   if (!tag) return null;
   return new Intl.DisplayNames([document.documentElement.lang], { type: "language" }).of(tag);
@@ -142,4 +190,4 @@ function nameOfLanguage(tag) {
 
 const [data, packed] = ["regard-data", "regard-model"].map((id) => JSON.parse(document.getElementById(id).textContent));
 /** For tests and the curious: `regardLive.translate(text)`. */
-window.regardLive = createPage(document.getElementById("regard"), data, packed);
+Object.assign(window, { regardLive: createPage(document.getElementById("regard"), data, packed) });

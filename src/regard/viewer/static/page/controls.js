@@ -1,4 +1,4 @@
-// What to look at: example, kind, layer and head, by hand or by key.
+// Chooses example, kind, layer and head, by hand or by key.
 
 import { element, radios } from "./dom.js";
 import { phrase, t } from "./language.js";
@@ -9,7 +9,7 @@ const MOST_LETTERS = 60;
 const moved = { row: null, column: null, picked: null }; // to another text
 const SCALES = ["largest", "one", "log"];
 
-/** The controls inside `host`; `choose(changes)` is told what was chosen. */
+/** The controls inside `host`; `choose(changes)` receives the changes. */
 export function createControls(host, reader, { choose }) {
   const { examples } = reader.data;
   const select = element("select", {
@@ -45,7 +45,9 @@ export function createControls(host, reader, { choose }) {
     const options = {
       kind: reader.kinds(example).map((name) => [name, reader.kindName(example, name)]),
       layer: reader.layerChoices(example, kind).map((layer) => [layer, numberOf(layer)]),
-      head: reader.headOffers(example, kind, layer).map((head) => [head, reader.headOption(example, head), keptSays(state, head)]),
+      head: reader
+        .headOffers(example, kind, layer)
+        .map((head) => [head, reader.headOption(example, head), storedNote(state, head)]),
       pair: reader.pairs(example, kind).map((name) => [name, t(name ? `pair.${name}` : "all")]),
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
@@ -56,9 +58,9 @@ export function createControls(host, reader, { choose }) {
   }
 
   // Of long texts: what the document has of a head besides its map.
-  function keptSays({ example, kind, layer }, head) {
-    const kept = layer === "mean" || head === "mean" ? 0 : reader.keptOf({ example, kind, layer, head });
-    return kept > 0 && kept < Infinity ? t(kept === 1 ? "kept.one" : "kept.many", { count: kept }) : "";
+  function storedNote({ example, kind, layer }, head) {
+    const stored = layer === "mean" || head === "mean" ? 0 : reader.storedCount({ example, kind, layer, head });
+    return stored > 0 && stored < Infinity ? t(stored === 1 ? "stored.one" : "stored.many", { count: stored }) : "";
   }
 
   return { show };
@@ -67,22 +69,37 @@ export function createControls(host, reader, { choose }) {
 /** What a key changes, or null for a key that changes nothing. */
 export function changeOf(key, state, reader) {
   const { example, kind, layer } = state;
+  /** @returns {Record<string, any>} */
   const step = (name, values, by) => {
     const at = values.indexOf(state[name]) + by;
     return { [name]: values[(at + values.length) % values.length] };
   };
   const examples = reader.data.examples.map((_, at) => at);
   switch (key) {
-    case "[": case "H": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), -1).head);
-    case "]": case "h": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), 1).head);
-    case "{": case "L": return step("layer", reader.layerChoices(example, kind), -1);
-    case "}": case "l": return step("layer", reader.layerChoices(example, kind), 1);
-    case ",": return { ...step("example", examples, -1), ...moved };
-    case ".": return { ...step("example", examples, 1), ...moved };
-    case "k": return { ...step("kind", reader.kinds(example), 1), ...moved };
-    case "m": return { layer: "mean", head: "mean" };
-    case "s": return step("scale", SCALES, 1);
-    default: return null;
+    case "[":
+    case "H":
+      return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), -1).head);
+    case "]":
+    case "h":
+      return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), 1).head);
+    case "{":
+    case "L":
+      return step("layer", reader.layerChoices(example, kind), -1);
+    case "}":
+    case "l":
+      return step("layer", reader.layerChoices(example, kind), 1);
+    case ",":
+      return { ...step("example", examples, -1), ...moved };
+    case ".":
+      return { ...step("example", examples, 1), ...moved };
+    case "k":
+      return { ...step("kind", reader.kinds(example), 1), ...moved };
+    case "m":
+      return { layer: "mean", head: "mean" };
+    case "s":
+      return step("scale", SCALES, 1);
+    default:
+      return null;
   }
 }
 
@@ -100,38 +117,56 @@ function choiceGroup(name, chosen) {
   const strip = element("div", { class: "strip" });
   const list = element("select", { "aria-label": title, onchange: () => chosen(keys[list.selectedIndex]) });
   const node = element("fieldset", { "data-group": name }, element("legend", { class: "name" }, title), strip, list);
-  let shown = "";
+  let drawn = "";
   let keys = [];
 
   function show(options, value) {
-    const asked = JSON.stringify(options);
+    const signature = JSON.stringify(options);
     const isList = options.length > MOST_BUTTONS || options.map(([, label]) => label).join("").length > MOST_LETTERS;
-    if (asked !== shown) {
-      [shown, keys] = [asked, options.map(([key]) => key)];
+    if (signature !== drawn) {
+      [drawn, keys] = [signature, options.map(([key]) => key)];
       strip.replaceChildren(...(isList ? [] : radios(name, options, value, chosen)));
-      list.replaceChildren(...(isList ? options.map(([, label, says]) => element("option", {}, `${label}${says ? ` · ${says}` : ""}`)) : []));
+      list.replaceChildren(
+        ...(isList
+          ? options.map(([, label, note]) => element("option", {}, `${label}${note ? ` · ${note}` : ""}`))
+          : []),
+      );
     }
     strip.hidden = isList;
     list.hidden = !isList;
     if (isList) list.selectedIndex = keys.indexOf(value);
-    else keys.forEach((key, at) => (strip.children[at].firstChild.checked = key === value));
+    else for (const [at, input] of [...strip.querySelectorAll("input")].entries()) input.checked = keys[at] === value;
     node.hidden = options.length < 2;
   }
 
   return { node, show };
 }
 
-/** A search box; `go(place)` is told where to, `choose({find})` what was typed. */
+/** A search box; `go(position)` receives the target, `choose({find})` what was typed. */
 export function createFinding(host, { choose, go }) {
   const input = element("input", {
-    type: "search", id: "find", placeholder: t("find"), "aria-label": t("find"),
-    autocomplete: "off", spellcheck: "false", oninput: () => choose({ find: input.value }), onkeydown: pressed,
+    type: "search",
+    id: "find",
+    placeholder: t("find"),
+    "aria-label": t("find"),
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => choose({ find: input.value }),
+    onkeydown: pressed,
   });
   const count = element("output", { class: "count", for: "find" });
-  const previous = element("button", { type: "button", title: t("find.previous.title"), "aria-label": t("find.previous"), onclick: () => step(-1) }, "‹");
-  const next = element("button", { type: "button", title: t("find.next.title"), "aria-label": t("find.next"), onclick: () => step(1) }, "›");
+  const previous = element(
+    "button",
+    { type: "button", title: t("find.previous.title"), "aria-label": t("find.previous"), onclick: () => step(-1) },
+    "‹",
+  );
+  const next = element(
+    "button",
+    { type: "button", title: t("find.next.title"), "aria-label": t("find.next"), onclick: () => step(1) },
+    "›",
+  );
   host.append(input, previous, next, count);
-  let places = [];
+  let positions = [];
   let at = -1;
 
   function pressed(event) {
@@ -146,24 +181,27 @@ export function createFinding(host, { choose, go }) {
   }
 
   function step(by) {
-    if (!places.length) return;
-    at = at < 0 && by < 0 ? places.length - 1 : (at + by + places.length) % places.length;
-    tell();
-    go(places[at]);
+    if (!positions.length) return;
+    at = at < 0 && by < 0 ? positions.length - 1 : (at + by + positions.length) % positions.length;
+    showCount();
+    go(positions[at]);
   }
 
-  function tell() {
-    const isAsked = input.value.trim() !== "";
-    const key = !places.length ? "find.none" : at < 0 ? "find.found" : "find.at";
-    count.textContent = isAsked ? t(key, { at: at + 1, count: places.length }) : "";
-    previous.hidden = next.hidden = !places.length;
+  function showCount() {
+    const isSearching = input.value.trim() !== "";
+    const key = !positions.length ? "find.none" : at < 0 ? "find.found" : "find.at";
+    count.textContent = isSearching ? t(key, { at: at + 1, count: positions.length }) : "";
+    previous.hidden = next.hidden = !positions.length;
   }
 
   function show(find, hits) {
     if (input.value !== find) input.value = find;
-    const found = [...hits.rows.map((row) => ({ row, column: null })), ...hits.columns.map((column) => ({ row: null, column }))];
-    if (JSON.stringify(found) !== JSON.stringify(places)) [places, at] = [found, -1];
-    tell();
+    const matches = [
+      ...hits.rows.map((row) => ({ row, column: null })),
+      ...hits.columns.map((column) => ({ row: null, column })),
+    ];
+    if (JSON.stringify(matches) !== JSON.stringify(positions)) [positions, at] = [matches, -1];
+    showCount();
   }
 
   return { show, step, focus: () => input.focus() };
@@ -180,6 +218,7 @@ function plain(text) {
   return text.normalize("NFKC").toLocaleLowerCase();
 }
 
+/** @type {[string[], string][]} */
 const KEYS = [
   [["1", "…", "9"], "view"],
   [["g"], "grid"],
@@ -231,6 +270,8 @@ export function createHelp() {
 }
 
 function keyLabel([names, does]) {
-  const keys = names.map((name) => (name === "…" ? "…" : element("kbd", {}, name === "Space" ? t("keys.space") : name)));
+  const keys = names.map((name) =>
+    name === "…" ? "…" : element("kbd", {}, name === "Space" ? t("keys.space") : name),
+  );
   return element("span", {}, ...keys, ` ${t(`keys.${does}`)}`);
 }

@@ -1,19 +1,40 @@
 // Elements, made plainly: text only ever enters a page as text. And how a token is written: its
 // language, its space marks, and signs that are no text.
 
-// Asked of the parser, so that a page holds no web address at all.
+// Found by the parser, so that a page holds no web address at all.
 const SVG = new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg").namespaceURI;
 
-/** An element with attributes, listeners (`onclick: f`) and children (nodes or text). */
+/**
+ * An element with attributes, listeners (`onclick: f`) and children (nodes or text).
+ *
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, any>} attributes
+ * @param {...(Node | string)} children
+ */
 export function element(name, attributes = {}, ...children) {
   return furnish(document.createElement(name), attributes, children);
 }
 
-/** The same for the shapes of a drawing. */
+/**
+ * A shape of a drawing, likewise.
+ *
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, any>} attributes
+ * @param {...(Node | string)} children
+ * @returns {SVGElementTagNameMap[K]}
+ */
 export function shape(name, attributes = {}, ...children) {
-  return furnish(document.createElementNS(SVG, name), attributes, children);
+  return /** @type {any} */ (furnish(document.createElementNS(SVG, name), attributes, children));
 }
 
+/**
+ * @template {Element} E
+ * @param {E} node
+ * @param {Record<string, any>} attributes
+ * @param {(Node | string)[]} children
+ */
 function furnish(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -24,25 +45,42 @@ function furnish(node, attributes, children) {
   return node;
 }
 
-/** A titled part of a view; a `tool` may stand beside its title. */
+/** A titled part of a view; a `tool` may stand next to its title. */
 export function section(title, tool, ...children) {
   const heading = element("h2", {}, title);
-  return element("section", { "aria-label": title }, tool ? element("div", { class: "titled" }, heading, tool) : heading, ...children);
+  return element(
+    "section",
+    { "aria-label": title },
+    tool ? element("div", { class: "titled" }, heading, tool) : heading,
+    ...children,
+  );
 }
 
 /** A button of a sign, whose title says what it does. */
-export const signButton = (sign, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, sign);
+export const signButton = (sign, title, onclick) =>
+  element("button", { type: "button", title, "aria-label": title, onclick }, sign);
 
 /** The head of a table: a column for each name. */
 export function headOf(names) {
   return element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
 }
 
-/** Radio buttons to be dressed as one strip: `options` are [key, label, tooltip]; `chosen` is told the key. */
+/** Radio buttons to be dressed as one strip: `options` are [key, label, tooltip]; `chosen` receives the key. */
 export function radios(name, options, value, chosen) {
-  return options.map(([key, label, says = null]) => {
-    const input = element("input", { type: "radio", name, value: key, checked: key === value, onchange: () => chosen(key) });
-    return element("label", { title: says || null, class: says ? "kept" : null }, input, element("span", {}, label));
+  return options.map(([key, label, tooltip = null]) => {
+    const input = element("input", {
+      type: "radio",
+      name,
+      value: key,
+      checked: key === value,
+      onchange: () => chosen(key),
+    });
+    return element(
+      "label",
+      { title: tooltip || null, class: tooltip ? "stored" : null },
+      input,
+      element("span", {}, label),
+    );
   });
 }
 
@@ -58,8 +96,9 @@ export function shadeBy(node, share) {
   if (share !== 0) weigh(node, Math.abs(share));
 }
 
-const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
+const MARKS = { "▁": "▁", Ġ: "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
 const PART = /^(\S) (\d+\/\d+)$/u; // one of the pieces of one character: see texts.py
+/** @type {[string, RegExp][]} */
 const SCRIPTS = [
   ["ja", /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
   ["ko", /\p{Script=Hangul}/u],
@@ -68,8 +107,8 @@ const SCRIPTS = [
 
 /** The language of a text: as declared, or by its script, or none. */
 export function languageOf(text, declared) {
-  const found = SCRIPTS.find(([, script]) => script.test(text));
-  return declared ?? (found ? found[0] : null);
+  const match = SCRIPTS.find(([, script]) => script.test(text));
+  return declared ?? (match ? match[0] : null);
 }
 
 /** Both sides' languages; a token shows in the language of its whole sentence. */

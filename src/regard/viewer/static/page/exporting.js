@@ -1,15 +1,21 @@
-// What is shown, as a file: a picture (PNG or SVG), a table (CSV), or a link.
+// Exports the view as a file: a picture (PNG or SVG), a table (CSV), or a link.
 //
 // A view's `picture()` is `{width, height, shapes}` in CSS pixels, drawn in order, each one of
 //
 //   {rect: [x, y, width, height], fill, stroke?, line?}
 //   {text, at: [x, y], size, fill, anchor?: "start" | "middle" | "end", turn?: degrees, bold?}
 //   {path: "M…C…", stroke, line, opacity?}       as the `d` of an SVG path
-//   {image: canvas, at: [x, y, width, height]}   pixels are kept, not smoothed
+//   {image: canvas, at: [x, y, width, height]}   pixels stay sharp
 //   {group: [shapes], at: [x, y]}                moved there
 //
-// `framed` puts a title and a legend around it: a picture may have a `legend`: `{least, most, colours?, says?: [text], marks?}`;
+// `framed` puts a title and a legend around it: a picture may have a `legend`: `{least, most, colours?, notes?: [text], marks?}`;
 // `colours` gives that of a share of 0 to 1, and a mark is `{shapes, text}`, its shapes in a box of 16 × 16 pixels.
+
+/**
+ * @typedef {Record<string, any>} Shape see above
+ * @typedef {{least?: string, most?: string, colours?: (share: number) => string, notes?: string[], marks?: any[]}} Legend
+ * @typedef {{width: number, height: number, shapes: Shape[], legend?: Legend}} Picture
+ */
 
 import { element, shape } from "./dom.js";
 import { t } from "./language.js";
@@ -24,15 +30,27 @@ const TALL = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\u3040-\u30ff\uac00-\ud7a
 /**
  * The text of a column as shapes: upright where it is short, as Chinese, Japanese and Korean may be, else on
  * its side; it ends `at`, the foot of the column's middle.
+ *
+ * @param {string} text
+ * @param {number[]} at
+ * @param {{size: number, fill: string, bold?: boolean}} style
+ * @returns {Shape[]}
  */
 export function columnText(text, [x, y], { size, fill, bold }) {
   if ([...text].length <= 2) return [{ text, at: [x, y], size, fill, bold, anchor: "middle" }];
   if (!TALL.test(text)) return [{ text, at: [x + size * 0.35, y], size, fill, bold, turn: -90 }];
-  return [...text].reverse().map((character, up) => ({ text: character, at: [x, y - 2 - (size + 1) * up], size, fill, bold, anchor: "middle" }));
+  return [...text].reverse().map((character, up) => ({
+    text: character,
+    at: [x, y - 2 - (size + 1) * up],
+    size,
+    fill,
+    bold,
+    anchor: "middle",
+  }));
 }
 
 /** A picture with a title and sentences above it, and its legend below. */
-export function framed(picture, { title, says }) {
+export function framed(picture, { title, notes }) {
   const { ink, quiet } = inks();
   const width = Math.max(picture.width, NARROWEST) + 2 * EDGE;
   const shapes = [];
@@ -44,7 +62,7 @@ export function framed(picture, { title, says }) {
     }
   };
   if (title) write(title, 16, ink, true);
-  for (const sentence of says) write(sentence, 12, quiet);
+  for (const sentence of notes) write(sentence, 12, quiet);
   top += 10;
   shapes.push({ group: picture.shapes, at: [EDGE, top] });
   top += picture.height + 12;
@@ -53,7 +71,7 @@ export function framed(picture, { title, says }) {
 }
 
 // The legend's shapes from `top` down; gives its height.
-function legendInto(shapes, { least, most, colours, says = [], marks = [] }, top, width, quiet) {
+function legendInto(shapes, { least, most, colours, notes = [], marks = [] }, top, width, quiet) {
   const text = (words, x) => ({ text: words, at: [x, top + 12], size: 12, fill: quiet });
   let left = EDGE;
   const from = top;
@@ -74,7 +92,7 @@ function legendInto(shapes, { least, most, colours, says = [], marks = [] }, top
     shapes.push({ group: mark.shapes, at: [left, top] }, text(mark.text, left + 22));
     left += wide + 20;
   }
-  for (const line of says.filter(Boolean).flatMap((words) => wrapped(words, width - 2 * EDGE, 12))) {
+  for (const line of notes.filter(Boolean).flatMap((words) => wrapped(words, width - 2 * EDGE, 12))) {
     room(widthOf(line, 12));
     shapes.push(text(line, left));
     left += widthOf(line, 12) + 20;
@@ -90,7 +108,8 @@ function rampOf(colourOf, left, top) {
 }
 
 let measuring = null;
-function widthOf(text, size, bold = false) {
+/** Pixels of a text. */
+export function widthOf(text, size, bold = false) {
   measuring ??= element("canvas").getContext("2d");
   measuring.font = `${bold ? "bold " : ""}${size}px ${FONT}`;
   return measuring.measureText(text).width;
@@ -99,7 +118,9 @@ function widthOf(text, size, bold = false) {
 /** Lines of a text that fit; texts without spaces are broken anywhere, but not before a sign. */
 export function wrapped(text, width, size, bold = false) {
   const lines = [""];
-  for (const part of text.match(/[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef][。，；：、）”」]*|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*|\s+/gu) ?? []) {
+  for (const part of text.match(
+    /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef][。，；：、）”」]*|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*|\s+/gu,
+  ) ?? []) {
     if (lines.at(-1) && widthOf((lines.at(-1) + part).trimEnd(), size, bold) > width) lines.push("");
     lines[lines.length - 1] += part;
   }
@@ -107,14 +128,20 @@ export function wrapped(text, width, size, bold = false) {
 }
 
 const SHARPNESS = 2; // pixels of a PNG to one of the screen
-export const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",Arial,"Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif';
+export const FONT =
+  '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",Arial,"Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif';
 
 /** Buttons inside `host` that save what `view()` shows, or `picture()` of it, under what `name()` says. */
 export function createExport(host, { view, picture, name, say }) {
   const buttons = {
     PNG: button("PNG", t("save.png"), () => new Promise((done) => pngOf(picture()).toBlob(done, "image/png")), "png"),
     SVG: button("SVG", t("save.svg"), () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
-    CSV: button("CSV", t("save.csv"), async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }), "csv"),
+    CSV: button(
+      "CSV",
+      t("save.csv"),
+      async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }),
+      "csv",
+    ),
   };
   host.append(element("span", { class: "name" }, t("save")), ...Object.values(buttons));
 
@@ -148,7 +175,7 @@ export function csvOf({ columns, rows }) {
     const text = String(value ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [columns, ...rows].map((row) => Array.from(row, field).join(",")).join("\r\n") + "\r\n";
+  return [columns, ...rows].map((row) => `${Array.from(row, field).join(",")}\r\n`).join("");
 }
 
 /** A picture as the text of an SVG file. */
@@ -166,7 +193,8 @@ function shapeOf(one) {
     const [x, y, w, h] = one.rect;
     return shape("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line, "stroke-dasharray": dash });
   }
-  if (one.path) return shape("path", { d: one.path, fill, stroke, "stroke-width": line, opacity, "stroke-linecap": "round" });
+  if (one.path)
+    return shape("path", { d: one.path, fill, stroke, "stroke-width": line, opacity, "stroke-linecap": "round" });
   if (one.image) {
     const [x, y, w, h] = one.at;
     const href = one.image.toDataURL("image/png");
@@ -178,7 +206,12 @@ function shapeOf(one) {
   return shape(
     "text",
     {
-      x, y, fill, "font-size": one.size, "text-anchor": one.anchor, "font-weight": one.bold ? "bold" : null,
+      x,
+      y,
+      fill,
+      "font-size": one.size,
+      "text-anchor": one.anchor,
+      "font-weight": one.bold ? "bold" : null,
       transform: one.turn ? `rotate(${one.turn} ${x} ${y})` : null,
     },
     one.text,

@@ -3,7 +3,7 @@
 import { PHRASES, STRINGS } from "./strings.js";
 
 const LANGUAGES = ["en", "zh"]; // as the columns of the table
-const KEPT = "regard-language";
+const STORAGE_KEY = "regard-language";
 const page = document.documentElement;
 
 /** What `act` finds in the browser's store; null in a frame that may keep nothing. */
@@ -17,8 +17,9 @@ export function remembered(act) {
 
 // As the link asks (#lang=zh), as it was switched to before, or as the browser's own.
 function first() {
-  const asked = new URLSearchParams(location.hash.slice(1)).get("lang") ?? remembered((storage) => storage.getItem(KEPT));
-  return LANGUAGES.includes(asked) ? asked : navigator.language.startsWith("zh") ? "zh" : "en";
+  const requested =
+    new URLSearchParams(location.hash.slice(1)).get("lang") ?? remembered((storage) => storage.getItem(STORAGE_KEY));
+  return LANGUAGES.includes(requested) ? requested : navigator.language.startsWith("zh") ? "zh" : "en";
 }
 
 let language = first();
@@ -32,14 +33,21 @@ export function t(key, values = {}) {
 /** The same for a name that a document may give, such as a measure's: itself, where the table has none. */
 export const named = (group, name) => (`${group}.${name}` in STRINGS ? t(`${group}.${name}`) : name);
 
-/** A sentence that Python wrote into the document in English, in the language of the page. */
+/**
+ * A sentence that Python wrote into the document in English, in the language of the page.
+ *
+ * @param {string} text
+ * @returns {string}
+ */
 export function phrase(text) {
   if (language === "en") return text;
   if (text.includes(" · ")) return text.split(" · ").map(phrase).join(" · ");
   for (const [english, chinese] of PHRASES) {
     const names = [...english.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-    const found = text.match(new RegExp(`^${english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "u"));
-    if (found) return filled(chinese, Object.fromEntries(names.map((name, at) => [name, phrase(found[at + 1])])));
+    const match = text.match(
+      new RegExp(`^${english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "u"),
+    );
+    if (match) return filled(chinese, Object.fromEntries(names.map((name, at) => [name, phrase(match[at + 1])])));
   }
   return text;
 }
@@ -54,7 +62,7 @@ const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[
 export function switchLanguage() {
   language = LANGUAGES.find((other) => other !== language);
   page.lang = language;
-  remembered((storage) => storage.setItem(KEPT, language));
+  remembered((storage) => storage.setItem(STORAGE_KEY, language));
   page.dispatchEvent(new Event("languagechange"));
 }
 

@@ -10,10 +10,10 @@ import { remembered, t } from "./language.js";
 const page = document.documentElement;
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-const KEPT = "regard-theme";
+const STORAGE_KEY = "regard-theme";
 
-const kept = remembered((storage) => storage.getItem(KEPT));
-if (kept === "light" || kept === "dark") page.dataset.theme = kept;
+const storedTheme = remembered((storage) => storage.getItem(STORAGE_KEY));
+if (storedTheme === "light" || storedTheme === "dark") page.dataset.theme = storedTheme;
 
 /** Whether the page is dark now. */
 export function isDark() {
@@ -21,10 +21,19 @@ export function isDark() {
 }
 
 export function switchTheme() {
-  page.dataset.theme = isDark() ? "light" : "dark";
-  remembered((storage) => storage.setItem(KEPT, page.dataset.theme));
+  setTheme(isDark() ? "light" : "dark");
+  remembered((storage) => storage.setItem(STORAGE_KEY, page.dataset.theme));
+}
+
+function setTheme(theme) {
+  page.dataset.theme = theme;
   page.dispatchEvent(new Event("themechange"));
 }
+
+// A page that has this one in a frame sends the theme it was switched to.
+addEventListener("message", ({ data }) => {
+  if (data?.theme === "light" || data?.theme === "dark") setTheme(data.theme);
+});
 
 /** Calls `changed` whenever the theme is another; returns how to stop. */
 export function watchTheme(changed) {
@@ -55,11 +64,20 @@ export function inkOn(share) {
   return 0.3 * red + 0.59 * green + 0.11 * blue > 140 ? "#14171b" : "#ffffff";
 }
 
-/** Colours of the page by name, for canvases: `ink`, `quiet`, `rule`, `panel`, `accent`, `gold`. */
+/** Colours of the page by name, for canvases. */
 export function inks() {
   const probe = getComputedStyle(document.documentElement);
-  const named = ["ink", "quiet", "rule", "panel", "accent", "gold", "edge", "wash"];
-  return Object.fromEntries(named.map((name) => [name, resolved(probe.getPropertyValue(`--${name}`))]));
+  const colour = (name) => resolved(probe.getPropertyValue(`--${name}`));
+  return {
+    ink: colour("ink"),
+    quiet: colour("quiet"),
+    rule: colour("rule"),
+    panel: colour("panel"),
+    accent: colour("accent"),
+    gold: colour("gold"),
+    edge: colour("edge"),
+    wash: colour("wash"),
+  };
 }
 
 // light-dark() is nothing a canvas understands: the browser works it out on an element.
@@ -77,7 +95,11 @@ function resolved(colour) {
 
 function steps() {
   const name = isDark() ? "dark" : "light";
-  if (!made.has(name)) made.set(name, Array.from({ length: STEPS }, (_, at) => mixed(name, at / (STEPS - 1))));
+  if (!made.has(name))
+    made.set(
+      name,
+      Array.from({ length: STEPS }, (_, at) => mixed(name, at / (STEPS - 1))),
+    );
   return made.get(name);
 }
 
@@ -100,8 +122,8 @@ function rgbOf(lightness, chroma) {
     -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
   ];
   return linear.map((value) => {
-    const held = Math.min(1, Math.max(0, value));
-    return Math.round(255 * (held <= 0.0031308 ? 12.92 * held : 1.055 * held ** (1 / 2.4) - 0.055));
+    const clamped = Math.min(1, Math.max(0, value));
+    return Math.round(255 * (clamped <= 0.0031308 ? 12.92 * clamped : 1.055 * clamped ** (1 / 2.4) - 0.055));
   });
 }
 
@@ -116,7 +138,7 @@ function ramp() {
 }
 
 /**
- * The colours and what their ends stand for, before other `keys`: `{node, tell(least, most), ends()}`; a
+ * The colours and what their ends stand for, before other `keys`: `{node, setEnds(least, most), ends()}`; a
  * picture of a view has the same `ends`.
  */
 export function createLegend(...keys) {
@@ -124,7 +146,7 @@ export function createLegend(...keys) {
   const node = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most), ...keys);
   return {
     node,
-    tell: (from, to) => ([least.textContent, most.textContent] = [from, to]),
+    setEnds: (from, to) => ([least.textContent, most.textContent] = [from, to]),
     ends: () => ({ least: least.textContent, most: most.textContent }),
   };
 }
@@ -162,9 +184,9 @@ export function painted(rows, columns, colour) {
   let spot = 0;
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, spot += 4) {
-      const found = colour(row, column);
-      if (!found) continue;
-      for (let part = 0; part < 3; part++) data[spot + part] = found[part];
+      const rgb = colour(row, column);
+      if (!rgb) continue;
+      for (let part = 0; part < 3; part++) data[spot + part] = rgb[part];
       data[spot + 3] = 255;
     }
   }
@@ -184,7 +206,8 @@ export function sized(canvas, width, height) {
 
 export function largestShare({ rows, columns, share }) {
   let most = 0;
-  for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) most = Math.max(most, share(row, column));
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++) most = Math.max(most, share(row, column));
   return most;
 }
 
@@ -196,7 +219,8 @@ export function smaller({ rows, columns, share }, side) {
   for (let row = 0; row < rows; row++) {
     const height = Math.min(tall, rows - Math.floor(row / tall) * tall);
     const start = Math.floor(row / tall) * size[1];
-    for (let column = 0; column < columns; column++) values[start + Math.floor(column / wide)] += share(row, column) / height;
+    for (let column = 0; column < columns; column++)
+      values[start + Math.floor(column / wide)] += share(row, column) / height;
   }
   return { rows: size[0], columns: size[1], share: (row, column) => values[row * size[1] + column] };
 }

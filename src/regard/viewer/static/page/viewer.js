@@ -1,5 +1,6 @@
 // The shell: one state, the view that draws it, and what all views share.
 
+import { readAddress, writeAddress } from "./address.js";
 import { changeOf, createControls, createFinding, createHelp, helpLine, hitsOf, meaning } from "./controls.js";
 import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
@@ -21,72 +22,91 @@ const HANDFUL = 6; // heads; more are met on the grid
  */
 export function show(root, data, { source = null } = {}) {
   check(data);
-  let shown = createPage(root, data, source, readAddress());
+  let page = createPage(root, data, source, readAddress());
   const unwatch = watchLanguage(() => {
-    const { lang, ...state } = shown.state();
+    const { lang, ...state } = page.state();
     const wasFocused = document.activeElement?.matches(".language");
-    shown.destroy();
-    shown = createPage(root, data, source, state);
+    page.destroy();
+    page = createPage(root, data, source, state);
     if (wasFocused) root.querySelector(".language").focus();
   });
   const destroy = () => {
     unwatch();
-    shown.destroy();
+    page.destroy();
   };
-  return { destroy, choose: (changes) => shown.choose(changes) };
+  return { destroy, choose: (changes) => page.choose(changes) };
 }
 
-// The page in the language of now, opened as `asked`.
-function createPage(root, data, source, asked) {
+// The page in the language of now, opened at the `requested` state.
+function createPage(root, data, source, requested) {
   const reader = createReader(data, source);
   const parts = layOut(root, data);
   const first = data.examples.findIndex((_, at) => !reader.isEmpty(at));
   const canExplain = (at) => Boolean(source?.explains?.(at));
-  const views = (at) => (data.examples[at] ? VIEWS.filter((view) => view.applies(context, at) || (view.needs?.({}) && canExplain(at))) : []);
-  let state = {};
+  const views = (at) =>
+    data.examples[at] ? VIEWS.filter((view) => view.applies(context, at) || (view.needs?.({}) && canExplain(at))) : [];
+  /** @type {import("../views/views.js").State} */
+  let state = /** @type {any} */ ({});
   let opened = ""; // the view in which a head was last seen; "head" asks for it
-  let current = null; // the view that is shown, and of which example
+  /** @type {{id: string, instance: import("../views/views.js").Instance | null} | null} */
+  let current = null; // the view on the page, and its example
   let drawing = null; // the drawing under way
   let isStale = false;
   let pointed = null; // in passing
+  /** @type {{isPicking?: boolean, isMove?: boolean, picked?: string}} */
   let gesture = {}; // the key or the press that is under way
   let hits = { rows: [], columns: [], key: "" };
 
+  /** @type {import("../views/views.js").Context} */
   const context = {
     reader,
     canExplain,
     choose,
     point,
-    say: (text) => (parts.said.textContent = text),
+    say: (text) => (parts.status.textContent = text),
     hits: () => hits,
     languages: (at) => languagesOf(reader.exampleAt(at), data),
   };
   if (!views(Math.max(first, 0)).length) {
     parts.host.replaceChildren(element("p", { class: "hint" }, t("empty")));
-    return { destroy: () => root.replaceChildren(), state: () => asked, choose: () => {} };
+    return { destroy: () => root.replaceChildren(), state: () => requested, choose: () => {} };
   }
   const controls = createControls(parts.controls, reader, { choose });
-  const finding = createFinding(parts.finding, { choose, go: (place) => point(place, true, true) });
+  const finding = createFinding(parts.finding, { choose, go: (position) => point(position, true, true) });
   const help = createHelp();
-  const saving = createExport(parts.saving, { view: () => current?.instance, picture, name: () => nameOf(state, data), say: context.say });
+  const saving = createExport(parts.saving, {
+    view: () => current?.instance,
+    picture,
+    name: () => nameOf(state, data),
+    say: context.say,
+  });
   root.append(help.dialog, helpLine(help.open));
   parts.helping.addEventListener("click", help.open);
 
   function picture() {
     const { controls: named } = VIEWS.find((view) => view.id === state.view);
-    return framed(current.instance.picture(), { title: phrase(data.title), says: [shownOf(state, named, reader), named.includes("layer") && reader.axes(state).says, phrase(data.model)].filter(Boolean) });
+    return framed(current.instance.picture(), {
+      title: phrase(data.title),
+      notes: [
+        describeState(state, named, reader),
+        named.includes("layer") && reader.axes(state).description,
+        phrase(data.model),
+      ].filter(Boolean),
+    });
   }
 
   /**
    * Changes the state; a change of view, or of the example, is a step that Back returns from. Where
-   * nobody asked for a layer or a head (`asked`), one is taken of which the view has something to show.
+   * no layer or head is `requested`, one is taken of which the view has something to show.
    */
-  function choose(changes, asked = changes) {
+  function choose(changes, requested = changes) {
     const wish = { ...state, ...changes };
     if (!data.examples[wish.example]) wish.example = Math.max(first, 0);
     const offered = views(wish.example);
-    const one = offered.find((found) => found.id === opened) ?? offered.find((found) => found.id !== "grid" && found.id !== "answer");
-    const view = (wish.view === "head" ? one : offered.find((found) => found.id === wish.view)) ?? offered[0];
+    const one =
+      offered.find((candidate) => candidate.id === opened) ??
+      offered.find((candidate) => candidate.id !== "grid" && candidate.id !== "answer");
+    const view = (wish.view === "head" ? one : offered.find((candidate) => candidate.id === wish.view)) ?? offered[0];
     if (view?.controls.includes("head")) opened = view.id;
     const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
     const { isEmpty, nearest } = reader;
@@ -95,8 +115,8 @@ function createPage(root, data, source, asked) {
     pointed = null;
     state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
     const isElsewhere = !current || isStep || state.kind !== before.kind;
-    const nearestRead = { links: reader.nearestKept, vectors: reader.nearestVectors }[view?.reads];
-    if (nearestRead && isElsewhere && !("layer" in asked || "head" in asked)) state = nearestRead(state);
+    const nearestRead = { links: reader.nearestStored, vectors: reader.nearestVectors }[view?.reads];
+    if (nearestRead && isElsewhere && !("layer" in requested || "head" in requested)) state = nearestRead(state);
     if (before.kind && (state.kind !== before.kind || state.pair !== before.pair)) Object.assign(state, NOWHERE); // other tokens
     if (!isEmpty(state.example)) Object.assign(state, within(reader.axes(state), state));
     writeAddress(state, isStep);
@@ -107,26 +127,26 @@ function createPage(root, data, source, asked) {
   function draw() {
     isStale = true;
     parts.host.setAttribute("aria-busy", "true");
-    drawing ??= settle().finally(() => {
+    drawing ??= drawLatest().finally(() => {
       drawing = null;
       parts.host.removeAttribute("aria-busy");
     });
     return drawing;
   }
 
-  async function settle() {
+  async function drawLatest() {
     while (isStale) {
       isStale = false;
-      const shown = state;
-      const view = views(shown.example).find((found) => found.id === shown.view);
-      seek(shown);
-      tabs(shown);
-      controls.show(shown, view.controls);
-      finding.show(shown.find ?? "", hits);
-      parts.finding.hidden = reader.isEmpty(shown.example);
+      const wanted = state;
+      const view = views(wanted.example).find((candidate) => candidate.id === wanted.view);
+      search(wanted);
+      tabs(wanted);
+      controls.show(wanted, view.controls);
+      finding.show(wanted.find ?? "", hits);
+      parts.finding.hidden = reader.isEmpty(wanted.example);
       try {
-        if (view.needs?.(shown) && canExplain(shown.example)) {
-          await explain(shown.example);
+        if (view.needs?.(wanted) && canExplain(wanted.example)) {
+          await explain(wanted.example);
           continue;
         }
         if (current?.id !== view.id) {
@@ -135,13 +155,19 @@ function createPage(root, data, source, asked) {
           current = { id: view.id, instance: null };
           current.instance = view.create(parts.host, context);
         }
-        await current.instance.show(shown);
+        await current.instance.show(wanted);
         if (!current) return; // the page was let go of meanwhile
-        current.instance.mark?.(held());
+        current.instance.mark?.(pinned());
         saving.show(current.instance);
       } catch (error) {
         const isRefusal = "status" in error; // the sentence of a server
-        leave(element("p", { class: "failure", role: "alert" }, isRefusal ? error.message : t("failed.view", { error: error.message })));
+        leave(
+          element(
+            "p",
+            { class: "failure", role: "alert" },
+            isRefusal ? error.message : t("failed.view", { error: error.message }),
+          ),
+        );
         saving.show(null);
         if (!isRefusal) throw error;
       }
@@ -160,7 +186,8 @@ function createPage(root, data, source, asked) {
     if (root.contains(parts.host)) choose({}, {}); // there may be no such view now
   }
 
-  function seek({ example, kind, pair, find = "" }) {
+  /** @param {import("../views/views.js").State} state */
+  function search({ example, kind, pair, find = "" }) {
     const key = `${example} ${kind} ${pair} ${find}`;
     if (hits.key === key) return;
     if (!find || reader.isEmpty(example)) hits = { rows: [], columns: [], key };
@@ -170,54 +197,69 @@ function createPage(root, data, source, asked) {
     }
   }
 
-  const held = () => ({ row: state.row ?? null, column: state.column ?? null, ...pickedOf(state.picked) });
+  const pinned = () => ({ row: state.row ?? null, column: state.column ?? null, ...pickedOf(state.picked) });
 
-  function point(place, isFirm, isFar = false) {
+  function point(position, isFirm, isFar = false) {
     const canPick = VIEWS.find((view) => view.id === state.view)?.picks && !isFar;
-    pointed = place;
-    if (isFirm && canPick && gesture.isPicking) pick(place);
+    pointed = position;
+    if (isFirm && canPick && gesture.isPicking) pick(position);
     else if (isFirm && !(canPick && state.picked && gesture.isMove)) {
-      state = { ...state, ...NOWHERE, row: place.row, column: place.column };
+      state = { ...state, ...NOWHERE, row: position.row, column: position.column };
       writeAddress(state, false);
-      if (isFar) current?.instance?.reveal?.(place);
+      if (isFar) current?.instance?.reveal?.(position);
     }
-    current?.instance?.mark?.(pointed ?? held());
+    current?.instance?.mark?.(pointed ?? pinned());
   }
 
   // With Shift a token joins those that are chosen, or leaves them; arrows alone then move past others.
-  function pick(place) {
-    const axis = place.row === null ? "column" : "row";
-    const name = `${axis} ${place[axis]}`;
+  function pick(position) {
+    const axis = position.row === null ? "column" : "row";
+    const name = `${axis} ${position[axis]}`;
     pointed = null;
     if (gesture.picked === name) return; // a press brings focus and a click
     gesture.picked = name;
-    const before = chosenOf(held())[`${axis}s`];
-    const next = !before.includes(place[axis]) ? [...before, place[axis]] : gesture.isMove ? before : before.filter((at) => at !== place[axis]);
+    const before = chosenOf(pinned())[`${axis}s`];
+    const next = !before.includes(position[axis])
+      ? [...before, position[axis]]
+      : gesture.isMove
+        ? before
+        : before.filter((at) => at !== position[axis]);
     const isOne = next.length < 2;
-    state = { ...state, ...NOWHERE, ...(isOne ? { [axis]: next[0] ?? null } : { picked: `${axis}s_${next.map((at) => at + 1).join("_")}` }) };
+    state = {
+      ...state,
+      ...NOWHERE,
+      ...(isOne ? { [axis]: next[0] ?? null } : { picked: `${axis}s_${next.map((at) => at + 1).join("_")}` }),
+    };
     getSelection()?.removeAllRanges();
     writeAddress(state, false);
     context.say(isOne ? "" : t("picked", { count: next.length }));
   }
 
-  const begin = ({ key = "", shiftKey }) => (gesture = { isPicking: shiftKey && key !== "Tab", isMove: /^(?:Arrow|Home|End|Page|Tab)/.test(key) });
+  /** @param {any} event */
+  const begin = ({ key = "", shiftKey }) =>
+    (gesture = { isPicking: shiftKey && key !== "Tab", isMove: /^(?:Arrow|Home|End|Page|Tab)/.test(key) });
 
-  function tabs(shown) {
-    const offered = views(shown.example);
+  function tabs(wanted) {
+    const offered = views(wanted.example);
     parts.tabs.hidden = offered.length < 2;
     parts.tabs.replaceChildren(
       ...offered.map((view, at) =>
         element(
           "button",
           {
-            type: "button", role: "tab", "aria-selected": String(view.id === shown.view), "data-view": view.id,
-            title: t("view.tab", { says: t(`${view.id}.says`), key: at + 1 }), onclick: () => choose({ view: view.id }),
+            type: "button",
+            role: "tab",
+            "aria-selected": String(view.id === wanted.view),
+            "data-view": view.id,
+            title: t("view.tab", { says: t(`${view.id}.says`), key: at + 1 }),
+            onclick: () => choose({ view: view.id }),
           },
           t(view.id),
         ),
       ),
     );
     // On a narrow screen the tabs are a row that scrolls.
+    /** @type {HTMLElement | null} */
     const chosen = parts.tabs.querySelector('[aria-selected="true"]');
     const row = parts.tabs.parentElement;
     if (chosen && row.scrollWidth > row.clientWidth) row.scrollLeft = chosen.offsetLeft - row.offsetLeft - 40;
@@ -229,7 +271,7 @@ function createPage(root, data, source, asked) {
     const { key } = event;
     const offered = views(state.example);
     if (key === "Escape") {
-      document.activeElement?.blur();
+      /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
       point(NOWHERE, true);
     } else if (key === "t") switchTheme();
     else if (key === "?") help.open();
@@ -238,7 +280,8 @@ function createPage(root, data, source, asked) {
     else if (key === "g" && offered.some((view) => view.id === "grid")) choose({ view: "grid" });
     else if (/^[1-9]$/.test(key) && offered[key - 1]) choose({ view: offered[key - 1].id });
     else if (current?.instance?.press?.(event)) event.preventDefault();
-    else if (key.startsWith("Arrow") && [document.body, null].includes(document.activeElement)) current?.instance?.focus?.();
+    else if (key.startsWith("Arrow") && (document.activeElement ?? document.body) === document.body)
+      current?.instance?.focus?.();
     else {
       const changes = reader.isEmpty(state.example) ? null : changeOf(key, state, reader);
       if (!changes) return;
@@ -250,7 +293,7 @@ function createPage(root, data, source, asked) {
   const restore = () => choose({ ...NOWHERE, ...readAddress() });
   const fit = () => {
     current?.instance?.fit?.();
-    current?.instance?.mark?.(pointed ?? held());
+    current?.instance?.mark?.(pointed ?? pinned());
   };
   // What is pointed at may change the height, which is no reason to draw again.
   let width = 0;
@@ -262,7 +305,7 @@ function createPage(root, data, source, asked) {
   document.addEventListener("keydown", press);
   for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, begin, true);
   addEventListener("popstate", restore);
-  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...asked }, { ...data.opening, ...asked });
+  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...requested }, { ...data.opening, ...requested });
   sized.observe(parts.host);
 
   function destroy() {
@@ -300,15 +343,24 @@ function openingOf(data, reader, example, views) {
   return { example, view, scale, ...mean };
 }
 
-// What is shown, in words.
-function shownOf({ example, kind, layer, head }, named, reader) {
+/**
+ * Describes the state in words.
+ *
+ * @param {import("../views/views.js").State} state
+ */
+function describeState({ example, kind, layer, head }, named, reader) {
   if (!named.includes("layer")) return "";
   const name = reader.kindName(example, kind);
   const isPlain = reader.exampleAt(example).sides === "queries and keys";
   return listed([isPlain ? name : t("kind.attention", { kind: name }), reader.viewName(example, layer, head)]);
 }
 
-// A place that there is; a link may be of another text.
+/**
+ * Drops positions that the text does not have: a link may be of another text.
+ *
+ * @param {Record<"rows" | "columns", any[]>} axes
+ * @param {import("../views/views.js").State} state
+ */
 function within({ rows, columns }, { row, column, picked }) {
   const several = Object.entries(pickedOf(picked))[0];
   const isThere = several?.[1].every((at) => (several[0] === "rows" ? rows : columns)[at]);
@@ -321,9 +373,19 @@ function pickedOf(picked) {
   return ["rows", "columns"].includes(axis) ? { [axis]: numbers.map((number) => Number(number) - 1) } : {};
 }
 
+/**
+ * @param {import("../views/views.js").State} state
+ * @param {import("../data/contents.js").Document} data
+ */
 function nameOf({ view, kind, layer, head }, data) {
-  const numbers = [["layer", layer], ["head", head]].map(([name, at]) => `${name}-${typeof at === "number" ? at + 1 : at}`);
-  const title = data.title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40).replaceAll(/^-|-$/g, "");
+  const numbers = [
+    ["layer", layer],
+    ["head", head],
+  ].map(([name, at]) => `${name}-${typeof at === "number" ? at + 1 : at}`);
+  const title = data.title
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
+    .slice(0, 40)
+    .replaceAll(/^-|-$/g, "");
   return [title || "attention", view, kind, ...(view === "grid" ? [] : numbers)].filter(Boolean).join("-");
 }
 
@@ -333,9 +395,13 @@ function layOut(root, data) {
     controls: element("div", { class: "choices" }),
     finding: element("div", { class: "finding", role: "search" }),
     saving: element("div", { class: "saving" }),
-    helping: element("button", { type: "button", class: "round", title: t("keys.title"), "aria-label": t("keys") }, "?"),
+    helping: element(
+      "button",
+      { type: "button", class: "round", title: t("keys.title"), "aria-label": t("keys") },
+      "?",
+    ),
     host: element("main", { class: "view" }),
-    said: element("p", { class: "said", role: "status" }),
+    status: element("p", { class: "status", role: "status" }),
   };
   const about = [data.task, data.model].filter(Boolean).map(phrase).join(" · ");
   const nav = element(
@@ -349,15 +415,19 @@ function layOut(root, data) {
     nav,
     parts.host,
     element("aside", { "aria-label": t("meaning.title") }, meaning()),
-    parts.said,
+    parts.status,
   );
   return parts;
 }
 
 /** The header of a page: its title, a line about it, and buttons for language and theme before others. */
 export function headerOf(title, about, ...buttons) {
-  const button = (name, key, says, onclick) => element("button", { type: "button", class: name, title: t(says), onclick }, t(key));
-  const switches = [button("language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)];
+  const button = (name, key, tooltip, onclick) =>
+    element("button", { type: "button", class: name, title: t(tooltip), onclick }, t(key));
+  const switches = [
+    button("language", "language.other", "language.title", switchLanguage),
+    button("theme", "theme", "theme.title", switchTheme),
+  ];
   const titled = element("div", {}, element("h1", {}, title), element("p", {}, about));
   return element("header", {}, titled, element("div", { class: "buttons" }, ...switches, ...buttons));
 }
@@ -370,48 +440,5 @@ export function open(source) {
   } catch (error) {
     root.append(element("p", { class: "failure", role: "alert" }, t("failed.page", { error: error.message })));
     throw error;
-  }
-}
-
-// The state as the fragment of a link, counted from 1 as on the page: #view=map&layer=3&head=5.
-
-const COUNTED = ["example", "layer", "head", "row", "column"];
-
-/** What a link's fragment asks for. */
-export function readAddress(fragment = location.hash) {
-  const asked = [...new URLSearchParams(fragment.replace(/^#/, ""))];
-  return Object.fromEntries(
-    asked
-      .map(([name, value]) => [name, COUNTED.includes(name) && value !== "mean" ? Number(value) - 1 : value])
-      .filter(([, value]) => typeof value === "string" || (Number.isInteger(value) && value >= 0)),
-  );
-}
-
-/** The fragment of a state. */
-export function fragmentOf(state) {
-  const shown = Object.entries(state).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const counted = shown.map(([name, value]) => [name, COUNTED.includes(name) && value !== "mean" ? value + 1 : value]);
-  return `#${new URLSearchParams(counted)}`;
-}
-
-const PAUSE = 120; // milliseconds between changes of an address: browsers refuse too many
-let waiting = 0;
-let last = 0;
-
-/** Puts a state into the page's address; as a step that Back returns from, if it is one. */
-export function writeAddress(state, isStep) {
-  clearTimeout(waiting);
-  const rest = last + PAUSE - performance.now();
-  if (isStep || rest <= 0) return write(fragmentOf(state), isStep);
-  waiting = setTimeout(() => write(fragmentOf(state), false), rest);
-}
-
-function write(fragment, isStep) {
-  last = performance.now();
-  if (fragment === location.hash) return;
-  try {
-    history[isStep ? "pushState" : "replaceState"](null, "", fragment);
-  } catch {
-    // A page inside a notebook's frame has no address of its own.
   }
 }

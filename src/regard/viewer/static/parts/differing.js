@@ -7,8 +7,12 @@ import { element } from "../page/dom.js";
 export function differing(one, other, language) {
   const [first, second] = [one, other].map((text) => piecesOf(text, language));
   const same = commonPieces(first, second);
-  const nodes = (pieces, kept) => pieces.map((piece, at) => (kept.has(at) || !piece.trim() ? piece : element("mark", {}, piece)));
-  return { one: nodes(first, new Set(same.map(([at]) => at))), other: nodes(second, new Set(same.map(([, at]) => at))) };
+  const nodes = (pieces, shared) =>
+    pieces.map((piece, at) => (shared.has(at) || !piece.trim() ? piece : element("mark", {}, piece)));
+  return {
+    one: nodes(first, new Set(same.map(([at]) => at))),
+    other: nodes(second, new Set(same.map(([, at]) => at))),
+  };
 }
 
 // Words, signs and what stands between them.
@@ -24,7 +28,7 @@ function piecesOf(text, language) {
   return done < characters.length ? [...pieces, characters.slice(done).join("")] : pieces;
 }
 
-// The longest common subsequence, as pairs of places. Texts beyond a thousand words are not compared.
+// The longest common subsequence, as pairs of positions. Texts beyond a thousand words are not compared.
 function commonPieces(one, other) {
   if (one.length * other.length > 4e6) return one.map((_, at) => [at, at]);
   const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));

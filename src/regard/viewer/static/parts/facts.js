@@ -1,17 +1,17 @@
-// The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
+// The figures of a position in a text of any length: its largest weights, how spread they are, what it receives.
 
 import { element, tokenLabel } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
 import { figure, largestOf, nameOf } from "../data/maps.js";
-import { entryList, listsOf } from "./looking.js";
+import { entryList, listsOf } from "./attention.js";
 
 const MOST = 8; // tokens listed
 
-/** Figures inside `host`; `show(state, place, say)` may be called again before it is done. */
+/** Figures inside `host`; `show(state, position, say)` may be called again before it is done. */
 export function createFacts(host, { reader, point }) {
-  const go = (place) => point(place, true, true);
+  const go = (position) => point(position, true, true);
   let turn = 0;
-  let said = "";
+  let announced = "";
 
   async function show(state, { row, column }, say) {
     const mine = ++turn;
@@ -29,71 +29,121 @@ export function createFacts(host, { reader, point }) {
     ]);
     if (mine !== turn) return;
     const parts = [];
-    if (exact) parts.push(element("p", { class: "weight" }, exact.text), exact.says ? element("p", { class: "hint" }, exact.says) : "");
+    if (exact)
+      parts.push(
+        element("p", { class: "weight" }, exact.text),
+        exact.note ? element("p", { class: "hint" }, exact.note) : "",
+      );
     if (row !== null && column !== null) {
-      parts.push(element("p", { class: "pair" }, tokenLabel(axes.rows[row], axes.languages.rows), " → ", tokenLabel(axes.columns[column], axes.languages.columns)));
+      parts.push(
+        element(
+          "p",
+          { class: "pair" },
+          tokenLabel(axes.rows[row], axes.languages.rows),
+          " → ",
+          tokenLabel(axes.columns[column], axes.languages.columns),
+        ),
+      );
     }
     if (row !== null) parts.push(...rowParts(axes, row, column, top, entropy));
     if (column !== null) parts.push(...columnParts(axes, column, received));
     host.replaceChildren(...parts);
-    tell(axes, row, column, top, exact, say);
+    announce(axes, row, column, top, exact, say);
   }
 
   async function weightOf(state, row, column) {
-    const found = await reader.rows(state, [row]);
-    if (found) return { text: figure(found[0][column], 3), says: "" };
-    const kept = await reader.keptTop(state, row);
-    const entry = kept?.entries.find(({ at }) => at === column);
-    if (entry) return { text: figure(entry.weight, 3), says: "" };
+    const rows = await reader.rows(state, [row]);
+    if (rows) return { text: figure(rows[0][column], 3), note: "" };
+    const stored = await reader.storedTop(state, row);
+    const entry = stored?.entries.find(({ at }) => at === column);
+    if (entry) return { text: figure(entry.weight, 3), note: "" };
     const pooled = await reader.pooled(state);
     if (!pooled) return null;
     const [height, width] = pooled.bucket;
     const share = pooled.share(...pooled.at(row, column));
-    return { text: figure(share, 3), says: t("facts.share", { height, width }) };
+    return { text: figure(share, 3), note: t("facts.share", { height, width }) };
   }
 
   function rowParts(axes, row, column, top, entropy) {
     const entries = top?.entries ?? null;
-    const kept = top?.isWhole === false && t(entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: entries.length });
-    const list = { looks: entries, full: entries?.[0]?.weight, marked: [column], number: row + 1, note: kept, missing: t("facts.no-weights") };
+    const limit =
+      top?.isWhole === false && t(entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: entries.length });
+    const list = {
+      topKeys: entries,
+      full: entries?.[0]?.weight,
+      marked: [column],
+      number: row + 1,
+      note: limit,
+      missing: t("facts.no-weights"),
+    };
     const parts = listsOf({ axes, from: [row], to: [], go, ...list }).flat();
     if (!entropy) return parts;
     const value = valueAt(entropy, row);
-    const says = t("facts.entropy", { value: figure(value, 3), count: figure(Math.exp(value), 3), average: onAverage(entropy) });
-    return [...parts, element("p", { class: "hint" }, says)];
+    const note = t("facts.entropy", {
+      value: figure(value, 3),
+      count: figure(Math.exp(value), 3),
+      average: onAverage(entropy),
+    });
+    return [...parts, element("p", { class: "hint" }, note)];
   }
 
   function columnParts(axes, column, received) {
     if (!received) return [];
-    const head = element("h3", {}, tokenLabel(axes.columns[column], axes.languages.columns), element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`));
+    const head = element(
+      "h3",
+      {},
+      tokenLabel(axes.columns[column], axes.languages.columns),
+      element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`),
+    );
     const value = valueAt(received, column);
-    return [head, element("p", { class: "hint" }, t("facts.received", { value: figure(value, 3), count: axes.rows.length.toLocaleString("en"), average: onAverage(received) }))];
+    return [
+      head,
+      element(
+        "p",
+        { class: "hint" },
+        t("facts.received", {
+          value: figure(value, 3),
+          count: axes.rows.length.toLocaleString("en"),
+          average: onAverage(received),
+        }),
+      ),
+    ];
   }
 
   // A row as one sentence, for people who listen.
-  function tell(axes, row, column, top, exact, say) {
-    const best = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.at])} ${figure(entry.weight, 2)}`);
-    const cell = exact && column !== null ? t("facts.row.cell", { token: nameOf(axes.columns[column]), weight: exact.text }) : "";
-    const text = row === null
-      ? t("facts.column", { number: column + 1, token: nameOf(axes.columns[column]) })
-      : t("facts.row", { number: row + 1, token: nameOf(axes.rows[row]), cell }) + (best.length ? t("facts.row.most", { tokens: listed(best) }) : "");
-    if (text !== said) say(text);
-    said = text;
+  function announce(axes, row, column, top, exact, say) {
+    const best = (top?.entries ?? [])
+      .slice(0, 3)
+      .map((entry) => `${nameOf(axes.columns[entry.at])} ${figure(entry.weight, 2)}`);
+    const cell =
+      exact && column !== null ? t("facts.row.cell", { token: nameOf(axes.columns[column]), weight: exact.text }) : "";
+    const text =
+      row === null
+        ? t("facts.column", { number: column + 1, token: nameOf(axes.columns[column]) })
+        : t("facts.row", { number: row + 1, token: nameOf(axes.rows[row]), cell }) +
+          (best.length ? t("facts.row.most", { tokens: listed(best) }) : "");
+    if (text !== announced) say(text);
+    announced = text;
   }
 
   return { show };
 }
 
-/** Where nothing is pointed at: what receives most, each a button for `go(place)`, and how spread the rows are. */
+/** Where nothing is pointed at: what receives most, each a button for `go(position)`, and how spread the rows are. */
 export async function overviewOf(reader, state, go) {
   const axes = reader.axes(state);
   const [received, entropy] = await Promise.all([reader.line(state, "received"), reader.line(state, "entropy")]);
   const parts = [];
   if (received) {
-    const { values, places } = received;
-    const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * places, weight: weight * places }));
-    const list = entryList({ tokens: axes.columns, language: axes.languages.columns }, entries, (column) => go({ row: null, column }), { full: entries[0]?.weight });
-    const spans = places > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: places })) : "";
+    const { values, span } = received;
+    const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * span, weight: weight * span }));
+    const list = entryList(
+      { tokens: axes.columns, language: axes.languages.columns },
+      entries,
+      (column) => go({ row: null, column }),
+      { full: entries[0]?.weight },
+    );
+    const spans = span > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: span })) : "";
     parts.push(element("h3", {}, t("facts.most")), list, spans);
   }
   if (entropy) {
@@ -103,10 +153,10 @@ export async function overviewOf(reader, state, go) {
   return parts;
 }
 
-function valueAt({ values, places }, at) {
-  return values[Math.floor(at / places)];
+function valueAt({ values, span }, at) {
+  return values[Math.floor(at / span)];
 }
 
-function onAverage({ places }) {
-  return places > 1 ? t("facts.average", { count: places }) : "";
+function onAverage({ span }) {
+  return span > 1 ? t("facts.average", { count: span }) : "";
 }

@@ -1,25 +1,34 @@
 // Two lines of tokens with links between them, for texts of any length: only what is in sight has
-// elements and links. Looked at above, looking below.
+// elements and links. Keys above, queries below.
 
 import { element, shadeBy, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf, within } from "../data/maps.js";
 import { t } from "../page/language.js";
 import { inks, sized } from "../page/palette.js";
+import { after, curve, isRightToLeft, measured } from "./geometry.js";
 
-const PADDING = 14; // pixels of a token beside its letters
-const BESIDE = 200; // pixels beyond the frame that tokens are kept
+const OVERSCAN = 200; // pixels beyond the frame that tokens stay in the page
 const WIDEST = 6; // pixels of a link
 const NARROWEST = 450; // pixels that few tokens spread over
-const DENSITIES = [[14, "roomy", 14], [40, "medium", 6], [Infinity, "dense", 4]]; // up to so many tokens; pixels between
-const RIGHT_TO_LEFT = /^(?:ar|fa|he|ur|yi|ps|sd|ug|dv)\b/;
-const RIGHT_TO_LEFT_SCRIPT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
+/** @type {[number, string, number][]} */
+const DENSITIES = [
+  [14, "roomy", 14],
+  [40, "medium", 6],
+  [Infinity, "dense", 4],
+]; // up to so many tokens; pixels between
 
 /**
- * Lines and links inside `host`. `point(place, isFirm)` is told where people point, and
- * `seen({rows, columns})` which places are in sight, `[first, last]` of each line, when they change. Of
+ * Lines and links inside `host`. `point(position, isFirm)` receives the position that is pointed at, and
+ * `onVisible({rows, columns})` which positions are in sight, `[first, last]` of each line, when they change. Of
  * few tokens (`areFew`) both lines spread over the same width.
+ *
+ * @param {HTMLElement} host
+ * @param {object} options
+ * @param {(position: any, isFirm: boolean) => void} options.point
+ * @param {(visible: {rows: number[], columns: number[]}) => void} [options.onVisible]
+ * @param {boolean} [options.areFew]
  */
-export function createLines(host, { point, seen = () => {}, areFew = false }) {
+export function createLines(host, { point, onVisible = () => {}, areFew = false }) {
   const sides = { columns: createSide("columns"), rows: createSide("rows") };
   const names = [element("p", { class: "side" }), element("p", { class: "side" })];
   const drawing = shape("svg", { class: "links", "aria-hidden": "true" });
@@ -29,34 +38,49 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   const overview = element("canvas", { class: "overview", "aria-hidden": "true", onclick: (event) => jump(event) });
   host.append(element("div", { class: "lines" }, names[0], frame, names[1], overview));
   let links = [];
-  let lit = null; // the place whose links are brought out
+  let highlighted = null; // the position whose links are brought out
   let ends = []; // what the overview ticks: [{side, at, share}]
-  let told = "";
+  let lastVisible = "";
   let [frames, isGone] = [0, false];
 
   frame.addEventListener("scroll", () => {
     frames ||= requestAnimationFrame(() => {
       frames = 0;
-      place();
+      layOut();
     });
   });
 
   function createSide(name) {
     const node = element("div", { class: `line ${name}`, role: "group" });
-    const side = { name, node, tokens: [], language: null, starts: new Float64Array(1), gap: 0, isBackwards: false, offset: 0, buttons: new Map(), current: 0, shares: () => 0, marked: new Set(), hits: new Set(), isFaded: () => false };
+    const side = {
+      name,
+      node,
+      tokens: [],
+      language: null,
+      starts: new Float64Array(1),
+      gap: 0,
+      isBackwards: false,
+      offset: 0,
+      buttons: new Map(),
+      current: 0,
+      shares: () => 0,
+      marked: new Set(),
+      hits: new Set(),
+      isFaded: () => false,
+    };
     const at = (event) => Number(event.target.closest("button")?.dataset.at ?? -1);
-    const placeOf = (number) => ({ row: null, column: null, [name === "rows" ? "row" : "column"]: number });
-    const tell = (isFirm) => (event) => at(event) >= 0 && point(placeOf(at(event)), isFirm);
-    node.addEventListener("pointerover", tell(false));
+    const positionOf = (number) => ({ row: null, column: null, [name === "rows" ? "row" : "column"]: number });
+    const pointFrom = (isFirm) => (event) => at(event) >= 0 && point(positionOf(at(event)), isFirm);
+    node.addEventListener("pointerover", pointFrom(false));
     node.addEventListener("pointerleave", () => point(null, false));
     node.addEventListener("click", (event) => {
       if (at(event) >= 0) side.current = at(event);
-      tell(true)(event);
+      pointFrom(true)(event);
     });
     node.addEventListener("focusin", (event) => {
-      if (at(event) < 0 || event.target.matches(":active")) return;
+      if (at(event) < 0 || /** @type {HTMLElement} */ (event.target).matches(":active")) return;
       side.current = at(event);
-      point(placeOf(at(event)), true);
+      point(positionOf(at(event)), true);
     });
     node.addEventListener("keydown", (event) => walk(event, side));
     return side;
@@ -79,41 +103,56 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    if (next) settle(next[0], next[1]);
+    if (next) focusToken(next[0], next[1]);
   }
 
   const isSquare = () => sides.rows.tokens.length === sides.columns.tokens.length;
 
-  function settle(side, wish) {
+  function focusToken(side, target) {
     if (!side.tokens.length) return;
-    side.current = within(wish, side.tokens.length);
+    side.current = within(target, side.tokens.length);
     bring(side, side.current);
     side.buttons.get(side.current)?.focus({ preventScroll: true });
   }
 
   /** Sets both lines, to the tokens of `axes`; `columnsKey` and `rowsKey` say what they are called. */
-  function build(axes, columnsKey = "line.seen", rowsKey = "line.looks") {
+  function build(axes, columnsKey = "line.keys", rowsKey = "line.queries") {
     if (isGone) return;
-    const columns = { tokens: axes.columns, language: axes.languages.columns, name: t(columnsKey, { side: axes.called.columns }) };
-    const rows = { tokens: axes.rows, language: axes.languages.rows, name: t(rowsKey, { side: axes.called.rows }) };
+    const columns = {
+      tokens: axes.columns,
+      language: axes.languages.columns,
+      name: t(columnsKey, { side: axes.axisNames.columns }),
+    };
+    const rows = { tokens: axes.rows, language: axes.languages.rows, name: t(rowsKey, { side: axes.axisNames.rows }) };
     const most = Math.max(columns.tokens.length, rows.tokens.length);
     const [, density, gap] = DENSITIES.find(([size]) => most <= size);
-    host.firstChild.dataset.density = density;
-    for (const [side, given, label] of [[sides.columns, columns, names[0]], [sides.rows, rows, names[1]]]) {
+    /** @type {HTMLElement} */ (host.firstChild).dataset.density = density;
+    for (const { side, line, label } of [
+      { side: sides.columns, line: columns, label: names[0] },
+      { side: sides.rows, line: rows, label: names[1] },
+    ]) {
       for (const button of side.buttons.values()) button.remove();
       side.buttons.clear();
-      Object.assign(side, { tokens: given.tokens, language: given.language, gap, current: 0, marked: new Set(), shares: () => 0, isFaded: () => false });
-      side.isBackwards = isRightToLeft(given);
-      side.starts = measured(given.tokens, side.node, gap);
-      side.node.setAttribute("aria-label", given.name);
-      label.textContent = given.name;
+      Object.assign(side, {
+        tokens: line.tokens,
+        language: line.language,
+        gap,
+        current: 0,
+        marked: new Set(),
+        shares: () => 0,
+        isFaded: () => false,
+      });
+      side.isBackwards = isRightToLeft(line);
+      side.starts = measured(line.tokens, side.node, gap);
+      side.node.setAttribute("aria-label", line.name);
+      label.textContent = line.name;
     }
-    [links, lit, ends, told] = [[], null, [], ""];
+    [links, highlighted, ends, lastVisible] = [[], null, [], ""];
     drawing.replaceChildren();
     if (areFew) spread();
     fit();
     frame.scrollLeft = sides.rows.isBackwards && sides.columns.isBackwards ? frame.scrollWidth : 0;
-    place();
+    layOut();
   }
 
   function spread() {
@@ -136,34 +175,35 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     extent.style.width = `${Math.max(whole, 1)}px`;
     sheet.style.width = `${width()}px`;
     overview.hidden = whole <= width();
-    place();
+    layOut();
   }
 
   // Both lines scroll as one; the shorter goes slower, so that both end together.
-  function place() {
+  function layOut() {
     const room = Math.max(1, frame.scrollWidth - width());
     const share = Math.min(1, frame.scrollLeft / room);
     for (const side of [sides.columns, sides.rows]) {
       const beyond = lengthOf(side) - width();
-      side.offset = beyond > 0 ? turned(side, share) * beyond : beyond / 2;
+      side.offset = beyond > 0 ? directed(side, share) * beyond : beyond / 2;
       lay(side);
     }
-    const inSight = { rows: sightOf(sides.rows), columns: sightOf(sides.columns) };
-    if (JSON.stringify(inSight) !== told) {
-      told = JSON.stringify(inSight);
-      seen(inSight);
+    const visible = { rows: visibleRange(sides.rows), columns: visibleRange(sides.columns) };
+    if (JSON.stringify(visible) !== lastVisible) {
+      lastVisible = JSON.stringify(visible);
+      onVisible(visible);
     }
     paint();
   }
 
-  const turned = (side, share) => (side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards) ? 1 - share : share);
+  const directed = (side, share) =>
+    side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards) ? 1 - share : share;
 
   const leftOf = (side, at) =>
     (side.isBackwards ? lengthOf(side) - side.starts[at + 1] : side.starts[at]) - side.offset;
   const rightOf = (side, at) => leftOf(side, at) + side.starts[at + 1] - side.starts[at];
   const middleOf = (side, at) => (leftOf(side, at) + rightOf(side, at)) / 2;
 
-  function sightOf(side) {
+  function visibleRange(side) {
     if (!side.tokens.length) return [0, -1];
     const [from, to] = side.isBackwards
       ? [lengthOf(side) - side.offset - width(), lengthOf(side) - side.offset]
@@ -174,9 +214,9 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   function lay(side) {
     const { tokens, buttons } = side;
     if (!tokens.length) return;
-    const beside = Math.min(60, Math.ceil(BESIDE / 20));
-    const [first, last] = sightOf(side);
-    const [from, to] = [Math.max(0, first - beside), Math.min(tokens.length - 1, last + beside)];
+    const overscan = Math.min(60, Math.ceil(OVERSCAN / 20));
+    const [first, last] = visibleRange(side);
+    const [from, to] = [Math.max(0, first - overscan), Math.min(tokens.length - 1, last + overscan)];
     for (const [at, button] of buttons) {
       if ((at < from || at > to) && button !== document.activeElement) {
         button.remove();
@@ -210,17 +250,17 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     button.classList.toggle("faded", side.isFaded(at));
   }
 
-  /** Makes tokens that look pale where `isFaded(row)`: what is not written yet. */
+  /** Fades queries where `isFaded(row)`: what is not written yet. */
   function fade(isFaded) {
     sides.rows.isFaded = isFaded;
-    for (const place of sides.rows.buttons.keys()) dress(sides.rows, place);
+    for (const position of sides.rows.buttons.keys()) dress(sides.rows, position);
   }
 
-  /** Outlines what was searched for: `{rows, columns}`, lists of places. */
+  /** Outlines what was searched for: `{rows, columns}`, lists of positions. */
   function find(hits) {
     for (const side of [sides.rows, sides.columns]) {
       side.hits = new Set(hits[side.name]);
-      for (const place of side.buttons.keys()) dress(side, place);
+      for (const position of side.buttons.keys()) dress(side, position);
     }
   }
 
@@ -239,41 +279,50 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   }
 
   /**
-   * Brings out the links of a place; `shares` is what shades the tokens of the other line, as
-   * `{rows: Map, columns: Map}` from places to shares.
+   * Brings out the links of a position; `shares` is what shades the tokens of the other line, as
+   * `{rows: Map, columns: Map}` from positions to shares.
    */
   function mark(where, shares) {
     const { rows, columns } = chosenOf(where ?? {});
-    lit = rows.length + columns.length ? { rows: new Set(rows), columns: new Set(columns) } : null;
+    highlighted = rows.length + columns.length ? { rows: new Set(rows), columns: new Set(columns) } : null;
     ends = [];
-    for (const [side, map] of [[sides.rows, shares?.rows], [sides.columns, shares?.columns]]) {
-      side.marked = lit?.[side.name] ?? new Set();
-      side.shares = (place) => map?.get(place) ?? 0;
-      for (const place of side.buttons.keys()) dress(side, place);
-      for (const [place, share] of map ?? []) ends.push({ side, at: place, share });
+    for (const [side, map] of [
+      [sides.rows, shares?.rows],
+      [sides.columns, shares?.columns],
+    ]) {
+      side.marked = highlighted?.[side.name] ?? new Set();
+      side.shares = (position) => map?.get(position) ?? 0;
+      for (const position of side.buttons.keys()) dress(side, position);
+      for (const [position, share] of map ?? []) ends.push({ side, at: position, share });
     }
     paint();
   }
 
-  const isLit = (link) => (!lit.rows.size || lit.rows.has(link.row)) && (!lit.columns.size || lit.columns.has(link.column));
+  const isHighlighted = (link) =>
+    (!highlighted.rows.size || highlighted.rows.has(link.row)) &&
+    (!highlighted.columns.size || highlighted.columns.has(link.column));
   const strokeOf = ({ share }) => 0.6 + (WIDEST - 0.6) * share;
   const endsOf = ({ row, column }) => [middleOf(sides.columns, column), middleOf(sides.rows, row)];
 
   function paint() {
     const [across, height] = [width(), drawing.clientHeight];
-    drawing.classList.toggle("dimmed", lit !== null);
+    drawing.classList.toggle("dimmed", highlighted !== null);
     links.forEach((link, at) => {
       const [top, foot] = endsOf(link);
       const isBeyond = Math.max(top, foot) < 0 || Math.min(top, foot) > across;
       const path = drawing.children[at];
       path.setAttribute("d", isBeyond ? "" : curve(top, foot, 0, height));
-      path.classList.toggle("lit", lit !== null && isLit(link));
+      path.classList.toggle("lit", highlighted !== null && isHighlighted(link));
     });
     if (!overview.hidden) paintOverview();
   }
 
   function pathOf(link) {
-    const path = shape("path", { "stroke-width": strokeOf(link).toFixed(2), "data-row": link.row, "data-column": link.column });
+    const path = shape("path", {
+      "stroke-width": strokeOf(link).toFixed(2),
+      "data-row": link.row,
+      "data-column": link.column,
+    });
     weigh(path, link.share);
     return path;
   }
@@ -312,8 +361,8 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     if (beyond <= 0) return;
     const middle = middleOf(side, at) + side.offset;
     const share = Math.max(0, Math.min(1, (middle - width() / 2) / beyond));
-    frame.scrollLeft = turned(side, share) * (frame.scrollWidth - width());
-    place();
+    frame.scrollLeft = directed(side, share) * (frame.scrollWidth - width());
+    layOut();
   }
 
   function reveal({ row, column }) {
@@ -322,7 +371,7 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
   }
 
   function focus() {
-    settle(sides.rows, sides.rows.current);
+    focusToken(sides.rows, sides.rows.current);
   }
 
   /** The tokens that are in sight whole, and the links between them, for PNG and SVG. */
@@ -332,68 +381,44 @@ export function createLines(host, { point, seen = () => {}, areFew = false }) {
     const top = 24 + size * 1.6;
     const foot = top + height;
     const isWhole = (side, at) => areFew || (leftOf(side, at) >= 0 && rightOf(side, at) - side.gap <= width());
-    const [above, below] = [sides.columns, sides.rows].map((side) => [...side.tokens.keys()].filter((at) => isWhole(side, at)));
-    const ends = [[sides.columns, above], [sides.rows, below]].flatMap(([side, places]) => places.flatMap((at) => [leftOf(side, at), rightOf(side, at)]));
+    const [above, below] = [sides.columns, sides.rows].map((side) =>
+      [...side.tokens.keys()].filter((at) => isWhole(side, at)),
+    );
+    const ends = [
+      { side: sides.columns, positions: above },
+      { side: sides.rows, positions: below },
+    ].flatMap(({ side, positions }) => positions.flatMap((at) => [leftOf(side, at), rightOf(side, at)]));
     const left = ends.reduce((least, x) => Math.min(least, x), width());
     const wide = Math.max(160, ends.reduce((most, x) => Math.max(most, x), 0) - left);
-    const [shownAbove, shownBelow] = [new Set(above), new Set(below)];
+    const [visibleAbove, visibleBelow] = [new Set(above), new Set(below)];
     const middle = (side, at) => middleOf(side, at) - left;
     const drawn = links
-      .filter(({ row, column, share }) => share > 0 && shownBelow.has(row) && shownAbove.has(column))
+      .filter(({ row, column, share }) => share > 0 && visibleBelow.has(row) && visibleAbove.has(column))
       .map((link) => {
         const [x, y] = endsOf(link).map((end) => end - left);
         return { path: curve(x, y, top, foot), stroke: accent, line: strokeOf(link), opacity: 0.06 + 0.8 * link.share };
       });
-    const words = [[sides.columns, above, top - size * 0.5], [sides.rows, below, foot + size * 1.1]].flatMap(([side, places, y]) =>
-      places.map((at) => ({ text: nameOf(side.tokens[at]), at: [middle(side, at), y], size, fill: ink, anchor: "middle" })),
+    const words = [
+      { side: sides.columns, positions: above, y: top - size * 0.5 },
+      { side: sides.rows, positions: below, y: foot + size * 1.1 },
+    ].flatMap(({ side, positions, y }) =>
+      positions.map((at) => ({
+        text: nameOf(side.tokens[at]),
+        at: [middle(side, at), y],
+        size,
+        fill: ink,
+        anchor: "middle",
+      })),
     );
-    const labels = names.map((name, at) => ({ text: name.textContent, at: [wide / 2, at ? foot + size * 2.8 : 14], size: 12, fill: quiet, anchor: "middle" }));
+    const labels = names.map((name, at) => ({
+      text: name.textContent,
+      at: [wide / 2, at ? foot + size * 2.8 : 14],
+      size: 12,
+      fill: quiet,
+      anchor: "middle",
+    }));
     return { width: wide, height: foot + size * 3.2, shapes: [...drawn, ...words, ...labels] };
   }
 
   return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy };
-}
-
-/** Whether a line of tokens reads from right to left: by its language, else by its letters. */
-export function isRightToLeft({ tokens, language }) {
-  if (language) return RIGHT_TO_LEFT.test(language);
-  const letters = tokens.slice(0, 50).map((token) => token.text).join("");
-  return RIGHT_TO_LEFT_SCRIPT.test(letters);
-}
-
-// The path of a link from above to below.
-function curve(x, y, top, foot) {
-  const half = (top + foot) / 2;
-  return `M${x.toFixed(1)} ${top}C${x.toFixed(1)} ${half} ${y.toFixed(1)} ${half} ${y.toFixed(1)} ${foot}`;
-}
-
-// Where every token starts, in pixels, and where the last one ends.
-function measured(tokens, node, gap) {
-  const pen = document.createElement("canvas").getContext("2d");
-  const { font, fontSize } = getComputedStyle(node);
-  pen.font = font;
-  const known = new Map();
-  const starts = new Float64Array(tokens.length + 1);
-  tokens.forEach((token, at) => {
-    const { text } = token;
-    if (!known.has(text)) {
-      const marks = text.match(/[▁Ġ \u00a0\n\t]/g)?.length ?? 0;
-      const letters = text.replaceAll(/[▁Ġ \u00a0\n\t]/g, "") || (marks ? "" : "∅");
-      const width = pen.measureText(letters).width + marks * 0.62 * parseFloat(fontSize);
-      known.set(text, Math.ceil(Math.min(width, 24 * parseFloat(fontSize))) + PADDING + gap);
-    }
-    starts[at + 1] = starts[at] + known.get(text);
-  });
-  return starts;
-}
-
-// The first place whose start is beyond.
-function after(starts, wish) {
-  let [low, high] = [0, starts.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (starts[middle] > wish) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

@@ -11,7 +11,7 @@ const LARGEST = 72;
 const WITH_FIGURES = 34;
 
 /**
- * A matrix inside `host`. `point(place, isFirm)` is told where people point: `{row, column}`,
+ * A matrix inside `host`. `point(position, isFirm)` receives the position that is pointed at: `{row, column}`,
  * either of them null; firmly by focus or click, else in passing.
  */
 export function createMatrix(host, { point }) {
@@ -20,43 +20,44 @@ export function createMatrix(host, { point }) {
   const frame = element("div", { class: "frame" }, plot);
   host.append(frame);
   let cells = [];
-  let heads = { rows: [], columns: [] };
-  let called = {}; // what rows and columns are
+  const heads = { rows: [], columns: [] };
+  /** @type {Partial<Record<"rows" | "columns", string>>} */
+  let axisNames = {}; // what rows and columns are
   let map = null;
   let at = { row: 0, column: 0 };
   let shares = [];
   let strips = []; // the bands of what is pointed at
 
   table.addEventListener("pointerover", (event) => {
-    const place = placeOf(event.target);
-    if (place) point(place, false);
+    const position = positionOf(event.target);
+    if (position) point(position, false);
   });
   table.addEventListener("pointerleave", () => point(null, false));
-  table.addEventListener("focusin", (event) => settle(placeOf(event.target)));
-  table.addEventListener("click", (event) => settle(placeOf(event.target)));
+  table.addEventListener("focusin", (event) => select(positionOf(event.target)));
+  table.addEventListener("click", (event) => select(positionOf(event.target)));
   table.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") settle(at);
+    if (event.key === "Enter") select(at);
     const next = stepIn(cells, cells[at.row]?.[at.column], event);
     if (!next) return;
     event.preventDefault();
     next.focus();
   });
 
-  function settle(place) {
-    if (!place) return;
-    if (place.row !== null && place.column !== null) move(place);
-    point(place, true);
+  function select(position) {
+    if (!position) return;
+    if (position.row !== null && position.column !== null) move(position);
+    point(position, true);
   }
 
-  function move(place) {
+  function move(position) {
     cells[at.row]?.[at.column]?.setAttribute("tabindex", "-1");
-    at = place;
+    at = position;
     cells[at.row][at.column].setAttribute("tabindex", "0");
   }
 
   function build(next, sides) {
     map = next;
-    called = sides.called;
+    axisNames = sides.axisNames;
     at = { row: 0, column: 0 };
     heads.columns = map.columns.map((token, column) =>
       element(
@@ -66,32 +67,32 @@ export function createMatrix(host, { point }) {
       ),
     );
     heads.rows = map.rows.map((token, row) =>
-      element(
-        "th",
-        { scope: "row", "data-row": row, title: nameOf(token) },
-        tokenLabel(token, sides.languages.rows),
-      ),
+      element("th", { scope: "row", "data-row": row, title: nameOf(token) }, tokenLabel(token, sides.languages.rows)),
     );
     cells = map.rows.map((_, row) =>
       map.columns.map((_, column) =>
-        element("td", {
-          role: "gridcell",
-          class: "cell",
-          "data-row": row,
-          "data-column": column,
-          "data-gold": map.gold.get(`${row},${column}`),
-          tabindex: row + column === 0 ? "0" : "-1",
-        }, element("span", { "aria-hidden": "true" })),
+        element(
+          "td",
+          {
+            role: "gridcell",
+            class: "cell",
+            "data-row": row,
+            "data-column": column,
+            "data-gold": map.gold.get(`${row},${column}`),
+            tabindex: row + column === 0 ? "0" : "-1",
+          },
+          element("span", { "aria-hidden": "true" }),
+        ),
       ),
     );
     const corner = element(
       "td",
       { class: "corner" },
-      element("span", { class: "across" }, `${sides.called.columns} →`),
-      element("span", { class: "down" }, `${sides.called.rows} ↓`),
+      element("span", { class: "across" }, `${sides.axisNames.columns} →`),
+      element("span", { class: "down" }, `${sides.axisNames.rows} ↓`),
     );
     const body = cells.map((row, at) => element("tr", {}, heads.rows[at], ...row));
-    table.setAttribute("aria-label", t("matrix.name", sides.called));
+    table.setAttribute("aria-label", t("matrix.name", sides.axisNames));
     table.replaceChildren(
       element("thead", {}, element("tr", {}, corner, ...heads.columns)),
       element("tbody", {}, ...body),
@@ -103,10 +104,10 @@ export function createMatrix(host, { point }) {
   function paint(next, full, scale, hits) {
     map = next;
     shares = map.weights.map((weights) => weights.map((weight) => shareOf(weight, full, scale)));
-    heads.rows.forEach((head, row) => head.classList.toggle("found", hits.rows.includes(row)));
+    heads.rows.forEach((head, row) => head.classList.toggle("hit", hits.rows.includes(row)));
     const isSquare = map.rows === map.columns;
-    const found = isSquare ? hits.rows : hits.columns;
-    heads.columns.forEach((head, column) => head.classList.toggle("found", found.includes(column)));
+    const columnHits = isSquare ? hits.rows : hits.columns;
+    heads.columns.forEach((head, column) => head.classList.toggle("hit", columnHits.includes(column)));
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const cell = cells[row][column];
@@ -120,31 +121,35 @@ export function createMatrix(host, { point }) {
         cell.setAttribute(
           "aria-label",
           t("words.cell", { row: nameOf(map.rows[row]), column: nameOf(map.columns[column]), weight: figure(weight) }) +
-            (isBest ? t("words.cell.best") : "") + (cell.dataset.gold ? t(`gold.cell.${cell.dataset.gold}`) : ""),
+            (isBest ? t("words.cell.best") : "") +
+            (cell.dataset.gold ? t(`gold.cell.${cell.dataset.gold}`) : ""),
         );
       }),
     );
   }
 
   /** Draws the cross-hairs of what is pointed at. */
-  function mark(place) {
-    const { rows, columns } = chosenOf(place);
+  function mark(position) {
+    const { rows, columns } = chosenOf(position);
     for (const head of table.querySelectorAll("th.marked")) head.classList.remove("marked");
-    for (const head of [...rows.map((row) => heads.rows[row]), ...columns.map((column) => heads.columns[column])]) head?.classList.add("marked");
+    for (const head of [...rows.map((row) => heads.rows[row]), ...columns.map((column) => heads.columns[column])])
+      head?.classList.add("marked");
     for (const strip of strips) strip.remove();
     strips = [
       ...rows.map((row) => bandOver("row", cells[row]?.[0], cells[row]?.at(-1))),
       ...columns.map((column) => bandOver("column", cells[0]?.[column], cells.at(-1)?.[column])),
-      ...(rows.length && columns.length ? [bandOver("ring", cells[rows[0]]?.[columns[0]], cells[rows[0]]?.[columns[0]])] : []),
+      ...(rows.length && columns.length
+        ? [bandOver("ring", cells[rows[0]]?.[columns[0]], cells[rows[0]]?.[columns[0]])]
+        : []),
     ];
     plot.append(...strips);
   }
 
   /** Chooses a size of cell at which all columns fit, if there is one that can be read. */
   function fit() {
-    if (!map || !map.columns.length || !host.clientWidth) return;
+    if (!map?.columns.length || !host.clientWidth) return;
     const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
-    // The table's font, and so what stands beside the cells, goes with their size: try what is left.
+    // The table's font, and so the labels around the cells, goes with their size: try what is left.
     let size = LARGEST;
     for (let tries = 0; tries < 6; tries++) {
       const gap = size < 22 ? 1 : 3;
@@ -159,21 +164,32 @@ export function createMatrix(host, { point }) {
   }
 
   function reveal({ row, column }) {
-    (cells[row ?? 0]?.[column ?? 0])?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    cells[row ?? 0]?.[column ?? 0]?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   function picture() {
     const { ink, quiet, gold } = inks();
     const size = 40;
     const names = [map.rows, map.columns].map((tokens) => tokens.map(nameOf));
-    const { rows: down, columns: across } = called;
+    const { rows: down, columns: across } = axisNames;
     const corner = 16 + 6.5 * Math.max(widthOf(across) + 2, widthOf(down) + 2);
     const [room, high] = names.map((side) => 16 + 8 * Math.min(40, Math.max(...side.map(widthOf))));
     const [left, top] = [Math.max(room, corner), Math.max(high, 40)];
     const axis = { size: 11, fill: quiet, anchor: "end" };
-    const labels = [{ ...axis, text: `${across} →`, at: [left - 8, top - 24] }, { ...axis, text: `${down} ↓`, at: [left - 8, top - 8] }];
-    const shapes = names[0].map((text, row) => ({ text, at: [left - 8, top + size * (row + 0.62)], size: 14, fill: ink, anchor: "end" }));
-    names[1].forEach((text, column) => shapes.push(...columnText(text, [left + size * (column + 0.5), top - 6], { size: 14, fill: ink })));
+    const labels = [
+      { ...axis, text: `${across} →`, at: [left - 8, top - 24] },
+      { ...axis, text: `${down} ↓`, at: [left - 8, top - 8] },
+    ];
+    const shapes = names[0].map((text, row) => ({
+      text,
+      at: [left - 8, top + size * (row + 0.62)],
+      size: 14,
+      fill: ink,
+      anchor: "end",
+    }));
+    names[1].forEach((text, column) =>
+      shapes.push(...columnText(text, [left + size * (column + 0.5), top - 6], { size: 14, fill: ink })),
+    );
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const [x, y, share] = [left + size * column, top + size * row, shares[row][column]];
@@ -181,10 +197,21 @@ export function createMatrix(host, { point }) {
         const link = map.gold.get(`${row},${column}`);
         if (link) shapes.push(goldMark([x + 1, y + 1, size - 2, size - 2], link, gold));
         if (map.best[row] === column) shapes.push(bestMark([x + size - 8, y + 8], inkOn(share)));
-        if (weight >= 0.005) shapes.push({ text: short(weight), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: share < 0.1 ? quiet : inkOn(share), anchor: "middle" });
+        if (weight >= 0.005)
+          shapes.push({
+            text: short(weight),
+            at: [x + size / 2, y + size / 2 + 4],
+            size: 11,
+            fill: share < 0.1 ? quiet : inkOn(share),
+            anchor: "middle",
+          });
       }),
     );
-    return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes: [...labels, ...shapes] };
+    return {
+      width: left + size * names[1].length + 8,
+      height: top + size * names[0].length + 8,
+      shapes: [...labels, ...shapes],
+    };
   }
 
   return { build, paint, mark, fit, focus: () => cells[at.row]?.[at.column]?.focus(), reveal, picture };
@@ -212,10 +239,10 @@ function bandOver(name, from, to) {
   return strip;
 }
 
-function placeOf(target) {
-  const found = target.closest("[data-row], [data-column]");
-  if (!found) return null;
-  const { row = null, column = null } = found.dataset;
+function positionOf(target) {
+  const cell = target.closest("[data-row], [data-column]");
+  if (!cell) return null;
+  const { row = null, column = null } = cell.dataset;
   return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
 }
 

@@ -5,7 +5,7 @@ import { FONT, columnText, drawOn } from "../page/exporting.js";
 import { mostOf, nameOf } from "../data/maps.js";
 import { cssOf, inks, isDark, pixels, shareOf, sized } from "../page/palette.js";
 
-const STRIP = 14; // pixels of the strips beside the cells
+const STRIP = 14; // pixels of the strips at the sides of the cells
 const GAP = 4;
 const LABEL = 13; // pixels between labels, at least
 const TEXT = 12; // pixels of a label
@@ -17,7 +17,9 @@ const HATCH = 9; // pixels between the lines of the hatching
 export function createSurface(canvas, margins) {
   let size = { width: 1, height: 1 };
   let whole = [1, 1]; // with the margins
+  /** @type {{from?: any, key: string | null, image: HTMLCanvasElement | null}} */
   let plate = { key: null, image: null }; // the whole map, or the pooled one, a pixel a cell
+  /** @type {{of: any, key?: string, image: HTMLCanvasElement | null}} */
   let tile = { of: null, image: null };
   const pen = canvas.getContext("2d");
 
@@ -30,7 +32,7 @@ export function createSurface(canvas, margins) {
   const forget = () => (plate = { key: null, image: null });
   const forgetTile = () => (tile = { of: null, image: null });
 
-  function draw(scene, place) {
+  function draw(scene, position) {
     sized(canvas, ...whole);
     pen.clearRect(0, 0, ...whole);
     pen.save();
@@ -38,8 +40,8 @@ export function createSurface(canvas, margins) {
     const colours = inks();
     cells(scene, colours);
     strips(scene);
-    for (const shape of labels(scene, place, colours)) drawOn(pen, shape);
-    crossHairs(scene, place, colours);
+    for (const shape of labels(scene, position, colours)) drawOn(pen, shape);
+    crossHairs(scene, position, colours);
     pen.restore();
   }
 
@@ -59,7 +61,13 @@ export function createSurface(canvas, margins) {
       pen.imageSmoothingEnabled = viewport.x() * width < 1;
       pen.imageSmoothingQuality = "high";
       pen.globalAlpha = scene.tile ? 0.35 : 1;
-      pen.drawImage(under, viewport.leftOf(-before), viewport.topOf(-above), under.width * width * viewport.x(), under.height * height * viewport.y());
+      pen.drawImage(
+        under,
+        viewport.leftOf(-before),
+        viewport.topOf(-above),
+        under.width * width * viewport.x(),
+        under.height * height * viewport.y(),
+      );
       pen.globalAlpha = 1;
       if (height * width > 1 && !(scene.tile && !scene.tile.isTop)) hatch(scene, colours);
     }
@@ -68,11 +76,22 @@ export function createSurface(canvas, margins) {
       const key = `${scale} ${isDark()}`;
       if (tile.of !== scene.tile || tile.key !== key) {
         const deepest = scale === "one" ? 1 : full;
-        const image = pixels({ rows: weights.length, columns: weights[0].length, share: (row, column) => weights[row][column] }, scale, deepest, scene.tile.isTop);
+        const image = pixels(
+          { rows: weights.length, columns: weights[0].length, share: (row, column) => weights[row][column] },
+          scale,
+          deepest,
+          scene.tile.isTop,
+        );
         tile = { of: scene.tile, key, image };
       }
       pen.imageSmoothingEnabled = false;
-      pen.drawImage(tile.image, viewport.leftOf(columns[0]), viewport.topOf(rows[0]), tile.image.width * viewport.x(), tile.image.height * viewport.y());
+      pen.drawImage(
+        tile.image,
+        viewport.leftOf(columns[0]),
+        viewport.topOf(rows[0]),
+        tile.image.width * viewport.x(),
+        tile.image.height * viewport.y(),
+      );
     }
     pen.restore();
   }
@@ -83,7 +102,10 @@ export function createSurface(canvas, margins) {
     if (Math.min(height, width) < OUTLINED) return;
     const [left, top] = [viewport.leftOf(-pooled.start[1]), viewport.topOf(-pooled.start[0])];
     const lines = new Path2D();
-    const line = (x, y, toX, toY) => (lines.moveTo(x, y), lines.lineTo(toX, toY));
+    const line = (x, y, toX, toY) => {
+      lines.moveTo(x, y);
+      lines.lineTo(toX, toY);
+    };
     for (let x = left + width * Math.ceil(-left / width); x < size.width; x += width) line(x, 0, x, size.height);
     for (let y = top + height * Math.ceil(-top / height); y < size.height; y += height) line(0, y, size.width, y);
     if (Math.min(height, width) >= HATCHED) {
@@ -92,7 +114,8 @@ export function createSurface(canvas, margins) {
     pen.save();
     pen.lineWidth = 1;
     pen.globalAlpha = Math.min(height, width) < HATCHED ? 0.3 : 0.5;
-    for (const colour of [edge, panel]) { // one of them is seen on any cell
+    for (const colour of [edge, panel]) {
+      // one of them is seen on any cell
       pen.strokeStyle = colour;
       pen.stroke(lines);
       pen.translate(1, 1);
@@ -107,73 +130,114 @@ export function createSurface(canvas, margins) {
     const key = `${scale} ${isDark()}`;
     if (plate.from === from && plate.key === key) return plate.image;
     const image = whole
-      ? pixels({ rows: whole.rows.length, columns: whole.columns.length, share: (row, column) => whole.weights[row][column] }, scale, scale === "one" ? 1 : whole.largest)
+      ? pixels(
+          {
+            rows: whole.rows.length,
+            columns: whole.columns.length,
+            share: (row, column) => whole.weights[row][column],
+          },
+          scale,
+          scale === "one" ? 1 : whole.largest,
+        )
       : pixels(pooled, scale, scale === "one" ? 1 : pooledFull);
     plate = { from, key, image };
     return image;
   }
 
   function strips({ received, entropy, viewport }) {
-    const { rows, columns } = viewport.seen();
-    strip(received, columns, "log", (at) => viewport.leftOf(at), (start, end) => [start, -GAP - STRIP, end - start, STRIP], size.width);
-    strip(entropy, rows, "largest", (at) => viewport.topOf(at), (start, end) => [size.width + GAP, start, STRIP, end - start], size.height);
+    const { rows, columns } = viewport.visible();
+    strip(
+      received,
+      columns,
+      "log",
+      (at) => viewport.leftOf(at),
+      (start, end) => [start, -GAP - STRIP, end - start, STRIP],
+      size.width,
+    );
+    strip(
+      entropy,
+      rows,
+      "largest",
+      (at) => viewport.topOf(at),
+      (start, end) => [size.width + GAP, start, STRIP, end - start],
+      size.height,
+    );
   }
 
   // The mean of what falls on a pixel, so that a strip of any length is drawn in pixels' time.
   function strip(line, [first, last], scale, pixelOf, rect, end) {
     if (!line) return;
-    const { values, places } = line;
+    const { values, span } = line;
     const full = mostOf(values);
-    let from = Math.floor(first / places);
-    const to = Math.ceil(last / places);
+    let from = Math.floor(first / span);
+    const to = Math.ceil(last / span);
     while (from < to) {
-      const start = Math.max(0, pixelOf(from * places));
+      const start = Math.max(0, pixelOf(from * span));
       let [at, sum, count] = [from, 0, 0];
       do {
         sum += values[at];
         count += 1;
         at += 1;
-      } while (at < to && pixelOf((at + 1) * places) - start < 1);
+      } while (at < to && pixelOf((at + 1) * span) - start < 1);
       pen.fillStyle = cssOf(shareOf(sum / count, full, scale));
-      pen.fillRect(...rect(start, Math.min(end, pixelOf(at * places)) + 0.3));
+      pen.fillRect(...rect(start, Math.min(end, pixelOf(at * span)) + 0.3));
       from = at;
     }
   }
 
   // Everything that is written, and ticks of what was searched for: shapes, for the screen and for files.
-  function labels({ axes, viewport, hits, says }, place, { ink, quiet, accent, gold }) {
-    const { rows, columns } = viewport.seen();
+  function labels({ axes, viewport, hits, note }, position, { ink, quiet, accent, gold }) {
+    const { rows, columns } = viewport.visible();
     const isSquare = axes.rows === axes.columns;
     const every = (pixelsOfCell) => Math.max(1, Math.ceil(LABEL / pixelsOfCell));
     const sets = [
-      { tokens: axes.rows, seen: rows, step: every(viewport.y()), marked: place.row, found: hits.rows, at: (row) => viewport.topOf(row + 0.5), end: size.height },
-      { tokens: axes.columns, seen: columns, step: every(viewport.x()), marked: place.column, found: isSquare ? hits.rows : hits.columns, at: (column) => viewport.leftOf(column + 0.5), end: size.width },
+      {
+        tokens: axes.rows,
+        visible: rows,
+        step: every(viewport.y()),
+        marked: position.row,
+        searched: hits.rows,
+        at: (row) => viewport.topOf(row + 0.5),
+        end: size.height,
+      },
+      {
+        tokens: axes.columns,
+        visible: columns,
+        step: every(viewport.x()),
+        marked: position.column,
+        searched: isSquare ? hits.rows : hits.columns,
+        at: (column) => viewport.leftOf(column + 0.5),
+        end: size.width,
+      },
     ];
-    const shapes = sets.flatMap(({ tokens, seen, step, marked, found, at, end }, side) => {
-      const shown = new Set();
-      for (let one = Math.ceil(seen[0] / step) * step; one < seen[1]; one += step) shown.add(one);
-      if (marked !== null) for (const one of shown) if (Math.abs(at(one) - at(marked)) < LABEL) shown.delete(one);
-      if (marked !== null) shown.add(marked);
+    const shapes = sets.flatMap(({ tokens, visible, step, marked, searched, at, end }, side) => {
+      const labelled = new Set();
+      for (let one = Math.ceil(visible[0] / step) * step; one < visible[1]; one += step) labelled.add(one);
+      if (marked !== null) for (const one of labelled) if (Math.abs(at(one) - at(marked)) < LABEL) labelled.delete(one);
+      if (marked !== null) labelled.add(marked);
       const isSeen = (one) => at(one) >= 0 && at(one) <= end && tokens[one];
-      const names = [...shown].filter(isSeen).flatMap((one) => {
+      const names = [...labelled].filter(isSeen).flatMap((one) => {
         const fill = one === marked ? accent : tokens[one].start === tokens[one].end ? quiet : ink;
         return label(tokens[one], one, side, at(one), step > 1, { size: TEXT, fill, bold: one === marked });
       });
-      const ticks = found.filter(isSeen).map((one) => ({ rect: side === 0 ? [-GAP, at(one) - 1, GAP - 1, 2] : [at(one) - 1, -GAP, 2, GAP - 1], fill: gold }));
+      const ticks = searched.filter(isSeen).map((one) => ({
+        rect: side === 0 ? [-GAP, at(one) - 1, GAP - 1, 2] : [at(one) - 1, -GAP, 2, GAP - 1],
+        fill: gold,
+      }));
       return [...names, ...ticks];
     });
     const corner = { size: 11, fill: quiet, anchor: "end" };
     return [
       ...shapes,
-      { ...corner, text: `${axes.called.columns} →`, at: [-10, -GAP - STRIP - 16] },
-      { ...corner, text: `${axes.called.rows} ↓`, at: [-10, -GAP - STRIP - 2] },
-      ...(says ? [{ text: says, at: [0, size.height + 15], size: 11, fill: ink }] : []),
+      { ...corner, text: `${axes.axisNames.columns} →`, at: [-10, -GAP - STRIP - 16] },
+      { ...corner, text: `${axes.axisNames.rows} ↓`, at: [-10, -GAP - STRIP - 2] },
+      ...(note ? [{ text: note, at: [0, size.height + 15], size: 11, fill: ink }] : []),
     ];
   }
 
   function label(token, at, side, pixel, isSparse, style) {
     const name = nameOf(token);
-    // The name keeps its own direction where a number stands beside it.
+    // The name keeps its own direction next to a number.
     const text = isSparse ? `\u2068${name}\u2069 ${at + 1}` : name;
     pen.font = `${style.bold ? "bold " : ""}${TEXT}px ${FONT}`;
     if (side === 0) return [{ ...style, text: shortened(text, margins.left - 14), at: [-8, pixel + 4], anchor: "end" }];
@@ -182,7 +246,7 @@ export function createSurface(canvas, margins) {
 
   function shortened(text, room) {
     if (pen.measureText(text).width <= room) return text;
-    let cut = [...text];
+    const cut = [...text];
     while (cut.length > 1 && pen.measureText(`${cut.join("")}…`).width > room) cut.pop();
     return `${cut.join("")}…`;
   }
@@ -211,18 +275,18 @@ export function createSurface(canvas, margins) {
     return [event.clientX - box.left - margins.left, event.clientY - box.top - margins.top];
   }
 
-  /** The place under an event: a cell, or a row or column whose label it is. */
-  function placeAt(event, viewport) {
+  /** The position under an event: a cell, or a row or column whose label it is. */
+  function cellAt(event, viewport) {
     const [x, y] = within(event);
     if (x < 0 && y >= 0) {
-      const found = viewport.placeAt(0, y);
-      return found && { row: found.row, column: null };
+      const cell = viewport.cellAt(0, y);
+      return cell && { row: cell.row, column: null };
     }
     if (y < 0 && x >= 0) {
-      const found = viewport.placeAt(x, 0);
-      return found && { row: null, column: found.column };
+      const cell = viewport.cellAt(x, 0);
+      return cell && { row: null, column: cell.column };
     }
-    return viewport.placeAt(x, y);
+    return viewport.cellAt(x, y);
   }
 
   /** What is drawn in a box, whose corner is counted from the cells' own, as an image for a file. */
@@ -230,23 +294,26 @@ export function createSurface(canvas, margins) {
     const sharp = devicePixelRatio || 1;
     const image = element("canvas", { width: Math.ceil(width * 2), height: Math.ceil(height * 2) });
     const [x, y] = [left + margins.left, top + margins.top];
-    image.getContext("2d").drawImage(canvas, x * sharp, y * sharp, width * sharp, height * sharp, 0, 0, image.width, image.height);
+    image
+      .getContext("2d")
+      .drawImage(canvas, x * sharp, y * sharp, width * sharp, height * sharp, 0, 0, image.width, image.height);
     return { image, at: [x, y, width, height] };
   }
 
   /** The scene for a file: cells and strips as images, with the cross-hairs; all else as text. */
-  function picture(scene, place) {
+  function picture(scene, position) {
     const nowhere = { row: null, column: null };
     draw({ ...scene, hits: { rows: [], columns: [] } }, nowhere);
     const strips = [];
     if (scene.received) strips.push(part(0, -GAP - STRIP, size.width, STRIP));
     if (scene.entropy) strips.push(part(size.width + GAP, 0, STRIP, size.height));
-    draw({ ...scene, hits: { rows: [], columns: [] } }, place);
+    draw({ ...scene, hits: { rows: [], columns: [] } }, position);
+    /** @type {import("../page/exporting.js").Shape[]} */
     const shapes = [part(0, 0, size.width, size.height), ...strips];
-    draw(scene, place);
-    shapes.push({ group: labels(scene, place, inks()), at: [margins.left, margins.top] });
+    draw(scene, position);
+    shapes.push({ group: labels(scene, position, inks()), at: [margins.left, margins.top] });
     return { width: whole[0], height: whole[1], shapes };
   }
 
-  return { resize, draw, forget, forgetTile, within, placeAt, picture };
+  return { resize, draw, forget, forgetTile, within, cellAt, picture };
 }

@@ -1,5 +1,5 @@
-// What a model said of a text: its label and how sure it was, a tag above each word, and the text
-// shaded by what was looked at or how unexpected it was.
+// A model's answer to a text: its label and how sure it was, a tag above each word, and the text
+// shaded by attention or how unexpected it was.
 
 import { element, section, weigh } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
@@ -13,6 +13,7 @@ const NO_TAG = /^(?:|O)$/;
 const PART = /^[BIES]-(.+)$/;
 const HUES = 6; // colours of kinds of tags
 
+/** @type {import("./views.js").ViewType} */
 export const answer = {
   id: "answer",
   controls: ["example"],
@@ -20,9 +21,14 @@ export const answer = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, { reader, point, languages }) {
   let prose = null;
-  let said = null;
+  let reply = null;
   let tokens = [];
 
   async function show(state) {
@@ -30,77 +36,123 @@ function create(host, { reader, point, languages }) {
     prose = null;
     const example = reader.exampleAt(state.example);
     const tongues = languages(state.example);
-    said = example.answer;
-    const isSource = said.side ? said.side === "source" : example.source_tokens.length > 0;
+    reply = example.answer;
+    const isSource = reply.side ? reply.side === "source" : example.source_tokens.length > 0;
     tokens = isSource ? example.source_tokens : example.output_tokens;
     const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
-    host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
-    if (said.side) host.append(section(t("answer.beside"), null, element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
+    host.replaceChildren(...(reply.labels.length ? [labels()] : []), ...(reply.tags.length ? [tagged(language)] : []));
+    if (reply.side)
+      host.append(
+        section(
+          t("answer.other"),
+          null,
+          element(
+            "p",
+            { class: "whole-text", lang: isSource ? tongues.output : tongues.source, dir: "auto" },
+            isSource ? example.output : example.source,
+          ),
+        ),
+      );
     if (example.image) pictured(example.image);
-    else if (said.values.length) shaded(text, language);
-    else if (!said.tags.length) host.append(section(t("text"), null, element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
+    else if (reply.values.length) shaded(text, language);
+    else if (!reply.tags.length)
+      host.append(section(t("text"), null, element("p", { class: "whole-text", lang: language, dir: "auto" }, text)));
   }
 
   function labels() {
-    const rest = said.labels.length - MOST;
-    const bars = said.labels.slice(0, MOST).map(([label, share]) => {
+    const rest = reply.labels.length - MOST;
+    const bars = reply.labels.slice(0, MOST).map(([label, share]) => {
       const bar = element("span", { class: "share" });
       weigh(bar, share);
-      return element("div", { class: "label", role: "row" }, element("bdi", { role: "rowheader" }, label), bar, element("data", { role: "cell", value: share }, figure(share, 4)));
+      return element(
+        "div",
+        { class: "label", role: "row" },
+        element("bdi", { role: "rowheader" }, label),
+        bar,
+        element("data", { role: "cell", value: share }, figure(share, 4)),
+      );
     });
-    return section(t("answer.label"), null, element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, t("answer.more", { count: rest }))] : []));
+    return section(
+      t("answer.label"),
+      null,
+      element("div", { class: "labels", role: "table" }, ...bars),
+      ...(rest > 0 ? [element("p", { class: "caption" }, t("answer.more", { count: rest }))] : []),
+    );
   }
 
   // A sentence's words under their tags; of one entity, one colour.
   function tagged(language) {
-    const kinds = [...new Set(said.tags.filter((tag) => !NO_TAG.test(tag)).map(kindOf))];
+    const kinds = [...new Set(reply.tags.filter((tag) => !NO_TAG.test(tag)).map(kindOf))];
     const words = tokens.map((token, at) => {
-      const tag = said.tags[at];
+      const tag = reply.tags[at];
       const isTagged = !NO_TAG.test(tag);
-      const word = element("ruby", { class: isTagged ? "tagged" : null, "data-at": at }, element("span", { lang: language }, token.text), element("rt", {}, isTagged ? tag : ""));
+      const word = element(
+        "ruby",
+        { class: isTagged ? "tagged" : null, "data-at": at },
+        element("span", { lang: language }, token.text),
+        element("rt", {}, isTagged ? tag : ""),
+      );
       if (isTagged) word.style.setProperty("--hue", String(kinds.indexOf(kindOf(tag)) % HUES));
       return [word, element("wbr")];
     });
     return section(t("answer.tags"), null, element("p", { class: "tags", dir: "auto" }, ...words.flat()));
   }
 
-  // The picture, and beside it its parts by their values.
+  // The picture, and next to it its parts by their values.
   function pictured(image) {
-    const [plain, seen] = [drawPicture(image), drawHeat(image)];
-    const drawn = element("div", { class: "pictures" }, plain.node, ...(said.values.length ? [seen.node] : []));
-    if (!said.values.length) return host.append(section(t("image"), null, drawn));
-    const full = Math.max(...said.values.filter((_, at) => image.boxes[at]));
-    shade(seen, said.values, full);
-    host.append(section(t("image"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), drawn, scaleTo(full)));
+    const [plain, heat] = [drawPicture(image), drawHeat(image)];
+    const drawn = element("div", { class: "pictures" }, plain.node, ...(reply.values.length ? [heat.node] : []));
+    if (!reply.values.length) return host.append(section(t("image"), null, drawn));
+    const full = Math.max(...reply.values.filter((_, at) => image.boxes[at]));
+    shade(heat, reply.values, full);
+    host.append(
+      section(
+        t("image"),
+        null,
+        element("p", { class: "caption" }, t("answer.depth", { measure: phrase(reply.measure) })),
+        drawn,
+        scaleTo(full),
+      ),
+    );
   }
 
   function scaleTo(full) {
     const legend = createLegend();
-    legend.tell("0", figure(full, 3));
+    legend.setEnds("0", figure(full, 3));
     return legend.node;
   }
 
   function shaded(text, language) {
-    const full = mostOf(said.values);
-    const place = element("div", { class: "running" });
-    host.append(section(t("text"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), place, scaleTo(full)));
-    prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: t("text") });
+    const full = mostOf(reply.values);
+    const container = element("div", { class: "running" });
+    host.append(
+      section(
+        t("text"),
+        null,
+        element("p", { class: "caption" }, t("answer.depth", { measure: phrase(reply.measure) })),
+        container,
+        scaleTo(full),
+      ),
+    );
+    prose = createProse(container, { point: (at, isFirm) => pointTo(at, isFirm), label: t("text") });
     prose.show(tokens, text, language);
-    prose.shade((at) => (full > 0 ? Math.max(0, said.values[at]) / full : 0));
-    for (const span of place.querySelectorAll("[data-at]")) span.title = figure(said.values[Number(span.dataset.at)], 3);
+    prose.shade((at) => (full > 0 ? Math.max(0, reply.values[at]) / full : 0));
+    for (const span of container.querySelectorAll("span"))
+      span.title = figure(reply.values[Number(span.dataset.at)], 3);
   }
 
-  function tell(at, isFirm) {
+  function pointTo(at, isFirm) {
     point(at === null ? null : { row: null, column: at }, isFirm);
   }
 
   return {
     show,
-    mark: (place) => prose?.mark(place?.column === null || place?.column === undefined ? [] : [place.column]),
+    mark: (position) =>
+      prose?.mark(position?.column === null || position?.column === undefined ? [] : [position.column]),
     focus: () => prose?.focus(),
     table: () => ({
-      columns: ["place", "token", "tag", "value"],
-      rows: tokens.map((token, at) => [at + 1, token.text, said.tags[at] ?? "", said.values[at] ?? ""]),
+      columns: ["position", "token", "tag", "value"],
+      rows: tokens.map((token, at) => [at + 1, token.text, reply.tags[at] ?? "", reply.values[at] ?? ""]),
     }),
     destroy: () => prose?.destroy(),
   };

@@ -2,41 +2,58 @@
 
 import { titleOf } from "../page/controls.js";
 import { element, section, tokenLabel } from "../page/dom.js";
-import { columnText, wrapped } from "../page/exporting.js";
+import { wrapped } from "../page/exporting.js";
 import { listed, phrase, sentences, t } from "../page/language.js";
-import { arrowOf, figure, nameOf, numberOf, widthOf, within } from "../data/maps.js";
-import { colourOf, createLegend, inks, isDark, largestShare, painted, shareOf, sized } from "../page/palette.js";
+import { arrowOf, figure, nameOf, numberOf, within } from "../data/maps.js";
+import { colourOf, createLegend, inks, shareOf } from "../page/palette.js";
 import { differing } from "../parts/differing.js";
+import { LEGIBLE, MARGIN, createChart, drawable, gapColour, gapOf, gapsOf, largeOf } from "./charts.js";
 import { tokenizations } from "./tokenizations.js";
 
 const LARGEST = 420; // pixels of a map
-const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
 const MOST_NAMED = 24; // tokens that are always written
-const MOST_SAVED = 64; // tokens that are written in a file
 const NARROW = 240; // pixels of a map below which they stand one below the other
-const MARGIN = 92; // pixels for tokens beside a map
 
+/** @type {import("./views.js").ViewType} */
 export const compare = {
   id: "compare",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) =>
-    reader.kinds(example).length > 0 && (reader.data.examples.length > 1 || reader.headCount(example) > 1 || (reader.exampleAt(example).changes ?? []).length > 0),
+    reader.kinds(example).length > 0 &&
+    (reader.data.examples.length > 1 ||
+      reader.headCount(example) > 1 ||
+      (reader.exampleAt(example).changes ?? []).length > 0),
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, context) {
   const { reader, choose, point, say } = context;
   const picks = element("div", { class: "tools other", role: "group", "aria-label": t("compare.picks") });
-  const swap = element("button", { type: "button", title: t("compare.swap.title"), onclick: () => turnAround() }, t("compare.swap"));
+  const swap = element(
+    "button",
+    { type: "button", title: t("compare.swap.title"), onclick: () => turnAround() },
+    t("compare.swap"),
+  );
   const outputs = element("section", { class: "outputs", "aria-label": t("compare.outputs") });
-  const says = element("p", { class: "caption" });
+  const caption = element("p", { class: "caption" });
   const why = element("p", { class: "hint", hidden: true });
   const row = element("div", { class: "sides" });
-  const told = element("p", { class: "caption told", role: "status" });
+  const reading = element("p", { class: "caption reading", role: "status" });
   const [less, more] = [element("span", {}), element("span", {})];
-  const difference = element("span", { class: "key" }, less, element("span", { class: "diverging", "aria-hidden": "true" }), more);
+  const difference = element(
+    "span",
+    { class: "key" },
+    less,
+    element("span", { class: "diverging", "aria-hidden": "true" }),
+    more,
+  );
   const legend = createLegend(difference);
-  host.append(element("div", {}, outputs, section(t("compare"), picks, says, row, why, told, legend.node)));
+  host.append(element("div", {}, outputs, section(t("compare"), picks, caption, row, why, reading, legend.node)));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),
@@ -47,7 +64,7 @@ function create(host, context) {
   let maps = null; // what is drawn of them
   let matches = false;
   let full = 1;
-  let apart = 1; // the difference of the deepest colour
+  let largestGap = 1; // the difference of the deepest colour
   let isEqual = false;
   let scale = "largest";
 
@@ -69,12 +86,14 @@ function create(host, context) {
     matches = maps.one.rows === maps.other.rows && maps.one.columns === maps.other.columns;
     full = scale === "one" ? 1 : Math.max(maps.one.largest, maps.other.largest);
     const gaps = matches ? gapsOf(maps) : [];
-    [isEqual, apart] = [matches && gaps.at(-1) === 0, largeOf(gaps) || 1];
-    says.textContent = sayingOf();
-    legend.tell("0", figure(full, 3));
+    [isEqual, largestGap] = [matches && gaps.at(-1) === 0, largeOf(gaps) || 1];
+    caption.textContent = describePair();
+    legend.setEnds("0", figure(full, 3));
     difference.hidden = !matches || isEqual;
-    const beyond = apart < gaps.at(-1) ? "≥ " : "";
-    [less.textContent, more.textContent] = ["a", "b"].map((side) => t(`compare.more.${side}`, { value: `${beyond}${figure(apart, 3)}` }));
+    const beyond = largestGap < gaps.at(-1) ? "≥ " : "";
+    [less.textContent, more.textContent] = ["a", "b"].map((side) =>
+      t(`compare.more.${side}`, { value: `${beyond}${figure(largestGap, 3)}` }),
+    );
     draw();
   }
 
@@ -83,7 +102,8 @@ function create(host, context) {
     const count = reader.data.examples.length;
     const wished = Number(state.otherexample ?? NaN) - 1;
     const example = wished >= 0 && wished < count && !reader.isEmpty(wished) ? wished : partnerOf(state.example);
-    const read = (value) => (value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1);
+    const read = (value) =>
+      value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1;
     const kind = state.kind;
     let layer = read(state.otherlayer) ?? state.layer;
     let head = read(state.otherhead) ?? state.head;
@@ -101,7 +121,9 @@ function create(host, context) {
   function partnerOf(at) {
     const { examples } = reader.data;
     const textOf = ({ source, output }) => source || output;
-    const like = examples.findIndex((example, other) => other !== at && !reader.isEmpty(other) && textOf(example) === textOf(examples[at]));
+    const like = examples.findIndex(
+      (example, other) => other !== at && !reader.isEmpty(other) && textOf(example) === textOf(examples[at]),
+    );
     if (like >= 0) return like;
     const next = examples.findIndex((_, other) => other > at && !reader.isEmpty(other));
     return next >= 0 ? next : examples.findIndex((_, other) => !reader.isEmpty(other));
@@ -110,26 +132,45 @@ function create(host, context) {
   function drawPicks() {
     const { example, kind, layer, head } = views.other;
     const { examples } = reader.data;
-    const places = examples.map((_, at) => at).filter((at) => !reader.isEmpty(at));
+    const available = examples.map((_, at) => at).filter((at) => !reader.isEmpty(at));
     const offers = {
-      example: [places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(example + 1)],
+      example: [available.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(example + 1)],
       layer: [reader.layerChoices(example, kind).map((one) => [numbered(one), numberOf(one)]), numbered(layer)],
-      head: [reader.headChoices(example, kind, layer).map((one) => [numbered(one), reader.headOption(example, one)]), numbered(head)],
+      head: [
+        reader.headChoices(example, kind, layer).map((one) => [numbered(one), reader.headOption(example, one)]),
+        numbered(head),
+      ],
     };
-    const selects = Object.entries(offers).filter(([, [options]]) => options.length > 1).map(([name, [options, value]]) => {
-      const title = t(`keys.${name}`);
-      const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
-      const select = element("select", { "aria-label": t("compare.pick", { name: title }), onchange: () => choose({ [`other${name}`]: select.value }) }, ...list);
-      return element("label", {}, element("span", {}, title), select);
-    });
+    const selects = Object.entries(offers)
+      .filter(([, [options]]) => options.length > 1)
+      .map(([name, [options, value]]) => {
+        const title = t(`keys.${name}`);
+        const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
+        const select = element(
+          "select",
+          {
+            "aria-label": t("compare.pick", { name: title }),
+            onchange: () => choose({ [`other${name}`]: select.value }),
+          },
+          ...list,
+        );
+        return element("label", {}, element("span", {}, title), select);
+      });
     picks.replaceChildren(element("span", { class: "name" }, t("compare.with")), ...selects, swap);
   }
 
   function turnAround() {
     const { one, other } = views;
     choose({
-      example: other.example, kind: other.kind, layer: other.layer, head: other.head,
-      otherexample: String(one.example + 1), otherlayer: numbered(one.layer), otherhead: numbered(one.head), row: null, column: null,
+      example: other.example,
+      kind: other.kind,
+      layer: other.layer,
+      head: other.head,
+      otherexample: String(one.example + 1),
+      otherlayer: numbered(one.layer),
+      otherhead: numbered(one.head),
+      row: null,
+      column: null,
     });
   }
 
@@ -138,7 +179,7 @@ function create(host, context) {
     const [one, other] = [views.one, views.other].map(({ example }) => reader.exampleAt(example));
     const languages = context.languages(views.one.example);
     const isOneText = views.one.example === views.other.example;
-    const changes = isOneText ? one.changes ?? [] : [...(one.changes ?? []), ...(other.changes ?? [])];
+    const changes = isOneText ? (one.changes ?? []) : [...(one.changes ?? []), ...(other.changes ?? [])];
     const lines = [];
     if (!isOneText) {
       const side = one.output || other.output ? "output" : "source";
@@ -147,7 +188,15 @@ function create(host, context) {
     }
     for (const change of changes) {
       const parts = differing(one.output, change.output, languages.output);
-      lines.push(lineOf(phrase(change.edit), { score: change.score }, parts.other, languages.output, change.output === one.output ? t("compare.same-output") : null));
+      lines.push(
+        lineOf(
+          phrase(change.edit),
+          { score: change.score },
+          parts.other,
+          languages.output,
+          change.output === one.output ? t("compare.same-output") : null,
+        ),
+      );
     }
     outputs.hidden = !lines.length;
     outputs.replaceChildren(
@@ -158,42 +207,68 @@ function create(host, context) {
     );
   }
 
-  // Where both wrote the same, or were given it: how likely each held every token.
+  // Where both wrote the same, or were given it: the probability of every token in each.
   function chancesOf(one, other, languages) {
     const [before, after] = [one, other].map((example) => example.search?.probabilities ?? []);
-    const isSame = one !== other && one.output === other.output && one.output_tokens.length === other.output_tokens.length;
+    const isSame =
+      one !== other && one.output === other.output && one.output_tokens.length === other.output_tokens.length;
     if (!isSame || !before.length || !after.length) return [];
     const rows = one.output_tokens.map((token, at) => {
-      const bars = [["A", before[at]], ["B", after[at]]].map(([name, chance]) => {
+      const bars = [
+        ["A", before[at]],
+        ["B", after[at]],
+      ].map(([name, chance]) => {
         const bar = element("i", { class: name });
         bar.style.setProperty("--p", String(chance ?? 0));
         return bar;
       });
-      const [first, second] = [before[at], after[at]].map((chance) => (typeof chance === "number" ? figure(chance, 2) : "–"));
+      const [first, second] = [before[at], after[at]].map((chance) =>
+        typeof chance === "number" ? figure(chance, 2) : "–",
+      );
       const label = t("compare.chance", { token: nameOf(token), first, second });
-      return element("li", { title: label, "aria-label": label }, element("span", { class: "both", "aria-hidden": "true" }, ...bars), tokenLabel(token, languages.output), element("small", {}, `${first} → ${second}`));
+      return element(
+        "li",
+        { title: label, "aria-label": label },
+        element("span", { class: "both", "aria-hidden": "true" }, ...bars),
+        tokenLabel(token, languages.output),
+        element("small", {}, `${first} → ${second}`),
+      );
     });
-    return [element("h3", {}, t("compare.chances")), element("ol", { class: "chances-beside" }, ...rows)];
+    return [element("h3", {}, t("compare.chances")), element("ol", { class: "chances-compared" }, ...rows)];
   }
 
   function lineOf(name, example, parts, language, note = null) {
-    const score = typeof example.score === "number" ? t("compare.score", { score: example.score.toFixed(3).replace("-", "−") }) : null;
-    const figures = [phrase(example.label ?? ""), score, note].filter(Boolean).flatMap((figure, at) => [at ? " · " : "", element("span", {}, figure)]);
+    const score =
+      typeof example.score === "number"
+        ? t("compare.score", { score: example.score.toFixed(3).replace("-", "−") })
+        : null;
+    const figures = [phrase(example.label ?? ""), score, note]
+      .filter(Boolean)
+      .flatMap((figure, at) => [at ? " · " : "", element("span", {}, figure)]);
     return element(
       "div",
       {},
       element("dt", {}, name),
-      element("dd", { lang: language ?? "", dir: "auto" }, ...parts, figures.length ? element("small", {}, ...figures) : ""),
+      element(
+        "dd",
+        { lang: language ?? "", dir: "auto" },
+        ...parts,
+        figures.length ? element("small", {}, ...figures) : "",
+      ),
     );
   }
 
   function nameOfView({ example, layer, head }) {
     const { label } = reader.exampleAt(example);
-    const named = label ? phrase(label) : reader.data.examples.length > 1 ? t("example.number", { number: example + 1 }) : null;
+    const named = label
+      ? phrase(label)
+      : reader.data.examples.length > 1
+        ? t("example.number", { number: example + 1 })
+        : null;
     return listed([named, reader.viewName(example, layer, head)].filter(Boolean));
   }
 
-  function sayingOf() {
+  function describePair() {
     const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? t("compare.pooled") : "";
     const gap = !matches ? t("compare.sizes") : isEqual ? t("compare.equal") : "";
     return sentences(t("compare.sides", { one: nameOfView(views.one), other: nameOfView(views.other) }), gap, pooled);
@@ -202,17 +277,23 @@ function create(host, context) {
   function draw() {
     const most = Math.max(maps.one.rows, maps.one.columns, maps.other.rows, maps.other.columns);
     const named = !maps.one.isPooled && most <= MOST_NAMED ? MARGIN + LEGIBLE * most : 0; // rather on lines of their own than without tokens
-    const beside = Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24;
-    const share = beside < NARROW ? row.clientWidth : beside; // each on a line of its own
+    const columnWidth = Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24;
+    const share = columnWidth < NARROW ? row.clientWidth : columnWidth; // each on a line of its own
     const width = Math.max(160, Math.min(LARGEST, Math.max(share, Math.min(named, row.clientWidth))));
     const shade = (map) => (at, to) => colourOf(shareOf(map.weight(at, to), full, scale));
     charts.one.draw(maps.one, width, shade(maps.one), reader.axes(views.one));
     charts.other.draw(maps.other, width, shade(maps.other), reader.axes(views.other));
     charts.change.node.hidden = !matches;
-    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour(gapOf(maps, at, to) / apart), reader.axes(views.one));
+    if (matches)
+      charts.change.draw(
+        maps.one,
+        width,
+        (at, to) => gapColour(gapOf(maps, at, to) / largestGap),
+        reader.axes(views.one),
+      );
   }
 
-  // The page holds places of A; what only B has is shown, and not held.
+  // The page's position is one of A; a cell that only B has is marked in passing.
   function pointAt(cell, isFirm) {
     if (!maps?.one) return;
     if (cell && (cell.row >= maps.one.rows || cell.column >= maps.one.columns)) markCell(cell);
@@ -222,18 +303,21 @@ function create(host, context) {
   function mark({ row: at, column: to }) {
     if (!maps?.one || !maps?.other) return;
     const [height, width] = maps.one.bucket;
-    markCell({ row: at === null ? null : Math.floor(at / height), column: to === null ? null : Math.floor(to / width) });
+    markCell({
+      row: at === null ? null : Math.floor(at / height),
+      column: to === null ? null : Math.floor(to / width),
+    });
   }
 
   function markCell(cell) {
     for (const chart of Object.values(charts)) chart.mark(cell);
     if (cell.row === null || cell.column === null) {
-      told.textContent = t("compare.point");
+      reading.textContent = t("compare.point");
       return;
     }
     const read = (map) => (cell.row < map.rows && cell.column < map.columns ? map.weight(cell.row, cell.column) : null);
     const [one, other] = [read(maps.one), read(maps.other)];
-    const shown = (value) => (value === null ? t("none") : figure(value, 3));
+    const format = (value) => (value === null ? t("none") : figure(value, 3));
     const pairs = ["one", "other"].map((name) => {
       const { rows, columns } = reader.axes(views[name]);
       const [height, width] = maps[name].bucket;
@@ -243,17 +327,17 @@ function create(host, context) {
     });
     const gap = matches ? gapOf(maps, cell.row, cell.column) : 0;
     const key = !matches ? "compare.cell" : gap ? "compare.cell.gap" : "compare.cell.same";
-    const values = { one: pairs[0], first: shown(one), other: pairs[1], second: shown(other) };
-    told.textContent = t(key, { ...values, gap: `${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` });
+    const values = { one: pairs[0], first: format(one), other: pairs[1], second: format(other) };
+    reading.textContent = t(key, { ...values, gap: `${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` });
   }
 
   function press(event) {
     const by = arrowOf(event.key);
     if (!by || !maps?.one) return false;
-    const held = charts.one.held();
-    const [row, column] = held.row === null ? [0, 0] : [held.row + by[0], (held.column ?? 0) + by[1]];
+    const current = charts.one.marked();
+    const [row, column] = current.row === null ? [0, 0] : [current.row + by[0], (current.column ?? 0) + by[1]];
     pointAt({ row: within(row, maps.one.rows), column: within(column, maps.one.columns) }, true);
-    say(told.textContent);
+    say(reading.textContent);
     return true;
   }
 
@@ -263,7 +347,13 @@ function create(host, context) {
       for (let to = 0; to < Math.max(maps.one.columns, maps.other.columns); to++) {
         const read = (map) => (at < map.rows && to < map.columns ? map.weight(at, to) : null);
         const [one, other] = [read(maps.one), read(maps.other)];
-        rows.push([at + 1, to + 1, one === null ? "" : figure(one), other === null ? "" : figure(other), one === null || other === null ? "" : figure(matches ? gapOf(maps, at, to) : other - one)]);
+        rows.push([
+          at + 1,
+          to + 1,
+          one === null ? "" : figure(one),
+          other === null ? "" : figure(other),
+          one === null || other === null ? "" : figure(matches ? gapOf(maps, at, to) : other - one),
+        ]);
       }
     }
     return { columns: ["row", "column", "A", "B", "B − A"], rows };
@@ -271,145 +361,38 @@ function create(host, context) {
 
   function picture() {
     const { ink } = inks();
-    const shown = Object.values(charts).filter((chart) => !chart.node.hidden);
+    const visible = Object.values(charts).filter((chart) => !chart.node.hidden);
     let left = 12;
     const shapes = [];
     let height = 0;
-    const drawn = shown.map((chart) => {
+    const drawn = visible.map((chart) => {
       const one = chart.picture();
       const view = { A: views.one, B: views.other }[one.title];
       const lines = wrapped(view ? `${one.title}: ${nameOfView(view)}` : one.title, Math.max(one.width, 150), 12, true);
       return { ...one, lines };
     });
     const top = 12 + 16 * Math.max(...drawn.map(({ lines }) => lines.length));
-    for (const { lines, shapes: own, width, height: tall } of drawn) {
-      shapes.push(...lines.map((text, at) => ({ text, at: [left, 20 + 16 * at], size: 12, fill: ink, bold: true })), { group: own, at: [left, top] });
+    for (const { lines, shapes: chartShapes, width, height: tall } of drawn) {
+      shapes.push(...lines.map((text, at) => ({ text, at: [left, 20 + 16 * at], size: 12, fill: ink, bold: true })), {
+        group: chartShapes,
+        at: [left, top],
+      });
       left += Math.max(width, 150) + 24;
       height = Math.max(height, tall + top);
     }
     const change = matches && !isEqual ? [t("compare.change", { less: less.textContent, more: more.textContent })] : [];
-    return { width: left, height, shapes, legend: { ...legend.ends(), says: change } };
+    return { width: left, height, shapes, legend: { ...legend.ends(), notes: change } };
   }
 
   return {
-    show, mark, press, table, picture,
+    show,
+    mark,
+    press,
+    table,
+    picture,
     fit: () => maps?.one && maps?.other && draw(),
     focus: () => charts.one.focus(),
   };
-}
-
-// One map on a canvas, with tokens beside it where there is room.
-function createChart(name, title, point) {
-  const canvas = element("canvas", { class: "map", role: "img", tabindex: name === "one" ? "0" : null, "data-side": name });
-  const rows = element("div", { class: "ticks rows", "aria-hidden": "true" });
-  const columns = element("div", { class: "ticks columns", "aria-hidden": "true" });
-  const band = [element("i", { class: "band row", hidden: true }), element("i", { class: "band column", hidden: true })];
-  const node = element("figure", { class: "side", "data-side": name }, element("figcaption", {}, title), element("div", { class: "plane" }, columns, rows, element("div", { class: "cells" }, canvas, ...band)));
-  let shown = null;
-  let names = [[], []]; // of rows and columns, which files may have room for
-  let size = 1;
-  let at = { row: null, column: null };
-  let raw = null; // a pixel a cell
-
-  const cellOf = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const [row, column] = [Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size)];
-    return row >= 0 && column >= 0 && row < shown.rows && column < shown.columns ? { row, column } : null;
-  };
-  canvas.addEventListener("pointermove", (event) => shown && point(cellOf(event), false));
-  canvas.addEventListener("pointerleave", () => point(null, false));
-  canvas.addEventListener("click", (event) => shown && point(cellOf(event), true));
-
-  function draw(map, wide, colour, axes) {
-    shown = map;
-    const hasTicks = !map.isPooled && (wide - MARGIN) / Math.max(map.columns, map.rows) >= LEGIBLE;
-    size = Math.min(44, (wide - (hasTicks ? MARGIN : 0)) / Math.max(map.columns, map.rows));
-    if (size > 2) size = Math.floor(size);
-    raw = painted(map.rows, map.columns, colour);
-    const [width, height] = [map.columns * size, map.rows * size];
-    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
-    const pen = sized(canvas, width, height);
-    pen.imageSmoothingEnabled = false;
-    pen.drawImage(raw, 0, 0, width, height);
-    canvas.setAttribute("aria-label", t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }));
-    node.style.setProperty("--cell", `${size}px`);
-    const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
-    names = [axes.rows, axes.columns].map((tokens) => (map.isPooled || tokens.length > MOST_SAVED ? [] : tokens.map(nameOf)));
-    rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages.rows) : []));
-    columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages.columns) : []));
-    mark(at);
-  }
-
-  function mark(cell) {
-    at = cell;
-    if (!shown) return;
-    const [across, down] = [shown.columns * size, shown.rows * size];
-    band[0].hidden = cell.row === null || cell.row >= shown.rows;
-    band[1].hidden = cell.column === null || cell.column >= shown.columns;
-    if (!band[0].hidden) Object.assign(band[0].style, { left: 0, top: `${cell.row * size}px`, width: `${across}px`, height: `${size}px` });
-    if (!band[1].hidden) Object.assign(band[1].style, { top: 0, left: `${cell.column * size}px`, height: `${down}px`, width: `${size}px` });
-    [...rows.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.row));
-    [...columns.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.column));
-  }
-
-  function picture() {
-    const { ink } = inks();
-    const [rowNames, columnNames] = names;
-    const room = (tokens) => 12 + 6.5 * Math.max(0, ...tokens.map(widthOf));
-    const [left, top] = names.map((tokens) => (tokens.length ? room(tokens) : 0));
-    const cell = rowNames.length ? Math.max(size, LEGIBLE) : size;
-    const [width, height] = [shown.columns * cell, shown.rows * cell];
-    const shapes = [{ image: raw, at: [left, top, width, height] }];
-    rowNames.forEach((text, at) => shapes.push({ text, at: [left - 6, top + cell * (at + 0.5) + 4], size: 11, fill: ink, anchor: "end" }));
-    columnNames.forEach((text, at) => shapes.push(...columnText(text, [left + cell * (at + 0.5), top - 6], { size: 11, fill: ink })));
-    return { title, width: left + width, height: top + height, shapes };
-  }
-
-  return { node, draw, mark, picture, held: () => at, focus: () => canvas.focus() };
-}
-
-/** A view as a map that can be drawn: exact where it is short, else pooled; or null. */
-async function drawable(reader, view) {
-  const map = await reader.map(view);
-  if (map) {
-    const weight = (row, column) => map.weights[row][column];
-    const error = (row, column) => map.error(weight(row, column));
-    return { rows: map.rows.length, columns: map.columns.length, bucket: [1, 1], largest: map.largest, isPooled: false, weight, error };
-  }
-  const pooled = await reader.pooled(view);
-  if (!pooled) return null;
-  return { ...pooled, largest: largestShare(pooled), isPooled: true, weight: pooled.share };
-}
-
-// How much more B has in a cell; 0 where that may be rounding.
-function gapOf({ one, other }, row, column) {
-  const gap = other.weight(row, column) - one.weight(row, column);
-  return Math.abs(gap) > one.error(row, column) + other.error(row, column) ? gap : 0;
-}
-
-// How far apart the maps are in every cell, rising.
-function gapsOf(maps) {
-  const { rows, columns } = maps.one;
-  const gaps = new Float64Array(rows * columns);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) gaps[row * columns + column] = Math.abs(gapOf(maps, row, column));
-  }
-  return gaps.sort();
-}
-
-// A few cells of a large map may be farther apart than all others: they share the deepest colour.
-function largeOf(gaps) {
-  return gaps[gaps.length < 500 ? gaps.length - 1 : Math.floor(0.99 * gaps.length)] || gaps.at(-1);
-}
-
-// Orange where A is larger, blue where B is: two hues that no colour-blindness confuses.
-function gapColour(share) {
-  const held = Math.max(-1, Math.min(1, share));
-  const ends = isDark() ? [[255, 176, 92], [116, 172, 255]] : [[176, 84, 0], [21, 84, 176]];
-  const middle = isDark() ? [36, 40, 46] : [244, 244, 242];
-  const end = ends[held < 0 ? 0 : 1];
-  const depth = Math.abs(held) ** 0.8; // small differences should not vanish
-  return middle.map((value, at) => Math.round(value + (end[at] - value) * depth));
 }
 
 const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
@@ -417,6 +400,8 @@ const after = (choices, one) => choices[(choices.indexOf(one) + 1) % choices.len
 
 // The tokens of a bucket, by their numbers.
 function spanOf(at, size, tokens) {
-  const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) => number.toLocaleString("en"));
+  const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) =>
+    number.toLocaleString("en"),
+  );
   return t(from === to ? "compare.token" : "compare.tokens", { from, to });
 }

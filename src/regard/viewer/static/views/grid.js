@@ -6,13 +6,24 @@ import { named, t } from "../page/language.js";
 import { figure, stepIn } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
-const SHARES = ["first", "previous", "next", "same", "duplicate", "induction", "diagonal", "punctuation", "alignment_error"];
+const SHARES = [
+  "first",
+  "previous",
+  "next",
+  "same",
+  "duplicate",
+  "induction",
+  "diagonal",
+  "punctuation",
+  "alignment_error",
+];
 const MEASURES = ["entropy", "distance", ...SHARES];
-const MAP = "map"; // in place of a measure: the heads' maps themselves
+const MAP = "map"; // instead of a measure: the heads' maps themselves
 const LAYERS = "layers"; // the order of maps that is no measure
 const WITH_FIGURES = 34; // pixels of a cell that has room for its number
 const SMALL = 32; // buckets along a side of a map in a cell
 
+/** @type {import("./views.js").ViewType} */
 export const grid = {
   id: "grid",
   controls: ["example"],
@@ -20,21 +31,28 @@ export const grid = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, { reader, choose, say }) {
   const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.measure") });
   const sorting = element("select", { id: "order", onchange: () => choose({ order: sorting.value }) });
   const orders = element("label", { class: "switch", for: "order" }, t("grid.order"), sorting);
-  const says = element("p", { class: "caption" });
+  const caption = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
   const aside = element("aside", { class: "readout head", "aria-label": t("group.head") });
   const nameOfKind = (kind) => reader.kindName(state.example, kind);
   const legend = createLegend();
-  host.append(section(t("grid"), strip, orders, says, element("div", { class: "split" }, tables, aside), legend.node));
+  host.append(
+    section(t("grid"), strip, orders, caption, element("div", { class: "split" }, tables, aside), legend.node),
+  );
   let state = null;
   let built = "";
   let measure = "entropy";
   let names = [];
-  let kinds = []; // {kind, found, cells}
+  let kinds = []; // {kind, measured, cells}
   let turn = 0;
   let painting = 0;
   let order = LAYERS;
@@ -64,10 +82,18 @@ function create(host, { reader, choose, say }) {
   async function build() {
     built = String(state.example);
     kinds = [];
-    for (const kind of reader.kinds(state.example)) kinds.push({ kind, found: await reader.measures(state.example, kind) });
-    const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
+    for (const kind of reader.kinds(state.example))
+      kinds.push({ kind, measured: await reader.measures(state.example, kind) });
+    const given = new Set(kinds.flatMap(({ measured }) => measured.flatMap((one) => Object.keys(one.measures))));
     names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
-    strip.replaceChildren(...radios("measure", [...names, MAP].map((name) => [name, titleOf(name)]), measure, (name) => choose({ measure: name })));
+    strip.replaceChildren(
+      ...radios(
+        "measure",
+        [...names, MAP].map((name) => [name, titleOf(name)]),
+        measure,
+        (name) => choose({ measure: name }),
+      ),
+    );
     sorting.replaceChildren(...[LAYERS, ...names].map((name) => element("option", { value: name }, titleOf(name))));
     laid = "";
     aside.replaceChildren();
@@ -81,45 +107,76 @@ function create(host, { reader, choose, say }) {
   }
 
   // Rows of the table: a layer's heads, or as many of those with the most.
-  function rowsOf({ found }, heads) {
+  function rowsOf({ measured }, heads) {
     if (order === LAYERS) {
-      const layers = [...new Set(found.map(({ layer }) => layer))];
-      const at = (layer, head) => found.find((one) => one.layer === layer && one.head === head);
+      const layers = [...new Set(measured.map(({ layer }) => layer))];
+      const at = (layer, head) => measured.find((one) => one.layer === layer && one.head === head);
       return layers.map((layer) => [String(layer + 1), heads.map((head) => at(layer, head))]);
     }
     const value = ({ measures }) => (isNumber(measures[order]) ? measures[order] : -Infinity);
-    const sorted = found.toSorted((one, other) => value(other) - value(one));
+    const sorted = measured.toSorted((one, other) => value(other) - value(one));
     const starts = sorted.flatMap((_, at) => (at % heads.length ? [] : [at]));
     return starts.map((at) => ["", sorted.slice(at, at + heads.length)]);
   }
 
   function tableOf(group) {
-    const heads = [...new Set(group.found.map(({ head }) => head))];
-    const beside = host.clientWidth > 900 ? 490 : 130; // the preview, and the layers' numbers
-    const room = Math.min(760, host.clientWidth - beside);
+    const heads = [...new Set(group.measured.map(({ head }) => head))];
+    const reserved = host.clientWidth > 900 ? 490 : 130; // the preview, and the layers' numbers
+    const room = Math.min(760, host.clientWidth - reserved);
     const size = Math.max(15, Math.min(measure === MAP ? 64 : 48, Math.floor(room / heads.length) - 3));
     group.cells = new Map();
     const row = ([name, cells]) =>
-      element("tr", {}, name ? element("th", { scope: "row" }, name) : element("td", {}), ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))));
+      element(
+        "tr",
+        {},
+        name ? element("th", { scope: "row" }, name) : element("td", {}),
+        ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))),
+      );
     const corner = element("td", { class: "corner" }, t(order === LAYERS ? "grid.corner" : "grid.sorted"));
-    const titles = order === LAYERS ? heads.map((head) => element("th", { scope: "col", class: reader.isNamed(state.example) ? "named" : null }, element("span", {}, reader.headOption(state.example, head)))) : [];
+    const titles =
+      order === LAYERS
+        ? heads.map((head) =>
+            element(
+              "th",
+              { scope: "col", class: reader.isNamed(state.example) ? "named" : null },
+              element("span", {}, reader.headOption(state.example, head)),
+            ),
+          )
+        : [];
     const table = element(
       "table",
-      { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }), onkeydown: walk },
+      {
+        class: "heads",
+        role: "grid",
+        "data-kind": group.kind,
+        "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }),
+        onkeydown: walk,
+      },
       element("thead", {}, element("tr", {}, corner, ...titles)),
       element("tbody", {}, ...rowsOf(group, heads).map(row)),
     );
     table.style.setProperty("--cell", `${size}px`);
     table.classList.toggle("figures", size >= WITH_FIGURES);
-    return element("div", {}, kinds.length > 1 ? element("h3", {}, nameOfKind(group.kind)) : "", element("div", { class: "frame" }, table));
+    return element(
+      "div",
+      {},
+      kinds.length > 1 ? element("h3", {}, nameOfKind(group.kind)) : "",
+      element("div", { class: "frame" }, table),
+    );
   }
 
   function cellOf(group, one) {
     const { layer, head } = one;
     const view = { ...one, kind: group.kind };
     const cell = element("button", {
-      type: "button", class: "cell", tabindex: group.cells.size ? "-1" : "0", "data-layer": layer, "data-head": head,
-      onclick: () => openHead(view), onpointerenter: () => preview(view), onfocus: () => preview(view),
+      type: "button",
+      class: "cell",
+      tabindex: group.cells.size ? "-1" : "0",
+      "data-layer": layer,
+      "data-head": head,
+      onclick: () => openHead(view),
+      onpointerenter: () => preview(view),
+      onfocus: () => preview(view),
     });
     group.cells.set(`${layer} ${head}`, cell);
     return cell;
@@ -130,35 +187,41 @@ function create(host, { reader, choose, say }) {
   }
 
   // Every head with its cell, where it is in words, and the figure of the chosen measure.
-  const heads = () => kinds.flatMap(({ kind, found, cells }) => found.map((one) => ({
-    ...one, kind, cell: cells.get(`${one.layer} ${one.head}`), value: one.measures[measure],
-    where: reader.fullName({ example: state.example, kind, layer: one.layer, head: one.head }),
-  })));
+  const heads = () =>
+    kinds.flatMap(({ kind, measured, cells }) =>
+      measured.map((one) => ({
+        ...one,
+        kind,
+        cell: cells.get(`${one.layer} ${one.head}`),
+        value: one.measures[measure],
+        where: reader.fullName({ example: state.example, kind, layer: one.layer, head: one.head }),
+      })),
+    );
 
   // The colours say how the heads of all kinds compare, from the least value to the largest.
   function paint() {
-    for (const label of strip.children) label.firstChild.checked = label.firstChild.value === measure;
+    for (const input of strip.querySelectorAll("input")) input.checked = input.value === measure;
     sorting.value = order;
     const isMap = measure === MAP;
     legend.node.hidden = isMap;
     painting += 1;
     if (isMap) return paintMaps(painting);
     const [low, high] = rangeOf(heads(), measure);
-    legend.tell(figure(low, 3), `${figure(high, 3)} ${unitOf(measure)}`);
-    says.textContent = MEASURES.includes(measure) ? t(`grid.${measure}`) : "";
+    legend.setEnds(figure(low, 3), `${figure(high, 3)} ${unitOf(measure)}`);
+    caption.textContent = MEASURES.includes(measure) ? t(`grid.${measure}`) : "";
     for (const { where, cell, value, measures } of heads()) {
-      const shown = isNumber(value) ? figure(value, 3) : t("none");
+      const text = isNumber(value) ? figure(value, 3) : t("none");
       weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
       cell.classList.toggle("missing", !isNumber(value));
       cell.textContent = isNumber(value) ? short(value) : "–";
-      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
+      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: text }));
       cell.title = `${where}\n${describe(measures)}`;
     }
   }
 
   // Each head's map in its cell, on a scale of its own; those of a later choice stop these.
   async function paintMaps(mine) {
-    says.textContent = t("grid.map");
+    caption.textContent = t("grid.map");
     const { example } = state;
     const all = heads();
     const maps = await Promise.all(all.map(({ kind, layer, head }) => reader.pooled({ example, kind, layer, head })));
@@ -168,7 +231,10 @@ function create(host, { reader, choose, say }) {
       cell.classList.toggle("missing", !small);
       cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
       if (order !== LAYERS) cell.append(element("span", {}, `${layer + 1}·${reader.headOption(example, head)}`));
-      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }));
+      cell.setAttribute(
+        "aria-label",
+        t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }),
+      );
       cell.title = `${where}\n${describe(measures)}`;
     });
   }
@@ -179,23 +245,32 @@ function create(host, { reader, choose, say }) {
     const pooled = await reader.pooled(view);
     if (mine !== turn) return;
     const list = Object.entries(measures).map(([name, value]) =>
-      element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none"))),
+      element(
+        "div",
+        {},
+        element("dt", {}, titleOf(name)),
+        element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none")),
+      ),
     );
-    const { called } = reader.axes({ example: state.example, kind });
+    const { axisNames } = reader.axes({ example: state.example, kind });
     aside.replaceChildren(
       element("h3", {}, reader.fullName(view, " · ")),
       pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, t("grid.no-map")),
-      pooled ? element("p", { class: "hint" }, t("grid.axes", called)) : "",
+      pooled ? element("p", { class: "hint" }, t("grid.axes", axisNames)) : "",
       element("dl", { class: "measures" }, ...list),
-      keptSays(view),
+      storedNote(view),
     );
   }
 
   // Of long texts: whether arcs can be drawn of the head.
-  function keptSays(view) {
-    const kept = reader.keptOf(view);
-    if (kept === Infinity || reader.canAsk) return "";
-    return element("p", { class: "hint" }, t(`grid.kept.${kept === 0 ? "none" : kept === 1 ? "one" : "many"}`, { count: kept }));
+  function storedNote(view) {
+    const stored = reader.storedCount(view);
+    if (stored === Infinity || reader.canFetch) return "";
+    return element(
+      "p",
+      { class: "hint" },
+      t(`grid.stored.${stored === 0 ? "none" : stored === 1 ? "one" : "many"}`, { count: stored }),
+    );
   }
 
   function walk(event) {
@@ -215,49 +290,91 @@ function create(host, { reader, choose, say }) {
     const shapes = [];
     let [top, width] = [8, 0];
     const every = heads();
-    for (const { kind, found, cells: kindCells } of kinds) {
-      const layers = [...new Set(found.map(({ layer }) => layer))];
-      const across = [...new Set(found.map(({ head }) => head))];
-      shapes.push({ text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }), at: [8, top + 16], size: 14, fill: ink, bold: true });
+    for (const { kind, measured, cells: kindCells } of kinds) {
+      const layers = [...new Set(measured.map(({ layer }) => layer))];
+      const across = [...new Set(measured.map(({ head }) => head))];
+      shapes.push({
+        text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }),
+        at: [8, top + 16],
+        size: 14,
+        fill: ink,
+        bold: true,
+      });
       const names = across.map((head) => reader.headOption(state.example, head));
       top += reader.isNamed(state.example) ? 6 * Math.max(...names.map((name) => name.length)) : 0;
       names.forEach((text, at) => {
         const [x, y] = [40 + size * (at + 0.5), top + 40];
-        shapes.push(...(reader.isNamed(state.example) ? columnText(text, [x, y], { size: 11, fill: quiet }) : [{ text, at: [x, y], size: 11, fill: quiet, anchor: "middle" }]));
+        shapes.push(
+          ...(reader.isNamed(state.example)
+            ? columnText(text, [x, y], { size: 11, fill: quiet })
+            : [{ text, at: [x, y], size: 11, fill: quiet, anchor: "middle" }]),
+        );
       });
-      layers.forEach((layer, at) => shapes.push({ text: String(layer + 1), at: [32, top + 48 + size * (at + 0.6)], size: 11, fill: quiet, anchor: "end" }));
+      layers.forEach((layer, at) =>
+        shapes.push({
+          text: String(layer + 1),
+          at: [32, top + 48 + size * (at + 0.6)],
+          size: 11,
+          fill: quiet,
+          anchor: "end",
+        }),
+      );
       const [low, high] = rangeOf(every, measure);
-      for (const { layer, head, measures } of found) {
+      for (const { layer, head, measures } of measured) {
         const value = measures[measure];
         const map = measure === MAP && kindCells.get(`${layer} ${head}`)?.querySelector("canvas");
-        if (map) shapes.push({ image: map, at: [41 + size * across.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2] });
+        if (map)
+          shapes.push({
+            image: map,
+            at: [41 + size * across.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2],
+          });
         if (!isNumber(value)) continue;
         const share = high > low ? (value - low) / (high - low) : 0;
         const [x, y] = [40 + size * across.indexOf(head), top + 48 + size * layers.indexOf(layer)];
         shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
-        shapes.push({ text: short(value), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: inkOn(share), anchor: "middle" });
+        shapes.push({
+          text: short(value),
+          at: [x + size / 2, y + size / 2 + 4],
+          size: 11,
+          fill: inkOn(share),
+          anchor: "middle",
+        });
       }
       width = Math.max(width, 48 + size * across.length);
       top += 64 + size * layers.length;
     }
-    return { width: Math.max(width, 280), height: top, shapes, legend: { ...(measure === MAP ? {} : legend.ends()), says: [says.textContent] } };
+    return {
+      width: Math.max(width, 280),
+      height: top,
+      shapes,
+      legend: { ...(measure === MAP ? {} : legend.ends()), notes: [caption.textContent] },
+    };
   }
 
   return {
     show,
-    focus: () => tables.querySelector('button[tabindex="0"]')?.focus(),
+    focus: () => [...tables.querySelectorAll("button")].find((button) => button.tabIndex === 0)?.focus(),
     fit: paint,
     picture,
     table: () => ({
       columns: ["kind", "layer", "head", ...names],
-      rows: kinds.flatMap(({ kind, found }) => found.map(({ layer, head, measures }) => [kind, layer + 1, head === "mean" ? head : head + 1, ...names.map((name) => measures[name])])),
+      rows: kinds.flatMap(({ kind, measured }) =>
+        measured.map(({ layer, head, measures }) => [
+          kind,
+          layer + 1,
+          head === "mean" ? head : head + 1,
+          ...names.map((name) => measures[name]),
+        ]),
+      ),
     }),
   };
 }
 
 function describe(measures) {
   return Object.entries(measures)
-    .map(([name, value]) => t("token.weight", { token: titleOf(name), weight: isNumber(value) ? figure(value, 3) : t("none") }))
+    .map(([name, value]) =>
+      t("token.weight", { token: titleOf(name), weight: isNumber(value) ? figure(value, 3) : t("none") }),
+    )
     .join("\n");
 }
 
@@ -276,9 +393,12 @@ function isNumber(value) {
 }
 
 function short(value) {
-  return Math.abs(value) >= 100 ? String(Math.round(value)) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/^0\./, ".");
+  return Math.abs(value) >= 100
+    ? String(Math.round(value))
+    : Math.abs(value) >= 10
+      ? value.toFixed(1)
+      : value.toFixed(2).replace(/^0\./, ".");
 }
 
 const titleOf = (name) => named("measure", name);
 const unitOf = (name) => (["entropy", "distance"].includes(name) ? t(`unit.${name}`) : "");
-

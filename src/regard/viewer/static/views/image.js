@@ -1,4 +1,4 @@
-// A picture whose parts are tokens, and over it, how much a part or the class token looks at each.
+// A picture whose parts are tokens, and over it, the attention of a part or of the class token to each.
 
 import { element, shape } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
@@ -7,6 +7,7 @@ import { createLegend, cssOf, inkOn, shareOf } from "../page/palette.js";
 
 const SIDE = 320; // of the longer side of a picture, in pixels of the page
 
+/** @type {import("./views.js").ViewType} */
 export const image = {
   id: "image",
   controls: ["example", "layer", "head", "scale"],
@@ -18,29 +19,35 @@ export const image = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, { reader, point }) {
   const parts = {
     plain: element("div", {}),
-    seen: element("div", {}),
+    heat: element("div", {}),
     caption: element("p", { class: "caption" }),
   };
   const legend = createLegend();
-  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.seen), legend.node);
+  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.heat), legend.node);
+  /** @type {import("../data/contents.js").Example} */
   let example = null;
   let state = null;
   let weights = [];
-  let asked = null;
+  let query = null;
   let drawings = [];
 
   async function show(next) {
     state = { ...next, kind: "encoder" };
     example = reader.exampleAt(state.example);
-    asked = null;
+    query = null;
     drawings = [drawPicture(example.image), drawHeat(example.image)];
     drawings.forEach(({ boxes }) => boxes.forEach((box, at) => box && listen(box, at)));
     parts.plain.replaceChildren(drawings[0].node);
-    parts.seen.replaceChildren(drawings[1].node);
-    await ask(state.row ?? null);
+    parts.heat.replaceChildren(drawings[1].node);
+    await showQuery(state.row ?? null);
   }
 
   function listen(box, at) {
@@ -55,39 +62,39 @@ function create(host, { reader, point }) {
     box.addEventListener("focus", () => point({ row: at, column: null }, false));
   }
 
-  // Who looks: the part that is pointed at, else what stands before them all, else everyone.
-  async function ask(row) {
+  // The query: the part that is pointed at, else what stands before them all, else everyone.
+  async function showQuery(row) {
     const first = example.image.boxes[0] ? null : 0;
-    const place = row ?? first;
-    if (place === asked && weights.length) return;
-    asked = place;
+    const position = row ?? first;
+    if (position === query && weights.length) return;
+    query = position;
     const all = example.source_tokens.map((_, at) => at);
-    const rows = await reader.rows(state, place === null ? all : [place]);
-    if (asked !== place) return; // another was pointed at meanwhile
+    const rows = await reader.rows(state, position === null ? all : [position]);
+    if (query !== position) return; // another was pointed at meanwhile
     weights = all.map((at) => rows.reduce((sum, one) => sum + one[at], 0) / rows.length);
-    paint(place, row === null);
+    paint(position, row === null);
   }
 
-  function paint(place, isAsItWas) {
-    const shown = weights.filter((_, at) => example.image.boxes[at]);
-    const full = state.scale === "one" ? 1 : Math.max(...shown);
+  function paint(position, isAsItWas) {
+    const partWeights = weights.filter((_, at) => example.image.boxes[at]);
+    const full = state.scale === "one" ? 1 : Math.max(...partWeights);
     shade(drawings[1], weights, full, state.scale);
-    drawings[0].boxes.forEach((box, at) => box?.toggleAttribute("data-looks", at === place));
-    const who = place === null ? "image.all" : example.image.boxes[place] ? "image.part" : "image.class";
-    const rest = 1 - shown.reduce((sum, weight) => sum + weight, 0);
+    drawings[0].boxes.forEach((box, at) => box?.toggleAttribute("data-query", at === position));
+    const who = position === null ? "image.all" : example.image.boxes[position] ? "image.part" : "image.class";
+    const rest = 1 - partWeights.reduce((sum, weight) => sum + weight, 0);
     const other = rest > 0.0005 && t("image.rest", { weight: figure(rest) });
-    const says = t(who, { part: example.source_tokens[place]?.text });
-    parts.caption.textContent = sentences(says, other, isAsItWas && t("image.point"));
-    legend.tell("0", figure(full));
+    const sentence = t(who, { part: example.source_tokens[position]?.text });
+    parts.caption.textContent = sentences(sentence, other, isAsItWas && t("image.point"));
+    legend.setEnds("0", figure(full));
   }
 
   return {
     show,
-    mark: (place) => ask(place?.row ?? null),
+    mark: (position) => showQuery(position?.row ?? null),
     focus: () => drawings[0].boxes.find(Boolean)?.focus(),
     picture: () => ({
       ...pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
-      legend: { ...legend.ends(), says: [parts.caption.textContent] },
+      legend: { ...legend.ends(), notes: [parts.caption.textContent] },
     }),
     table: () => ({
       columns: ["part", "weight"],
@@ -99,7 +106,9 @@ function create(host, { reader, point }) {
 /** A picture as a drawing: `{node, boxes}`, an element for each token that is a part of it. */
 export function drawPicture(image) {
   const node = frame(image, t("image"));
-  image.pixels.forEach((row, y) => row.forEach((pixel, x) => node.append(shape("rect", { x, y, width: 1.02, height: 1.02, fill: colour(pixel) }))));
+  image.pixels.forEach((row, y) =>
+    row.forEach((pixel, x) => node.append(shape("rect", { x, y, width: 1.02, height: 1.02, fill: colour(pixel) }))),
+  );
   return { node, boxes: partsIn(node, image, () => []) };
 }
 
@@ -107,7 +116,9 @@ export function drawPicture(image) {
 export function drawHeat(image) {
   const node = frame(image, t("image.heat"));
   const dots = ([top, left, rows, columns]) =>
-    dotsOf(image.pixels, top, left, rows, columns).map(([x, y, r]) => shape("circle", { cx: x, cy: y, r, fill: "currentColor" }));
+    dotsOf(image.pixels, top, left, rows, columns).map(([x, y, r]) =>
+      shape("circle", { cx: x, cy: y, r, fill: "currentColor" }),
+    );
   return { node, boxes: partsIn(node, image, dots) };
 }
 
@@ -125,14 +136,27 @@ export function shade({ boxes }, weights, full, scale = "largest") {
 function frame({ pixels }, name) {
   const [height, width] = [pixels.length, pixels[0].length];
   const scale = SIDE / Math.max(height, width);
-  return shape("svg", { class: "picture", viewBox: `0 0 ${width} ${height}`, width: width * scale, height: height * scale, role: "group", "aria-label": name });
+  return shape("svg", {
+    class: "picture",
+    viewBox: `0 0 ${width} ${height}`,
+    width: width * scale,
+    height: height * scale,
+    role: "group",
+    "aria-label": name,
+  });
 }
 
 function partsIn(node, { boxes }, marks) {
   return boxes.map((box, at) => {
     if (!box) return null;
     const [y, x, height, width] = box;
-    const made = shape("g", { class: "part", tabindex: "0", "data-at": at }, shape("title"), shape("rect", { x, y, width, height, fill: "transparent" }), ...marks(box));
+    const made = shape(
+      "g",
+      { class: "part", tabindex: "0", "data-at": at },
+      shape("title"),
+      shape("rect", { x, y, width, height, fill: "transparent" }),
+      ...marks(box),
+    );
     node.append(made);
     return made;
   });
@@ -140,28 +164,36 @@ function partsIn(node, { boxes }, marks) {
 
 // [x, y, radius] of each pixel of a part that has any light.
 function dotsOf(pixels, top, left, rows, columns) {
-  const found = [];
+  const dots = [];
   for (let y = top; y < top + rows; y++)
     for (let x = left; x < left + columns; x++) {
       const light = pixels[y][x].reduce((sum, value) => sum + value, 0) / pixels[y][x].length;
-      if (light > 0.05) found.push([x + 0.5, y + 0.5, 0.3 * Math.sqrt(light)]);
+      if (light > 0.05) dots.push([x + 0.5, y + 0.5, 0.3 * Math.sqrt(light)]);
     }
-  return found;
+  return dots;
 }
 
-// For PNG and SVG: the picture, and beside it its parts with their figures.
+// For PNG and SVG: the picture, and next to it its parts with their figures.
 function pictureOf({ pixels, boxes }, weights, most, scale) {
   const cell = SIDE / Math.max(pixels.length, pixels[0].length);
   const [height, width] = [pixels.length * cell, pixels[0].length * cell];
   const full = most ?? Math.max(...weights.filter((_, at) => boxes[at]));
-  const shapes = pixels.flatMap((row, y) => row.map((pixel, x) => ({ rect: [x * cell, y * cell, cell, cell], fill: colour(pixel) })));
+  const shapes = pixels.flatMap((row, y) =>
+    row.map((pixel, x) => ({ rect: [x * cell, y * cell, cell, cell], fill: colour(pixel) })),
+  );
   boxes.forEach((box, at) => {
     if (!box) return;
     const [top, left, rows, columns] = box.map((side) => side * cell);
     const share = shareOf(weights[at], full, scale);
     const x = width + 24 + left;
     shapes.push({ rect: [x, top, columns, rows], fill: cssOf(share) });
-    shapes.push({ text: figure(weights[at]), at: [x + columns / 2, top + rows / 2 + 4], size: 12, anchor: "middle", fill: inkOn(share) });
+    shapes.push({
+      text: figure(weights[at]),
+      at: [x + columns / 2, top + rows / 2 + 4],
+      size: 12,
+      anchor: "middle",
+      fill: inkOn(share),
+    });
   });
   return { width: 2 * width + 24, height, shapes };
 }

@@ -4,8 +4,11 @@
 import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, nameOf, stepIn } from "../data/maps.js";
-import { entryOf } from "../parts/looking.js";
+import { entryOf } from "../parts/attention.js";
+import { widthOf } from "../page/exporting.js";
+import { cssOf, inkOn, inks } from "../page/palette.js";
 
+/** @type {import("./views.js").ViewType} */
 export const lens = {
   id: "lens",
   needs: () => true,
@@ -14,29 +17,46 @@ export const lens = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, { reader, choose, languages }) {
   const aside = element("aside", { class: "readout", "aria-label": t("lens.top"), "aria-live": "polite" });
   const table = element("table", { class: "lens" });
-  host.append(section(t("lens"), null, element("p", { class: "caption" }, t("lens.caption")), element("div", { class: "split wide" }, element("div", { class: "frame" }, table), aside)));
+  host.append(
+    section(
+      t("lens"),
+      null,
+      element("p", { class: "caption" }, t("lens.caption")),
+      element("div", { class: "split wide" }, element("div", { class: "frame" }, table), aside),
+    ),
+  );
   let built = -1;
-  let found = null; // {words, layers, positions, most, top(layer, position)}
-  let tongue = null;
+  let predictions = null; // {words, layers, positions, most, top(layer, position)}
+  let language = null;
   let chosen = null; // [position, layer]
 
-  table.addEventListener("click", (event) => pick(event.target.closest("button")));
-  table.addEventListener("focusin", (event) => pick(event.target.closest("button")));
+  const buttonUnder = (event) => /** @type {HTMLElement} */ (event.target).closest("button");
+  table.addEventListener("click", (event) => pick(buttonUnder(event)));
+  table.addEventListener("focusin", (event) => pick(buttonUnder(event)));
   table.addEventListener("keydown", walk);
 
   async function show(state) {
     const example = reader.exampleAt(state.example);
     if (built !== state.example) {
       built = state.example;
-      tongue = languages(state.example)[example.output_tokens.length ? "output" : "source"];
-      found = await readingOf(example.lens, reader.open);
+      language = languages(state.example)[example.output_tokens.length ? "output" : "source"];
+      predictions = await readLens(example.lens, reader.open);
       build(example);
     }
     const [position, layer] = [state.at, state.by].map((number) => (number === undefined ? NaN : Number(number) - 1));
-    tell(found.holds(position, layer) ? [position, layer] : [found.first + found.positions - 1, found.layers - 1]);
+    select(
+      predictions.holds(position, layer)
+        ? [position, layer]
+        : [predictions.first + predictions.positions - 1, predictions.layers - 1],
+    );
   }
 
   function build(example) {
@@ -45,48 +65,89 @@ function create(host, { reader, choose, languages }) {
     const { ahead } = example.lens;
     const isRead = ahead > 0 || !isSource; // a token is read before another is predicted
     const before = (at) => (ahead ? tokens[at] : at ? tokens[at - 1] : { text: t("start"), start: 0, end: 0 });
-    const head = [...(isRead ? [t("lens.read")] : []), t(isRead ? "lens.next" : "lens.token"), ...Array.from({ length: found.layers }, (_, at) => String(at + 1))];
-    const rows = Array.from({ length: found.positions }, (_, row) => {
-      const at = found.first + row;
+    const head = [
+      ...(isRead ? [t("lens.read")] : []),
+      t(isRead ? "lens.next" : "lens.token"),
+      ...Array.from({ length: predictions.layers }, (_, at) => String(at + 1)),
+    ];
+    const rows = Array.from({ length: predictions.positions }, (_, row) => {
+      const at = predictions.first + row;
       const next = tokens[at + ahead];
-      const cells = Array.from({ length: found.layers }, (_, layer) => {
-        const [{ word, chance }] = found.top(layer, at);
-        const button = element("button", { type: "button", "data-at": at, "data-by": layer, class: next && found.isSame(word, next.text) ? "shaded hit" : "shaded", "aria-label": t("lens.cell", { place: at + 1, layer: layer + 1, token: nameOf({ text: word }), chance: figure(chance, 3) }) }, tokenLabel({ text: word, start: 0, end: 1 }, tongue), element("small", {}, figure(chance, 2)));
+      const cells = Array.from({ length: predictions.layers }, (_, layer) => {
+        const [{ word, chance }] = predictions.top(layer, at);
+        const button = element(
+          "button",
+          {
+            type: "button",
+            "data-at": at,
+            "data-by": layer,
+            class: next && predictions.isSame(word, next.text) ? "shaded hit" : "shaded",
+            "aria-label": t("lens.cell", {
+              position: at + 1,
+              layer: layer + 1,
+              token: nameOf({ text: word }),
+              chance: figure(chance, 3),
+            }),
+          },
+          tokenLabel({ text: word, start: 0, end: 1 }, language),
+          element("small", {}, figure(chance, 2)),
+        );
         weigh(button, chance);
         return element("td", {}, button);
       });
       const names = [...(isRead ? [before(at)] : []), next ?? null];
-      return element("tr", {}, ...names.map((token) => element("th", { scope: "row" }, token ? tokenLabel(token, tongue) : "?")), ...cells);
+      return element(
+        "tr",
+        {},
+        ...names.map((token) => element("th", { scope: "row" }, token ? tokenLabel(token, language) : "?")),
+        ...cells,
+      );
     });
-    const spans = element("tr", {}, element("td", { colspan: isRead ? 2 : 1 }), element("th", { colspan: found.layers, scope: "colgroup" }, t("keys.layer")));
+    const spans = element(
+      "tr",
+      {},
+      element("td", { colspan: isRead ? 2 : 1 }),
+      element("th", { colspan: predictions.layers, scope: "colgroup" }, t("keys.layer")),
+    );
     table.replaceChildren(
-      element("caption", {}, found.first ? t("lens.last", { count: found.positions, all: tokens.length }) : ""),
+      element(
+        "caption",
+        {},
+        predictions.first ? t("lens.last", { count: predictions.positions, all: tokens.length }) : "",
+      ),
       element("thead", {}, spans, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)))),
       element("tbody", {}, ...rows),
     );
     for (const [at, button] of [...table.querySelectorAll("button")].entries()) button.tabIndex = at ? -1 : 0;
   }
 
+  /** @type {(cell: number[]) => HTMLButtonElement} */
   const buttonOf = ([at, by]) => table.querySelector(`button[data-at="${at}"][data-by="${by}"]`);
 
   function pick(button) {
     if (!button) return;
-    const place = [Number(button.dataset.at), Number(button.dataset.by)];
-    if (chosen && place.every((number, axis) => number === chosen[axis])) return;
-    choose({ at: String(place[0] + 1), by: String(place[1] + 1) });
+    const cell = [Number(button.dataset.at), Number(button.dataset.by)];
+    if (chosen && cell.every((number, axis) => number === chosen[axis])) return;
+    choose({ at: String(cell[0] + 1), by: String(cell[1] + 1) });
   }
 
-  function tell(place) {
+  function select(cell) {
     if (chosen && buttonOf(chosen)) {
       buttonOf(chosen).tabIndex = -1;
       buttonOf(chosen).removeAttribute("aria-current");
     }
-    chosen = place;
+    chosen = cell;
     const button = buttonOf(chosen);
     button.tabIndex = 0;
     button.setAttribute("aria-current", "true");
-    const items = found.top(chosen[1], chosen[0]).map(({ word, chance }) => entryOf([tokenLabel({ text: word, start: 0, end: 1 }, tongue)], chance, chance));
-    aside.replaceChildren(element("h3", {}, t("lens.where", { place: chosen[0] + 1, layer: chosen[1] + 1 })), element("ol", {}, ...items), element("p", { class: "hint" }, t("lens.point")));
+    const items = predictions
+      .top(chosen[1], chosen[0])
+      .map(({ word, chance }) => entryOf([tokenLabel({ text: word, start: 0, end: 1 }, language)], chance, chance));
+    aside.replaceChildren(
+      element("h3", {}, t("lens.where", { position: chosen[0] + 1, layer: chosen[1] + 1 })),
+      element("ol", {}, ...items),
+      element("p", { class: "hint" }, t("lens.point")),
+    );
   }
 
   function walk(event) {
@@ -97,28 +158,82 @@ function create(host, { reader, choose, languages }) {
     next.focus();
   }
 
+  // The cells of the table, each over the colour of its chance; of an underlined one a line.
+  function picture() {
+    const { ink, quiet, gold } = inks();
+    const [wide, high] = [92, 26];
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]);
+    const names = rows.map((row) =>
+      row.filter(({ tagName }) => tagName === "TH").map(({ textContent }) => textContent),
+    );
+    const left = 16 + Math.max(...names.map((texts) => widthOf(texts.join("  "), 13)));
+    /** @type {import("../page/exporting.js").Shape[]} */
+    const shapes = Array.from({ length: predictions.layers }, (_, layer) => ({
+      text: String(layer + 1),
+      at: [left + wide * (layer + 0.5), 14],
+      size: 11,
+      fill: quiet,
+      anchor: "middle",
+    }));
+    rows.forEach((row, at) => {
+      const top = 22 + high * at;
+      shapes.push({ text: names[at].join("  "), at: [left - 8, top + 17], size: 13, fill: ink, anchor: "end" });
+      row
+        .flatMap((cell) => [...cell.querySelectorAll("button")])
+        .forEach((button, layer) => {
+          const [{ word, chance }] = predictions.top(layer, predictions.first + at);
+          const [x, fill] = [left + wide * layer, inkOn(chance)];
+          shapes.push({ rect: [x + 1, top + 1, wide - 2, high - 2], fill: cssOf(chance) });
+          if (button.classList.contains("hit")) shapes.push({ rect: [x + 4, top + high - 5, wide - 8, 2], fill: gold });
+          shapes.push({ text: shortened(nameOf({ text: word }), wide - 38), at: [x + 6, top + 17], size: 12, fill });
+          shapes.push({ text: figure(chance, 2), at: [x + wide - 6, top + 17], size: 10, fill, anchor: "end" });
+        });
+    });
+    return {
+      width: left + wide * predictions.layers + 8,
+      height: 30 + high * rows.length,
+      shapes,
+      legend: { least: "0", most: "1", notes: [t("lens.caption")] },
+    };
+  }
+
   return {
     show,
+    picture,
     focus: () => chosen && buttonOf(chosen).focus(),
     table: () => ({
-      columns: ["place", "layer", "rank", "token", "probability"],
-      rows: Array.from({ length: found.positions }, (_, row) => found.first + row).flatMap((at) =>
-        Array.from({ length: found.layers }, (_, layer) => found.top(layer, at).map(({ word, chance }, rank) => [at + 1, layer + 1, rank + 1, word, chance])).flat(),
+      columns: ["position", "layer", "rank", "token", "probability"],
+      rows: Array.from({ length: predictions.positions }, (_, row) => predictions.first + row).flatMap((at) =>
+        Array.from({ length: predictions.layers }, (_, layer) =>
+          predictions.top(layer, at).map(({ word, chance }, rank) => [at + 1, layer + 1, rank + 1, word, chance]),
+        ).flat(),
       ),
     }),
   };
 }
 
-async function readingOf({ words, tokens, probabilities, first = 0 }, open) {
+function shortened(text, room) {
+  const signs = [...text];
+  while (signs.length > 1 && widthOf(`${signs.join("")}…`, 12) > room) signs.pop();
+  return signs.length === [...text].length ? text : `${signs.join("")}…`;
+}
+
+async function readLens({ words, tokens, probabilities, first = 0 }, open) {
   const [ids, chances] = await Promise.all([open(tokens), open(probabilities)]);
   const [layers, positions, most] = ids.shape;
   const top = (layer, at) => {
     const start = (layer * positions + at - first) * most;
-    return Array.from({ length: most }, (_, rank) => ({ word: words[ids.get(start + rank)], chance: chances.get(start + rank) }));
+    return Array.from({ length: most }, (_, rank) => ({
+      word: words[ids.get(start + rank)],
+      chance: chances.get(start + rank),
+    }));
   };
   const bare = (text) => text.replaceAll(/[▁Ġ\s]/g, "");
   return {
-    layers, positions, first, top,
+    layers,
+    positions,
+    first,
+    top,
     holds: (at, layer) => at >= first && at < first + positions && layer >= 0 && layer < layers,
     isSame: (word, text) => bare(word) !== "" && bare(word) === bare(text),
   };

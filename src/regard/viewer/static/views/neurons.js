@@ -5,11 +5,12 @@ import { element, headOf, section, shape, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { inks } from "../page/palette.js";
 import { createLines } from "../parts/lines.js";
-import { offersOf } from "../parts/looking.js";
+import { offersOf } from "../parts/attention.js";
 
 const LISTED = 12; // dimensions, of the largest products
 const HIGH = 44; // pixels of a strip in a file
 
+/** @type {import("./views.js").ViewType} */
 export const neurons = {
   id: "neurons",
   needs: () => true,
@@ -19,9 +20,14 @@ export const neurons = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, context) {
   const { reader, point, choose } = context;
-  const place = element("div", {});
+  const container = element("div", {});
   const hint = element("p", { class: "hint", hidden: true });
   const sums = element("dl", { class: "sums" });
   const strips = element("div", { class: "strips", onpointermove: over, onpointerleave: () => light(null) });
@@ -30,10 +36,17 @@ function create(host, context) {
   const columns = ["dimension", "query", "key", "product"].map((name) => t(`neurons.${name}`));
   const table = element("table", { class: "dimensions" }, headOf(columns), list);
   const figures = element("div", { class: "neurons" }, sums, strips, table, more);
-  host.append(section(t("neurons"), null, element("p", { class: "caption" }, t("neurons.caption")), place, hint, figures));
-  const lines = createLines(place, { point: (where, isFirm) => point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm) });
+  host.append(
+    section(t("neurons"), null, element("p", { class: "caption" }, t("neurons.caption")), container, hint, figures),
+  );
+  const lines = createLines(container, {
+    point: (where, isFirm) =>
+      point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm),
+  });
   let built = "";
+  /** @type {import("./views.js").State} */
   let view = null;
+  /** @type {import("../data/contents.js").Axes} */
   let axes = null;
   let vectors = null;
   let pair = { row: 0, column: 0 };
@@ -50,26 +63,31 @@ function create(host, context) {
       built = key;
       lines.build(axes, "neurons.keys", "neurons.queries");
     }
-    const { rows, columns: seen } = context.hits();
-    lines.find({ rows, columns: axes.rows === axes.columns ? rows : seen });
+    const { rows, columns: keyHits } = context.hits();
+    lines.find({ rows, columns: axes.rows === axes.columns ? rows : keyHits });
     hint.hidden = Boolean(vectors);
     figures.hidden = !vectors;
-    if (!vectors) tellMissing();
+    if (!vectors) showMissing();
   }
 
-  // Queries and keys were kept of some heads, or of all but their mean.
-  function tellMissing() {
-    hint.replaceChildren(t("neurons.missing"), ...offersOf(reader, view.example, reader.vectorHeads(view.example, view.kind), choose));
+  // Queries and keys were stored of some heads, or of all but their mean.
+  function showMissing() {
+    hint.replaceChildren(
+      t("neurons.missing"),
+      ...offersOf(reader, view.example, reader.vectorHeads(view.example, view.kind), choose),
+    );
   }
 
-  /** Shows the pair that is pointed at; of a token alone with the one it looks at most. */
+  /** Shows the pair that is pointed at; of a token alone with its largest key. */
   async function mark({ row = null, column = null }) {
     if (!vectors) return lines.draw([]);
     const mine = ++turn;
     const at = row ?? axes.rows.length - 1;
-    const [found] = (await reader.rows(view, [at])) ?? [];
+    const [weights] = (await reader.rows(view, [at])) ?? [];
     if (mine !== turn) return null;
-    const most = found ? Array.from(found).reduce((best, weight, key) => (weight > found[best] ? key : best), 0) : 0;
+    const most = weights
+      ? Array.from(weights).reduce((best, weight, key) => (weight > weights[best] ? key : best), 0)
+      : 0;
     pair = { row: at, column: column ?? most };
     lines.draw([{ ...pair, share: 1 }]);
     lines.mark({ rows: [pair.row], columns: [pair.column] });
@@ -77,39 +95,79 @@ function create(host, context) {
     const product = query.map((value, dimension) => value * key[dimension]);
     const order = Array.from(product.keys()).sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
     made = { query, key, product, order };
-    tellSums(found?.[pair.column]);
-    strips.replaceChildren(...["query", "key", "product"].flatMap((name) => [element("h3", {}, ...titleOf(name)), stripOf(made[name])]));
-    tellList();
+    showSums(weights?.[pair.column]);
+    strips.replaceChildren(
+      ...["query", "key", "product"].flatMap((name) => [element("h3", {}, ...titleOf(name)), stripOf(made[name])]),
+    );
+    showList();
     return null;
   }
 
   // What becomes of the products: their sum, the scale, a bound, a bias, the score, the weight.
-  function tellSums(weight) {
+  function showSums(weight) {
     const total = made.product.reduce((sum, value) => sum + value, 0);
     const { softcap } = vectors;
     const bias = vectors.bias(pair.row, pair.column);
     const scaled = total * vectors.scale;
     const score = (softcap ? softcap * Math.tanh(scaled / softcap) : scaled) + (bias ?? 0);
-    const terms = [["sum", total], ["scale", vectors.scale], ["softcap", softcap], ["bias", bias], ["score", score], ["weight", weight]];
+    const terms = [
+      ["sum", total],
+      ["scale", vectors.scale],
+      ["softcap", softcap],
+      ["bias", bias],
+      ["score", score],
+      ["weight", weight],
+    ];
     sums.replaceChildren(
-      ...terms.filter(([, value]) => typeof value === "number").map(([name, value]) => element("div", { "data-of": name }, element("dt", {}, t(`neurons.${name}`)), element("dd", {}, signed(value)))),
+      ...terms
+        .filter(([, value]) => typeof value === "number")
+        .map(([name, value]) =>
+          element(
+            "div",
+            { "data-of": name },
+            element("dt", {}, t(`neurons.${name}`)),
+            element("dd", {}, signed(value)),
+          ),
+        ),
     );
-    if (weight === 0 && view.kind === "decoder" && pair.column > pair.row) sums.append(element("p", { class: "hint" }, t("neurons.hidden")));
+    if (weight === 0 && view.kind === "decoder" && pair.column > pair.row)
+      sums.append(element("p", { class: "hint" }, t("neurons.hidden")));
   }
 
   function titleOf(name) {
-    const labels = { query: tokenLabel(axes.rows[pair.row], axes.languages.rows), key: tokenLabel(axes.columns[pair.column], axes.languages.columns) };
-    return [t(`neurons.${name}`), " ", labels[name] ?? "", element("small", {}, ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`)];
+    const labels = {
+      query: tokenLabel(axes.rows[pair.row], axes.languages.rows),
+      key: tokenLabel(axes.columns[pair.column], axes.languages.columns),
+    };
+    return [
+      t(`neurons.${name}`),
+      " ",
+      labels[name] ?? "",
+      element("small", {}, ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`),
+    ];
   }
 
   // Bars above the middle are positive, below negative.
   function stripOf(values) {
     const full = largest(values) || 1;
-    const bars = Array.from(values, (value, at) => shape("rect", { x: at + 0.08, y: 1 - Math.max(0, value / full), width: 0.84, height: Math.abs(value / full), class: value < 0 ? "minus" : null }));
-    return shape("svg", { viewBox: `0 0 ${values.length} 2`, preserveAspectRatio: "none", "aria-hidden": "true" }, shape("rect", { class: "here", y: 0, width: 1, height: 2 }), ...bars);
+    const bars = Array.from(values, (value, at) =>
+      shape("rect", {
+        x: at + 0.08,
+        y: 1 - Math.max(0, value / full),
+        width: 0.84,
+        height: Math.abs(value / full),
+        class: value < 0 ? "minus" : null,
+      }),
+    );
+    return shape(
+      "svg",
+      { viewBox: `0 0 ${values.length} 2`, preserveAspectRatio: "none", "aria-hidden": "true" },
+      shape("rect", { class: "here", y: 0, width: 1, height: 2 }),
+      ...bars,
+    );
   }
 
-  function tellList() {
+  function showList() {
     const { order } = made;
     list.replaceChildren(...order.slice(0, isWhole ? order.length : LISTED).map(rowOf));
     more.hidden = order.length <= LISTED;
@@ -118,17 +176,23 @@ function create(host, context) {
 
   function rowOf(dimension) {
     const cells = ["query", "key", "product"].map((name) => element("td", {}, signed(made[name][dimension])));
-    return element("tr", { "data-dimension": dimension, onpointerenter: () => light(dimension), onpointerleave: () => light(null) }, element("th", { scope: "row" }, String(dimension + 1)), ...cells);
+    return element(
+      "tr",
+      { "data-dimension": dimension, onpointerenter: () => light(dimension), onpointerleave: () => light(null) },
+      element("th", { scope: "row" }, String(dimension + 1)),
+      ...cells,
+    );
   }
 
   function unfold() {
     isWhole = !isWhole;
-    tellList();
+    showList();
   }
 
   function over(event) {
     const strip = event.target.closest("svg");
-    if (strip) light(Math.floor(((event.clientX - strip.getBoundingClientRect().left) / strip.clientWidth) * made.query.length));
+    if (strip)
+      light(Math.floor(((event.clientX - strip.getBoundingClientRect().left) / strip.clientWidth) * made.query.length));
   }
 
   function light(dimension) {
@@ -136,7 +200,7 @@ function create(host, context) {
       here.setAttribute("x", dimension ?? 0);
       here.classList.toggle("lit", dimension !== null);
     }
-    for (const row of list.children) row.classList.toggle("lit", Number(row.dataset.dimension) === dimension);
+    for (const row of list.rows) row.classList.toggle("lit", Number(row.dataset.dimension) === dimension);
   }
 
   function picture() {
@@ -146,16 +210,30 @@ function create(host, context) {
       const values = made[name];
       const [full, top, step] = [largest(values) || 1, at * (HIGH * 2 + 34), wide / values.length];
       const token = { query: axes.rows[pair.row], key: axes.columns[pair.column] }[name];
-      const bars = Array.from(values, (value, d) => ({ rect: [d * step, top + 24 + HIGH * (1 - Math.max(0, value / full)), step * 0.84, HIGH * Math.abs(value / full)], fill: value < 0 ? gold : accent }));
-      return [{ text: [t(`neurons.${name}`), token ? nameOf(token) : ""].join(" "), at: [0, top + 16], size: 13, fill: ink }, ...bars];
+      const bars = Array.from(values, (value, d) => ({
+        rect: [d * step, top + 24 + HIGH * (1 - Math.max(0, value / full)), step * 0.84, HIGH * Math.abs(value / full)],
+        fill: value < 0 ? gold : accent,
+      }));
+      return [
+        { text: [t(`neurons.${name}`), token ? nameOf(token) : ""].join(" "), at: [0, top + 16], size: 13, fill: ink },
+        ...bars,
+      ];
     });
-    const told = [...sums.querySelectorAll("div")].map((one) => [one.children[0].textContent, one.children[1].textContent].join(" ")).join("   ");
+    const text = [...sums.querySelectorAll("div")]
+      .map((one) => [one.children[0].textContent, one.children[1].textContent].join(" "))
+      .join("   ");
     const height = 3 * (HIGH * 2 + 34);
-    return { width: wide, height: height + 24, shapes: [...shapes, { text: told, at: [0, height + 14], size: 12, fill: quiet }] };
+    return {
+      width: wide,
+      height: height + 24,
+      shapes: [...shapes, { text: text, at: [0, height + 14], size: 12, fill: quiet }],
+    };
   }
 
   return {
-    show, mark, picture,
+    show,
+    mark,
+    picture,
     reveal: (where) => lines.reveal({ row: where.row, column: where.row === null ? where.column : null }),
     fit: () => lines.fit(),
     focus: () => lines.focus(),

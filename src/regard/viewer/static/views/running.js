@@ -1,17 +1,19 @@
-// The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
+// The texts as prose, shaded: by a value of each token, or by the attention of a token that is pointed at.
 
 import { element, radios, section } from "../page/dom.js";
 import { sentences, t } from "../page/language.js";
-import { createLooking, listsOf, offersOf } from "../parts/looking.js";
+import { createAttention, listsOf, offersOf } from "../parts/attention.js";
 import { chosenOf, figure, mostOf } from "../data/maps.js";
-import { createLegend, shareOf } from "../page/palette.js";
+import { createLegend, cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
+import { WIDTH, shadedTokens } from "../parts/shading.js";
 
 const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows", surprise: "rows" }; // of each measure
 const MOST = 64; // entries that shade the text
 const LISTED = 8;
 const LARGE = 0.98; // the share of values up to the deepest colour: few tokens may receive nearly all
 
+/** @type {import("./views.js").ViewType} */
 export const running = {
   id: "text",
   picks: true,
@@ -23,20 +25,29 @@ export const running = {
 };
 
 // Queries and keys may be mere numbers.
+/** @param {import("../data/contents.js").Example} example */
 const isProse = ({ sides, source, output }) => sides !== "queries and keys" || /\p{L}/u.test(source + output);
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, context) {
   const { reader, point, choose } = context;
   const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("text.shade") });
-  const says = element("p", { class: "caption" });
+  const caption = element("p", { class: "caption" });
   const texts = element("div", { class: "running" });
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
   const legend = createLegend();
-  host.append(section(t("text"), strip, says, element("div", { class: "split wide" }, texts, aside), legend.node));
+  host.append(section(t("text"), strip, caption, element("div", { class: "split wide" }, texts, aside), legend.node));
   let built = "";
+  /** @type {import("./views.js").State} */
   let view = null;
+  /** @type {import("../data/contents.js").Axes} */
   let axes = null;
-  let looking = null;
+  /** @type {ReturnType<typeof createAttention>} */
+  let attention = null;
   let proses = {}; // by side: "source", "output"
   let lines = {}; // values along the text, by measure
   let measure = "received";
@@ -48,35 +59,55 @@ function create(host, context) {
     view = state;
     axes = reader.axes(view);
     scale = state.scale;
-    looking = createLooking(reader, view);
+    attention = createAttention(reader, view);
     const key = `${state.example} ${state.kind}`;
     const isNew = built !== key;
     if (isNew) build(key);
-    const found = await Promise.all(Object.keys(SIDES).map((name) => (name === "surprise" ? surprise() : reader.line(view, name).catch(() => null))));
-    lines = Object.fromEntries(Object.keys(SIDES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
-    const names = [...Object.keys(lines), ...(canBeSurprised() && context.canExplain(view.example) ? ["surprise"] : [])];
+    const values = await Promise.all(
+      Object.keys(SIDES).map((name) => (name === "surprise" ? surprise() : reader.line(view, name).catch(() => null))),
+    );
+    lines = Object.fromEntries(
+      Object.keys(SIDES)
+        .map((name, at) => [name, values[at]])
+        .filter(([, line]) => line),
+    );
+    const names = [
+      ...Object.keys(lines),
+      ...(canBeSurprised() && context.canExplain(view.example) ? ["surprise"] : []),
+    ];
     measure = names.includes(state.shade) ? state.shade : names[0];
-    strip.replaceChildren(...radios("shade", names.map((name) => [name, t(`measure.${name}`)]), measure, (shade) => choose({ shade })));
+    strip.replaceChildren(
+      ...radios(
+        "shade",
+        names.map((name) => [name, t(`measure.${name}`)]),
+        measure,
+        (shade) => choose({ shade }),
+      ),
+    );
     strip.hidden = names.length < 2;
     hits = context.hits();
     if (isNew) reveal({ row: state.row ?? null, column: state.column ?? null });
   }
 
-  // How unexpected each output token was, whatever head is looked at.
+  // How unexpected each output token was, whatever the head.
   function surprise() {
     const values = reader.exampleAt(view.example).surprise ?? [];
     if (!values.length || !canBeSurprised()) return null;
-    return { places: 1, values: Float32Array.from(values, (value) => value ?? 0), counted: values.filter((value) => typeof value === "number") };
+    return {
+      span: 1,
+      values: Float32Array.from(values, (value) => value ?? 0),
+      counted: values.filter((value) => typeof value === "number"),
+    };
   }
 
   const canBeSurprised = () => !view.pair && axes.sideOf("rows") === "output";
 
   function reveal({ row, column }) {
-    const [axis, place] = row !== null ? ["rows", row] : ["columns", column];
-    if (place !== null) proses[axes.sideOf(axis)].reveal(axes.tokenAt(axis, place));
+    const [axis, position] = row !== null ? ["rows", row] : ["columns", column];
+    if (position !== null) proses[axes.sideOf(axis)].reveal(axes.tokenAt(axis, position));
   }
 
-  const isSelf = () => (view.pair ? axes.rows === axes.columns : axes.sideOf("rows") === axes.sideOf("columns")); // a token looks, and is looked at
+  const isSelf = () => (view.pair ? axes.rows === axes.columns : axes.sideOf("rows") === axes.sideOf("columns")); // a token is a query and a key
 
   function build(key) {
     built = key;
@@ -87,57 +118,86 @@ function create(host, context) {
     texts.replaceChildren();
     proses = {};
     for (const side of new Set([axes.sideOf("columns"), axes.sideOf("rows")])) {
-      const called = whole.called[side === axes.sideOf("rows") ? "rows" : "columns"];
-      const place = element("div", {}, element("h3", { class: "side" }, called));
-      texts.append(place);
-      proses[side] = createProse(place, { point: (token, isFirm) => axes.tell(point, side, token, isFirm), label: called });
-      proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
+      const name = whole.axisNames[side === axes.sideOf("rows") ? "rows" : "columns"];
+      const container = element("div", {}, element("h3", { class: "side" }, name));
+      texts.append(container);
+      proses[side] = createProse(container, {
+        point: (token, isFirm) => axes.pointAt(point, side, token, isFirm),
+        label: name,
+      });
+      proses[side].show(
+        side === "source" ? example.source_tokens : example.output_tokens,
+        example[side],
+        languages[side],
+      );
     }
   }
 
   /** Shades by the measure where nothing is pointed at, else by the links of the token. */
   async function mark(where) {
     const mine = ++turn;
-    const asked = looking;
+    const snapshot = attention;
     const chosen = chosenOf(where);
     const isAny = chosen.rows.length + chosen.columns.length > 0;
     markTexts(proses, axes, isAny ? chosen : hits);
     if (!isAny) return shadeByMeasure();
     const isRow = chosen.rows.length > 0;
-    const across = (from, to, places) => places.map((place) => axes.placeOf(to, axes.tokenAt(from, place))).filter((place) => place >= 0);
+    const across = (from, to, positions) =>
+      positions
+        .map((position) => axes.positionOf(to, axes.tokenAt(from, position)))
+        .filter((position) => position >= 0);
     const from = isRow ? chosen.rows : isSelf() ? across("columns", "rows", chosen.columns) : [];
     const to = chosen.columns.length ? chosen.columns : isSelf() ? across("rows", "columns", chosen.rows) : [];
-    const looks = from.length ? asked.rowsOf(from, MOST) : undefined;
-    const lookers = to.length ? asked.lookersOf(to, MOST) : undefined;
-    const isWhole = Math.max(from.length, to.length) < 2 || (await asked.isWhole());
-    const entries = await (isRow ? looks : lookers);
+    const topKeys = from.length ? snapshot.meanTopKeys(from, MOST) : undefined;
+    const topQueries = to.length ? snapshot.summedTopQueries(to, MOST) : undefined;
+    const isWhole = Math.max(from.length, to.length) < 2 || (await snapshot.isWhole());
+    const entries = await (isRow ? topKeys : topQueries);
     if (mine !== turn) return null;
-    if (!entries) return tellMissing();
+    if (!entries) return showMissing();
     const largest = scale === "one" ? 1 : (entries[0]?.weight ?? 0);
-    shadeTexts(proses, axes, isRow ? "columns" : "rows", entries.map(({ at, weight }) => [at, shareOf(weight, largest, scale)]));
-    legend.tell("0", figure(largest, 3));
-    says.textContent ||= axes.says;
-    const list = (isLooks, found, full) => listsOf({
-      axes, from, to, [isLooks ? "looks" : "lookers"]: (found ?? null)?.slice(0, LISTED) ?? null, full, scale,
-      go: reveal,
-    }).flat().concat(measuresOf(isLooks ? "rows" : "columns", isLooks ? from : to));
-    const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.kept"))];
+    shadeTexts(
+      proses,
+      axes,
+      isRow ? "columns" : "rows",
+      entries.map(({ at, weight }) => [at, shareOf(weight, largest, scale)]),
+    );
+    legend.setEnds("0", figure(largest, 3));
+    caption.textContent ||= axes.description;
+    const list = (isTopKeys, listed, full) =>
+      listsOf({
+        axes,
+        from,
+        to,
+        [isTopKeys ? "topKeys" : "topQueries"]: listed?.slice(0, LISTED) ?? null,
+        full,
+        scale,
+        go: reveal,
+      })
+        .flat()
+        .concat(measuresOf(isTopKeys ? "rows" : "columns", isTopKeys ? from : to));
+    const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.stored"))];
     const first = list(isRow, entries, largest);
     aside.replaceChildren(...first, ...note);
     if (!isSelf()) return null;
-    const others = await (isRow ? lookers : looks);
+    const others = await (isRow ? topQueries : topKeys);
     if (mine !== turn) return null;
     const fuller = Math.max(largest, others?.[0]?.weight ?? 0); // a sum may be more than a mean
     aside.replaceChildren(...first, ...list(!isRow, others, fuller), ...note);
     return null;
   }
 
-  // The text stays shaded by its measure where the links of this view were not kept.
-  function tellMissing() {
+  /**
+   * Leaves the text shaded by its measure where the links of this view were not stored.
+   *
+   * @returns {null}
+   */
+  function showMissing() {
     shadeByMeasure();
-    const { layer, head } = reader.nearestKept(view);
+    const { layer, head } = reader.nearestStored(view);
     const others = layer !== view.layer || head !== view.head ? [{ layer, head }] : [];
-    aside.replaceChildren(element("p", { class: "hint" }, t("no-weights"), ...offersOf(reader, view.example, others, choose)));
+    aside.replaceChildren(
+      element("p", { class: "hint" }, t("no-weights"), ...offersOf(reader, view.example, others, choose)),
+    );
     return null;
   }
 
@@ -145,44 +205,85 @@ function create(host, context) {
     const line = lines[measure];
     aside.replaceChildren(element("p", { class: "hint" }, t("text.point")));
     if (!line) {
-      says.textContent = t("text.none");
+      caption.textContent = t("text.none");
       for (const prose of Object.values(proses)) prose.shade(() => 0);
-      legend.tell("0", "");
+      legend.setEnds("0", "");
       return;
     }
     const axis = SIDES[measure];
     const largest = largeOf(line.values);
     const least = measure === "received" || measure === "surprise" ? 0 : leastOf(line.values); // what is received adds up from nothing
-    const shares = axes[axis].map((_, place) => [place, Math.min(1, ((line.values[Math.floor(place / line.places)] ?? 0) - least) / (largest - least || 1))]);
+    const shares = axes[axis].map((_, position) => [
+      position,
+      Math.min(1, ((line.values[Math.floor(position / line.span)] ?? 0) - least) / (largest - least || 1)),
+    ]);
     shadeTexts(proses, axes, axis, shares);
-    const groups = line.places > 1 && t("text.groups", { count: line.places });
-    const start = axes.shift(axis) > 0 && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
-    says.textContent = sentences(view.pair && axes.says, t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}), groups, start);
-    legend.tell(figure(least, 3), `${largest < mostOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`);
+    const groups = line.span > 1 && t("text.groups", { count: line.span });
+    const start = axes.shift(axis) > 0 && line.span === 1 && t("text.start", { value: figure(line.values[0], 3) });
+    caption.textContent = sentences(
+      view.pair && axes.description,
+      t(`text.${measure}`, line.counted ? lossOf(line.counted) : {}),
+      groups,
+      start,
+    );
+    legend.setEnds(figure(least, 3), `${largest < mostOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`);
   }
 
   // The values of one token that is pointed at.
-  function measuresOf(axis, places) {
-    if (places.length !== 1) return [];
+  /** @returns {Node[]} */
+  function measuresOf(axis, positions) {
+    if (positions.length !== 1) return [];
     const values = Object.entries(lines)
       .filter(([name]) => SIDES[name] === axis)
-      .map(([name, line]) => element("div", {}, element("dt", {}, t(`measure.${name}`)), element("dd", {}, figure(line.values[Math.floor(places[0] / line.places)], 3))));
+      .map(([name, line]) =>
+        element(
+          "div",
+          {},
+          element("dt", {}, t(`measure.${name}`)),
+          element("dd", {}, figure(line.values[Math.floor(positions[0] / line.span)], 3)),
+        ),
+      );
     return [element("dl", { class: "measures" }, ...values)];
   }
 
   function table() {
     const names = Object.keys(lines);
     const valueAt = (name, at) => {
-      const value = lines[name].values[Math.floor(at / lines[name].places)];
+      const value = lines[name].values[Math.floor(at / lines[name].span)];
       return at < axes[SIDES[name]].length && value !== undefined ? figure(value) : "";
     };
     const length = Math.max(axes.rows.length, axes.columns.length);
-    const rows = Array.from({ length }, (_, at) => [at + 1, axes.rows[at]?.text ?? "", axes.columns[at]?.text ?? "", ...names.map((name) => valueAt(name, at))]);
-    return { columns: ["place", "token that looks", "token looked at", ...names], rows };
+    const rows = Array.from({ length }, (_, at) => [
+      at + 1,
+      axes.rows[at]?.text ?? "",
+      axes.columns[at]?.text ?? "",
+      ...names.map((name) => valueAt(name, at)),
+    ]);
+    return { columns: ["position", "token that looks", "token looked at", ...names], rows };
+  }
+
+  function picture() {
+    const { quiet } = inks();
+    const shapes = [];
+    let height = 0;
+    for (const prose of Object.values(proses)) {
+      const tokens = prose
+        .shaded()
+        .map(({ text, before, share }) => ({ text, before, fill: share > 0 ? cssOf(share) : null, ink: inkOn(share) }));
+      const drawn = shadedTokens(tokens, WIDTH);
+      shapes.push({ text: prose.node.getAttribute("aria-label"), at: [0, height + 14], size: 12, fill: quiet });
+      shapes.push({ group: drawn.shapes, at: [0, height + 22] });
+      height += drawn.height + 34;
+    }
+    return { width: WIDTH, height, shapes, legend: { ...legend.ends(), notes: [caption.textContent] } };
   }
 
   return {
-    show, mark, table, reveal,
+    show,
+    mark,
+    table,
+    picture,
+    reveal,
     focus: () => proses[axes.sideOf("rows")].focus(),
     destroy: () => Object.values(proses).forEach((prose) => prose.destroy()),
   };
@@ -192,7 +293,13 @@ function create(host, context) {
 function lossOf(values) {
   const sum = values.reduce((total, value) => total + value, 0);
   const mean = sum / values.length;
-  return { count: values.length, sum: figure(sum), mean: figure(mean, 3), bits: figure(mean / Math.LN2, 3), perplexity: figure(Math.exp(mean), 3) };
+  return {
+    count: values.length,
+    sum: figure(sum),
+    mean: figure(mean, 3),
+    bits: figure(mean / Math.LN2, 3),
+    perplexity: figure(Math.exp(mean), 3),
+  };
 }
 
 function leastOf(values) {

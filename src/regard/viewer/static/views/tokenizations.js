@@ -10,22 +10,34 @@ const MOST = 200; // tokens of a line
 export function tokenizations(one, other, languages) {
   return ["source", "output"].flatMap((side) => {
     const [first, second] = [one, other].map((example) => example[`${side}_tokens`]);
-    const [starts, others] = [first, second].map((tokens) => new Set(tokens.map(placeOf)));
-    const isSame = first.length === second.length && first.every((token) => others.has(placeOf(token)));
+    const [starts, others] = [first, second].map((tokens) => new Set(tokens.map(spanKey)));
+    const isSame = first.length === second.length && first.every((token) => others.has(spanKey(token)));
     if (one === other || !one[side] || one[side] !== other[side] || isSame) return [];
-    const lines = [["A", first, others], ["B", second, starts]].map(([name, tokens, theirs]) => lineOf(name, tokens, theirs, languages[side]));
-    return [element("h3", {}, t("compare.tokens.title")), element("p", { class: "caption" }, t("compare.tokens.says")), element("dl", { class: "texts versions cut" }, ...lines)];
+    const lines = [
+      ["A", first, others],
+      ["B", second, starts],
+    ].map(([name, tokens, otherSpans]) => lineOf(name, tokens, otherSpans, languages[side]));
+    return [
+      element("h3", {}, t("compare.tokens.title")),
+      element("p", { class: "caption" }, t("compare.tokens.says")),
+      element("dl", { class: "texts versions cut" }, ...lines),
+    ];
   });
 }
 
-const placeOf = ({ start, end }) => `${start} ${end}`;
+const spanKey = ({ start, end }) => `${start} ${end}`;
 
-function lineOf(name, tokens, theirs, language) {
-  const shown = tokens.slice(0, MOST).map((token) => {
-    const isOwn = !theirs.has(placeOf(token));
-    return element(isOwn ? "mark" : "span", { class: "piece", title: nameOf(token) }, tokenLabel(token, language));
+function lineOf(name, tokens, otherSpans, language) {
+  const pieces = tokens.slice(0, MOST).map((token) => {
+    const isUnique = !otherSpans.has(spanKey(token));
+    return element(isUnique ? "mark" : "span", { class: "piece", title: nameOf(token) }, tokenLabel(token, language));
   });
   const rest = tokens.length - MOST;
   const count = t(rest > 0 ? "and-more" : "compare.tokens.count", { count: rest > 0 ? rest : tokens.length });
-  return element("div", {}, element("dt", {}, name), element("dd", { dir: "auto" }, ...shown, element("small", {}, count)));
+  return element(
+    "div",
+    {},
+    element("dt", {}, name),
+    element("dd", { dir: "auto" }, ...pieces, element("small", {}, count)),
+  );
 }

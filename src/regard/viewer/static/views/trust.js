@@ -1,4 +1,4 @@
-// Why the model answered so: what each token contributed, by several methods beside the attention,
+// Why the model answered so: what each token contributed, by the attention and by other methods,
 // and what changes of the attention do to the output.
 
 import { element, headOf, radios, section, shadeBy, tokenLabel } from "../page/dom.js";
@@ -6,11 +6,16 @@ import { phrase, sentences, t } from "../page/language.js";
 import { largestOf, mostOf, nameOf, signed } from "../data/maps.js";
 import { differing } from "../parts/differing.js";
 import { createProse } from "../parts/prose.js";
+import { WIDTH, shadedTokens } from "../parts/shading.js";
+import { wrapped } from "../page/exporting.js";
+import { inks, isDark } from "../page/palette.js";
+import { gapColour } from "./charts.js";
 
 const MOST = 128; // tokens of a text that is shown whole, with every number
 const LISTED = 24; // of a longer one
 const SHORT = 2; // digits of a number that stands below a token
 
+/** @type {import("./views.js").ViewType} */
 export const trust = {
   id: "trust",
   needs: () => true,
@@ -22,47 +27,86 @@ export const trust = {
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, { reader, choose, languages }) {
+  /** @type {import("../data/contents.js").Example} */
   let example = null;
   let proses = [];
+  let rows = []; // contributions on the page: {method, tokens: [token, value], full}
 
   async function show(state) {
     letGo();
     example = reader.exampleAt(state.example);
     const tongues = languages(state.example);
     const { importances = [], changes = [] } = example;
-    const held = host.contains(document.activeElement) && document.activeElement.name; // a choice, which is drawn anew
+    const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
+    const focusedName = host.contains(focused) && focused.name; // a choice, which is drawn anew
     host.replaceChildren(
       ...(importances.length ? [importanceSection(importances, tongues, state)] : []),
-      ...(changes.length ? [changeSection(changes, tongues)] : []),
+      ...(changes.length ? [changeSection(tongues)] : []),
     );
-    if (held) host.querySelector(`input[name="${held}"]:checked`)?.focus();
+    if (focusedName)
+      /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${focusedName}"]:checked`))?.focus();
   }
 
   function importanceSection(importances, tongues, state) {
     const isSource = example.source_tokens.length > 0;
-    const [tokens, language] = isSource ? [example.source_tokens, tongues.source] : [example.output_tokens, tongues.output];
+    const [tokens, language] = isSource
+      ? [example.source_tokens, tongues.source]
+      : [example.output_tokens, tongues.output];
     const outputs = [...new Set(importances.map((one) => one.output ?? null))];
     const output = outputs.find((at) => String(at) === state.why) ?? outputs[0];
     const offered = importances.filter((one) => (one.output ?? null) === output);
-    const beside = offered.find(({ method }) => method === "attention");
-    const others = offered.filter((one) => one !== beside);
-    const chosen = others.find(({ method }) => method === state.method) ?? others[0] ?? beside;
-    const rows = [...new Set([beside, chosen])].filter(Boolean);
-    const place = element("div", { class: "evidence", role: "table", "aria-label": t("trust.mattered") });
+    const attention = offered.find(({ method }) => method === "attention");
+    const others = offered.filter((one) => one !== attention);
+    const chosen = others.find(({ method }) => method === state.method) ?? others[0] ?? attention;
+    const measures = [...new Set([attention, chosen])].filter(Boolean);
+    rows = [];
+    const container = element("div", { class: "evidence", role: "table", "aria-label": t("trust.mattered") });
     const made = section(
-      headingOf(chosen, tokens, isSource), null,
-      ...(outputs.length > 1 ? [choice("why", t("trust.outputs"), outputs.map((at) => [String(at), nameOf(example.output_tokens[at])]), String(output), tongues.output)] : []),
-      ...(others.length > 1 ? [choice("method", t("trust.method"), others.map(({ method }) => [method, phrase(method)]), chosen.method)] : []),
-      place,
-      facts(chosen, beside),
-      element("p", { class: "caption" }, sentences(t("trust.depth"), t("trust.papers"), others.length < 4 && chosen.target && t("trust.more"))),
+      headingOf(chosen, isSource),
+      null,
+      ...(outputs.length > 1
+        ? [
+            choice(
+              "why",
+              t("trust.outputs"),
+              outputs.map((at) => [String(at), nameOf(example.output_tokens[at])]),
+              String(output),
+              tongues.output,
+            ),
+          ]
+        : []),
+      ...(others.length > 1
+        ? [
+            choice(
+              "method",
+              t("trust.method"),
+              others.map(({ method }) => [method, phrase(method)]),
+              chosen.method,
+            ),
+          ]
+        : []),
+      container,
+      facts(chosen, attention),
+      element(
+        "p",
+        { class: "caption" },
+        sentences(t("trust.depth"), t("trust.papers"), others.length < 4 && chosen.target && t("trust.more")),
+      ),
     );
-    for (const { method, values, start } of rows) {
+    for (const { method, values, start } of measures) {
       const cell = element("div", { role: "cell", lang: language, dir: "auto" });
-      place.append(element("div", { class: "measure", role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell));
+      container.append(
+        element("div", { class: "measure", role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell),
+      );
       contributions(cell, method, tokens, values, language, isSource);
-      if (typeof start === "number") cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start, 3) })));
+      if (typeof start === "number")
+        cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start, 3) })));
     }
     return made;
   }
@@ -77,55 +121,85 @@ function create(host, { reader, choose, languages }) {
       prose.shade((at) => (full > 0 ? values[at] / full : 0));
       proses.push(prose);
     }
-    const places = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ at }) => at);
+    const positions = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ at }) => at);
+    rows.push({ method, full, tokens: positions.map((at) => ({ token: tokens[at], value: values[at] })) });
     const line = element("p", { class: "contributions" });
-    for (const at of places) {
+    for (const at of positions) {
       const label = tokenLabel(tokens[at], language);
-      label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: signed(values[at], 3) });
+      label.title = t("trust.token", { token: nameOf(tokens[at]), position: at + 1, value: signed(values[at], 3) });
       shadeBy(label, full > 0 ? values[at] / full : 0);
       const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
-      line.append(element("span", { class: "contribution" }, label, ...(number ? [number] : []), element("data", { value: values[at] }, signed(values[at], SHORT))), element("wbr"));
+      line.append(
+        element(
+          "span",
+          { class: "contribution" },
+          label,
+          ...(number ? [number] : []),
+          element("data", { value: values[at] }, signed(values[at], SHORT)),
+        ),
+        element("wbr"),
+      );
     }
     cell.append(line);
   }
 
   function choice(name, title, options, chosen, language) {
-    const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": title, lang: language ?? null }, ...radios(`trust-${name}`, options, chosen, (key) => choose({ [name]: key })));
+    const strip = element(
+      "div",
+      { class: "strip", role: "radiogroup", "aria-label": title, lang: language ?? null },
+      ...radios(`trust-${name}`, options, chosen, (key) => choose({ [name]: key })),
+    );
     return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
   }
 
-  function facts(chosen, beside) {
+  function facts(chosen, attention) {
     const lines = [];
     const { correlation, total, change } = chosen;
-    if (chosen !== beside) {
-      const isKnown = typeof correlation === "number";
-      const word = !isKnown ? "none" : correlation >= 0.5 ? "high" : correlation > -0.5 ? "low" : "reversed";
-      lines.push([t("trust.correlation"), isKnown ? signed(correlation, 2) : "–", t(`trust.correlation.${word}`)]);
+    if (chosen !== attention) {
+      const isAvailable = typeof correlation === "number";
+      const word = !isAvailable ? "none" : correlation >= 0.5 ? "high" : correlation > -0.5 ? "low" : "reversed";
+      lines.push([t("trust.correlation"), isAvailable ? signed(correlation, 2) : "–", t(`trust.correlation.${word}`)]);
     }
     if (typeof change === "number" && typeof total === "number") {
-      lines.push([t("trust.completeness"), signed(total, 4), t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) })]);
+      lines.push([
+        t("trust.completeness"),
+        signed(total, 4),
+        t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) }),
+      ]);
     }
-    const items = lines.flatMap(([name, value, says]) => [element("dt", {}, name), element("dd", {}, element("data", {}, value), " ", says)]);
+    const items = lines.flatMap(([name, value, note]) => [
+      element("dt", {}, name),
+      element("dd", {}, element("data", {}, value), " ", note),
+    ]);
     return element("dl", { class: "facts" }, ...items);
   }
 
-  function headingOf({ output, target, against, position }, tokens, isSource) {
+  function headingOf({ output, target, against, position }, isSource) {
     const written = typeof output === "number" ? example.output_tokens[output] : null;
     const name = written ? nameOf(written) : target ? nameOf({ text: target }) : "";
     if (!name) return t("trust.mattered");
     if (!target) return t("trust.mattered.for", { token: name });
     const other = against ? t("trust.against", { token: nameOf({ text: against }) }) : "";
-    const where = written || typeof position !== "number" ? "" : isSource ? t("trust.place", { place: position + 1 }) : t("trust.next");
+    const where =
+      written || typeof position !== "number"
+        ? ""
+        : isSource
+          ? t("trust.position", { position: position + 1 })
+          : t("trust.next");
     return t("trust.why", { token: name, where, other });
   }
 
-  function changeSection(changes, tongues) {
-    const rows = [{ edit: t("trust.as-is"), output: example.output, score: example.score }, ...changes].map((change, at) =>
+  function changeSection(tongues) {
+    const lines = changesOf(example).map((change, at) =>
       element(
         "tr",
         {},
         element("th", { scope: "row" }, phrase(change.edit)),
-        element("td", { lang: tongues.output, dir: "auto" }, ...(at ? differing(example.output, change.output, tongues.output).other : [change.output])),
+        element(
+          "td",
+          { lang: tongues.output, dir: "auto" },
+          ...(at ? differing(example.output, change.output, tongues.output).other : [change.output]),
+        ),
         element("td", { class: "score" }, typeof change.score === "number" ? signed(change.score, 4) : "–"),
       ),
     );
@@ -134,7 +208,12 @@ function create(host, { reader, choose, languages }) {
       { "aria-label": t("trust.changes") },
       element("h2", {}, t("trust.changed")),
       element("p", { class: "caption" }, t("trust.marked")),
-      element("table", { class: "changes" }, headOf(["trust.change", "side.output", "score"].map((key) => t(key))), element("tbody", {}, ...rows)),
+      element(
+        "table",
+        { class: "changes" },
+        headOf(["trust.change", "side.output", "score"].map((key) => t(key))),
+        element("tbody", {}, ...lines),
+      ),
     );
   }
 
@@ -143,15 +222,66 @@ function create(host, { reader, choose, languages }) {
     proses = [];
   }
 
+  // What mattered, a part for each method, and the outputs of the changes.
+  function picture() {
+    const { ink, quiet } = inks();
+    const shapes = [];
+    let top = 0;
+    const write = (text, size, fill, bold = false) => {
+      for (const line of wrapped(text, WIDTH, size, bold)) {
+        top += size * 1.4;
+        shapes.push({ text: line, at: [0, top - size * 0.4], size, fill, bold });
+      }
+    };
+    for (const { method, full, tokens } of rows) {
+      write(phrase(method), 12, quiet, true);
+      const drawn = shadedTokens(
+        tokens.map(({ token, value }) => ({
+          text: nameOf(token),
+          fill: value && full ? colourOf(value / full) : null,
+          ink: inkOver(value / full),
+          note: signed(value, SHORT),
+        })),
+        WIDTH,
+      );
+      shapes.push({ group: drawn.shapes, at: [0, top] });
+      top += drawn.height + 6;
+    }
+    for (const { edit, output, score } of changesOf(example))
+      write(`${phrase(edit)}: ${output}${typeof score === "number" ? ` (${signed(score, 4)})` : ""}`, 13, ink);
+    return { width: WIDTH, height: top + 4, shapes, legend: { notes: rows.length ? [t("trust.depth")] : [] } };
+  }
+
   return {
     show,
+    picture,
     table: () => ({
-      columns: ["measure", "output", "target", "against", "correlation", "place", "token", "value"],
+      columns: ["measure", "output", "target", "against", "correlation", "position", "token", "value"],
       rows: (example.importances ?? []).flatMap(({ method, output, target, against, correlation, values }) => {
         const tokens = example.source_tokens.length ? example.source_tokens : example.output_tokens;
-        return values.map((value, at) => [method, typeof output === "number" ? output + 1 : "", target ?? "", against ?? "", correlation ?? "", at + 1, tokens[at].text, value]);
+        return values.map((value, at) => [
+          method,
+          typeof output === "number" ? output + 1 : "",
+          target ?? "",
+          against ?? "",
+          correlation ?? "",
+          at + 1,
+          tokens[at].text,
+          value,
+        ]);
       }),
     }),
     destroy: letGo,
   };
 }
+
+/**
+ * The output as it is, and after each change.
+ *
+ * @param {import("../data/contents.js").Example} example
+ */
+const changesOf = ({ output, score, changes }) =>
+  changes?.length ? [{ edit: t("trust.as-is"), output, score }, ...changes] : [];
+
+const colourOf = (share) => `rgb(${gapColour(share).join(",")})`;
+const inkOver = (share) => (Math.abs(share) > 0.45 === isDark() ? "#14171b" : "#ffffff");

@@ -3,7 +3,7 @@
 import { element, section, tokenLabel } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
-import { entryOf, listsOf } from "../parts/looking.js";
+import { entryOf, listsOf } from "../parts/attention.js";
 import { chosenOf, figure, largestOf, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
 import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
@@ -14,20 +14,27 @@ const FAINTEST = 0.01; // weights below are no link
 
 function createReadout(host, point) {
   let map = null;
+  /** @type {import("../data/contents.js").Axes} */
   let sides = null;
   let full = 1;
 
   function paint(next, axes, deepest) {
     [map, sides, full] = [next, axes, deepest];
     const lines = Math.min(MOST_ENTRIES, Math.max(map.rows.length, map.columns.length));
-    host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
+    host.style.setProperty("--lines", lines); // a fixed height, so that nothing jumps under the pointer
   }
 
   /** Lists the largest `weights` of the rows that are pointed at, or of the columns where there are none. */
   function mark({ rows, columns }, weights) {
     const entries = largestOf(weights, MOST_ENTRIES);
     const isRow = rows.length > 0;
-    const list = { looks: entries, lookers: entries, full, marked: isRow ? columns : [], go: (place) => point(place, true) };
+    const list = {
+      topKeys: entries,
+      topQueries: entries,
+      full,
+      marked: isRow ? columns : [],
+      go: (position) => point(position, true),
+    };
     host.replaceChildren(
       ...(isRow && columns.length ? cellParts(rows[0], columns[0]) : []),
       ...listsOf({ axes: sides, from: rows, to: isRow ? [] : columns, ...list }).flat(),
@@ -37,37 +44,58 @@ function createReadout(host, point) {
 
   function largestParts() {
     const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
-    const largest = all.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight).slice(0, MOST_ENTRIES);
+    const largest = all
+      .filter(({ weight }) => weight > 0)
+      .sort((a, b) => b.weight - a.weight)
+      .slice(0, MOST_ENTRIES);
     const items = largest.map(({ row, column, weight }) =>
-      entryOf([element("span", { class: "named" }, ...pairOf(row, column))], shareOf(weight, full), weight, { digits: 4 }));
-    const list = items.length ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)] : [];
+      entryOf([element("span", { class: "named" }, ...pairOf(row, column))], shareOf(weight, full), weight, {
+        digits: 4,
+      }),
+    );
+    const list = items.length
+      ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)]
+      : [];
     return [...list, element("p", { class: "hint" }, t("words.point"))];
   }
 
-  const pairOf = (row, column) => [tokenLabel(map.rows[row], sides.languages.rows), " → ", tokenLabel(map.columns[column], sides.languages.columns)];
+  const pairOf = (row, column) => [
+    tokenLabel(map.rows[row], sides.languages.rows),
+    " → ",
+    tokenLabel(map.columns[column], sides.languages.columns),
+  ];
 
   function cellParts(row, column) {
     const link = map.gold.get(`${row},${column}`);
-    const parts = [element("p", { class: "weight" }, figure(map.weights[row][column])), element("p", { class: "pair" }, ...pairOf(row, column))];
+    const parts = [
+      element("p", { class: "weight" }, figure(map.weights[row][column])),
+      element("p", { class: "pair" }, ...pairOf(row, column)),
+    ];
     return link ? [...parts, element("p", { class: "hint" }, t(`gold.${link}`))] : parts;
   }
 
   return { paint, mark };
 }
 
-// The texts inside `host`; `point` is told as by the matrix.
+// The texts inside `host`; `point` as in the matrix.
 function createTexts(host, { point }) {
   const score = element("dd", { class: "score" });
   const scored = element("div", {}, element("dt", {}, t("score")), score);
-  const lines = Object.fromEntries(["source", "output"].map((side) => {
-    const [name, text] = [element("dt", {}), element("dd", {})];
-    const prose = createProse(text, { point: (token, isFirm) => sides.tell(point, side, token, isFirm), hasSigns: false });
-    return [side, { name, prose, node: element("div", {}, name, text) }];
-  }));
+  const lines = Object.fromEntries(
+    ["source", "output"].map((side) => {
+      const [name, text] = [element("dt", {}), element("dd", {})];
+      const prose = createProse(text, {
+        point: (token, isFirm) => sides.pointAt(point, side, token, isFirm),
+        hasSigns: false,
+      });
+      return [side, { name, prose, node: element("div", {}, name, text) }];
+    }),
+  );
   host.append(element("dl", { class: "texts" }, lines.source.node, lines.output.node, scored));
+  /** @type {import("../data/contents.js").Axes} */
   let sides = null;
 
-  /** Shows an example; `axes` are those of what is looked at. */
+  /** Shows an example; `axes` are those of the view. */
   function show(example, languages, task, axes) {
     sides = axes;
     for (const [side, { name, prose, node }] of Object.entries(lines)) {
@@ -86,6 +114,7 @@ function createTexts(host, { point }) {
 
 const MOST = 64; // tokens on a side
 
+/** @type {import("./views.js").ViewType} */
 export const words = {
   id: "words",
   picks: true,
@@ -94,18 +123,33 @@ export const words = {
     reader.kinds(example).length > 0 &&
     reader.kinds(example).every((kind) => {
       const { rows, columns } = reader.axes({ example, kind });
-      return Math.max(rows.length, columns.length) <= MOST && reader.holdsRows({ example, kind, ...reader.nearest(example, { kind }) });
+      return (
+        Math.max(rows.length, columns.length) <= MOST &&
+        reader.holdsRows({ example, kind, ...reader.nearest(example, { kind }) })
+      );
     }),
   create,
 };
 
+/**
+ * @param {HTMLElement} host
+ * @param {import("./views.js").Context} context
+ * @returns {import("./views.js").Instance}
+ */
 function create(host, context) {
   const { reader, point } = context;
-  const place = (name) => element("div", { class: name });
-  const [reading, lines, holder] = ["reading", "arcs", "holder"].map(place);
+  const box = (name) => element("div", { class: name });
+  const [reading, lines, holder] = ["reading", "arcs", "holder"].map(box);
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
   const caption = element("p", { class: "caption" });
-  const gold = element("span", { class: "key" }, sample({ "data-gold": "sure" }), t("gold.sure"), sample({ "data-gold": "possible" }), t("gold.possible.short"));
+  const gold = element(
+    "span",
+    { class: "key" },
+    sample({ "data-gold": "sure" }),
+    t("gold.sure"),
+    sample({ "data-gold": "possible" }),
+    t("gold.possible.short"),
+  );
   const legend = createLegend(element("span", { class: "key" }, sample({ class: "best" }), t("words.best")), gold);
   host.append(
     reading,
@@ -118,6 +162,7 @@ function create(host, context) {
   const readout = createReadout(aside, point);
   let built = "";
   let map = null;
+  /** @type {import("../data/contents.js").Axes} */
   let sides = null;
   let full = 1;
 
@@ -136,20 +181,26 @@ function create(host, context) {
     arcs.draw(linksOf());
     matrix.paint(map, full, state.scale, context.hits());
     readout.paint(map, sides, full);
-    caption.textContent = sides.says;
-    legend.tell(state.scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", figure(full));
+    caption.textContent = sides.description;
+    legend.setEnds(state.scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", figure(full));
     gold.hidden = map.gold.size === 0;
   }
 
   function linksOf() {
-    const links = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight, share: shareOf(weight, full) })));
+    const links = map.weights.flatMap((weights, row) =>
+      weights.map((weight, column) => ({ row, column, weight, share: shareOf(weight, full) })),
+    );
     return links.filter(({ weight }) => weight >= FAINTEST);
   }
 
   function mark(where) {
     const { rows, columns } = chosenOf(where);
     const end = rows.length ? "columns" : "rows";
-    const weights = rows.length ? meanOver(rows.map((row) => map.weights[row])) : columns.length ? sumOver(map.weights, columns) : [];
+    const weights = rows.length
+      ? meanOver(rows.map((row) => map.weights[row]))
+      : columns.length
+        ? sumOver(map.weights, columns)
+        : [];
     const shares = new Map(Array.from(weights, (weight, at) => [at, weight >= FAINTEST ? shareOf(weight, full) : 0]));
     arcs.mark(where, { [end]: shares });
     shadeTexts(texts.proses, sides, end, shares);
@@ -160,14 +211,29 @@ function create(host, context) {
 
   function picture() {
     const [above, below] = [arcs.picture(), matrix.picture()];
-    const shapes = [{ group: above.shapes, at: [0, 0] }, { group: below.shapes, at: [0, above.height] }];
+    const shapes = [
+      { group: above.shapes, at: [0, 0] },
+      { group: below.shapes, at: [0, above.height] },
+    ];
     const dot = { shapes: [bestMark([12, 4], inks().ink)], text: t("words.best") };
-    const links = map.gold.size ? ["sure", "possible"].map((strength) => ({ shapes: [goldMark([1, 1, 14, 14], strength, inks().gold)], text: t(`gold.${strength}`) })) : [];
-    return { width: Math.max(above.width, below.width), height: above.height + below.height, shapes, legend: { ...legend.ends(), marks: [dot, ...links] } };
+    const links = map.gold.size
+      ? ["sure", "possible"].map((strength) => ({
+          shapes: [goldMark([1, 1, 14, 14], strength, inks().gold)],
+          text: t(`gold.${strength}`),
+        }))
+      : [];
+    return {
+      width: Math.max(above.width, below.width),
+      height: above.height + below.height,
+      shapes,
+      legend: { ...legend.ends(), marks: [dot, ...links] },
+    };
   }
 
   return {
-    show, mark, picture,
+    show,
+    mark,
+    picture,
     reveal: (where) => {
       arcs.reveal(where);
       matrix.reveal(where);

@@ -1,0 +1,256 @@
+"""Plans of calls: which backend serves, why, and how; each is remembered for calls alike."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Unpack, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.backends.base import Answer, Backend, Kernel, Offer
+from regard.attention.biases import PositionBias
+from regard.attention.call.choice import BACKENDS, choose_backend, is_small
+from regard.attention.engine.options import AttendOptions, options_of, takes
+from regard.attention.engine.request import (
+    PLAIN_SCORES,
+    Call,
+    Request,
+    make_request,
+    without_autocast,
+)
+from regard.attention.engine.twice import differentiable_twice
+from regard.attention.masks.base import Mask
+from regard.attention.masks.bound import MEMORY
+from regard.attention.weighting import Softmax, apply_sink
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a call of ``attend`` is served: a value to print or to test.
+
+    Attributes:
+        backend: The name of the path.
+        reason: Why this one: what each faster path refused.
+        notes: What is done on the way.
+        bytes: Memory taken beyond inputs and output, an estimate.
+        operations: Multiplications and additions of the forward pass if every key is visible.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import causal, explain
+        >>> plan = explain(*torch.zeros(3, 1, 2, 64, 8), mask=causal())
+        >>> plan.backend, plan.operations > 0
+        ('sdpa', True)
+    """
+
+    backend: str
+    reason: str
+    notes: tuple[str, ...] = ()
+    bytes: int = 0
+    operations: int = 0
+    offer: Offer | None = field(default=None, compare=False, repr=False)
+    # torch's own, where it is all that a call takes.
+    kernel: Kernel | None = field(default=None, compare=False, repr=False)
+    backends: tuple[Backend, ...] = field(default=(), compare=False, repr=False)  # there were
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        lines = [f"{self.backend}: {self.reason}", *(f"  {note}" for note in self.notes)]
+        lines.append(f"  about {_metric(self.operations)} operations")
+        lines.append(f"  about {_metric(self.bytes)}B beyond inputs and output")
+        return "\n".join(lines)
+
+    def run(self, call: Call, request: Request | None) -> Answer:
+        """Answer a call like the one planned, in its axes, from its request if that is made.
+
+        A bare kernel serves numbers that are finite. Others are left to the backend, where a
+        hidden NaN reaches nothing.
+        """
+        # Even a context without effect, or asking for one device, is felt in small calls.
+        is_mixed = torch._C._is_any_autocast_enabled()
+        if self.kernel is not None and not is_mixed:
+            query, key, value, *_ = call
+            out = self.kernel(query, key, value)
+            # One sum for all: each is a call that takes as long as the numbers.
+            read = (query, key) if call.mask is None else (query, key, value, out)
+            total = torch.cat(read, -2).sum().item()
+            if total - total == 0:
+                if not out.requires_grad:
+                    return out, None
+                alike = partial(make_request, call, is_known=True)
+                return differentiable_twice(alike, out, None, (query, key, value))
+        if request is None:
+            request = make_request(call, is_known=True)
+        out, lse = self.serve(request)
+        if request.sink is not None:
+            assert lse is not None
+            out, lse = apply_sink(request.sink, out, lse)
+        shape = request.leading
+        if len(shape) != 2:  # two are (B, H), as backends have it
+            out = out.reshape(*shape, *out.shape[2:])
+            lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
+        return out, lse
+
+    def serve(self, request: Request) -> Answer:
+        """The answer to a request, in its dtypes: (B, H, N, E), and log-sum-exp if wanted."""
+        if torch._C._is_any_autocast_enabled():
+            with without_autocast(request.query.device.type):
+                return self._serve(request)
+        return self._serve(request)
+
+    def _serve(self, request: Request) -> Answer:
+        offer = self.offer
+        assert offer is not None
+        if not request.key.shape[2]:
+            return _nothing_of(request)
+        is_own_pattern = bool(request.dropout) and offer.draws_dropout
+        has_second_gradient = offer.differentiates_once and not is_own_pattern
+        if request.dropout and request.seed is None and has_second_gradient:
+            request.seed = request.draw_seed()  # one for both gradients
+        out, lse = offer.run(request)
+        if has_second_gradient and out.requires_grad:
+            inputs = (request.query, request.key, request.value, request.bias, *request.tensors())
+            return differentiable_twice(lambda: request, out, lse, inputs)
+        return out, lse
+
+
+def plan_of(call: Call) -> tuple[Plan, Request | None]:
+    """The plan of a call, remembered or made; with it the request that it was made of, or None."""
+    mask, signature = cast("Mask | None", call.mask), signature_of(call)
+    if signature is not None:
+        plan: Plan | None = MEMORY.get(mask, 0, signature)  # small, whatever the pairs
+        if plan is not None and plan.backends == tuple(BACKENDS.values()):
+            return plan, None
+    request = make_request(call)
+    with without_autocast(request.query.device.type):  # a score is brought to dot products here
+        name, offer, reason, is_lasting = choose_backend(request, call.backend)
+    # Inputs that had to be brought to four axes would have to be each time.
+    is_lasting = is_lasting and request.query is call.query
+    is_lasting = is_lasting and request.key is call.key and request.value is call.value
+    if signature is None or not is_lasting:
+        return Plan(name, reason, offer=offer), request
+    kernel = offer.kernel(request) if offer.kernel is not None and is_small(request) else None
+    backends = tuple(BACKENDS.values())
+    plan = Plan(name, reason, offer=offer, kernel=kernel, backends=backends)
+    MEMORY.keep(mask, 0, signature, plan)
+    return plan, request
+
+
+def signature_of(call: Call) -> Hashable | None:
+    """Signature, beside the mask, of calls that share a plan; None where that cannot be known."""
+    query, key, value, score, mask, bias, weighting, dropout, generator, backend, *rest = call
+    return_lse, wants_grad, seed = rest
+    if not type(query) is type(key) is type(value) is Tensor or type(score) not in PLAIN_SCORES:
+        return None
+    if query.is_nested or key.is_nested or value.is_nested:
+        return None
+    if type(weighting) is not Softmax or weighting.sink is not None:
+        return None
+    if mask is not None and not hasattr(mask, "alike"):  # to ask for its class takes longer
+        return None
+    device = None
+    if not (query.is_cpu and key.is_cpu and value.is_cpu):
+        device = (query.device, key.device, value.device)
+    is_plain = bias is None and generator is None and backend is None and seed is None
+    of_options = None
+    if not is_plain or return_lse is not False or type(dropout) is not float or dropout:
+        of_options = _signature_of_options(call)
+        if of_options is None:
+            return None
+    if not wants_grad and torch.is_grad_enabled():
+        wants_grad = query.requires_grad or key.requires_grad or value.requires_grad
+    return (
+        query.shape,
+        key.shape,
+        value.shape,
+        query.dtype,
+        key.dtype,
+        value.dtype,
+        device,
+        score,
+        wants_grad,
+        of_options,
+        torch.is_inference_mode_enabled(),
+        torch.get_num_threads(),
+    )
+
+
+def _signature_of_options(call: Call) -> Hashable | None:
+    """The part of a signature that is for options, where some are given."""
+    _, _, _, _, _, bias, _, dropout, generator, backend, return_lse, _, seed = call
+    # Equal to what is right may be what is wrong: 0 is no flag.
+    if type(dropout) not in (float, int) or type(return_lse) is not bool:
+        return None
+    if not isinstance(generator, torch.Generator | None) or not isinstance(backend, str | None):
+        return None
+    if bias is None:
+        tensors: tuple[Tensor, ...] = ()
+    elif isinstance(bias, PositionBias):
+        tensors = bias.tensors()
+    elif type(bias) is Tensor:
+        tensors = (bias,)
+    else:
+        return None
+    of_bias: list[object] = [type(bias), getattr(bias, "is_of_distance_alone", None)]
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            return None  # what is wrong with it is said where it is checked
+        learns = torch.is_grad_enabled() and tensor.requires_grad
+        of_bias += [tensor.shape, tensor.dtype, tensor.device, learns]
+    return (*of_bias, dropout, generator is None, seed is None, backend, return_lse)
+
+
+@takes(AttendOptions)
+def explain(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    return_lse: bool = False,
+    **options: Unpack[AttendOptions],
+) -> Plan:
+    """How ``attend`` would serve this call: which backend, why, bytes and operations.
+
+    Takes what ``attend`` takes, checks it alike, and attends to nothing.
+
+    Example:
+        >>> plan = explain(torch.zeros(2, 8, 512, 64), torch.zeros(2, 8, 512, 64))
+        >>> plan.backend
+        'sdpa'
+    """
+    chosen = options_of(explain, {**options, "return_lse": return_lse})
+    call = Call(query, key, key if value is None else value, *chosen)
+    plan, request = plan_of(call)
+    request = make_request(call, is_known=True) if request is None else request
+    assert plan.offer is not None
+    notes, size = plan.offer.notes, plan.offer.bytes
+    B, H, N, D = request.query.shape
+    M, E = request.value.shape[-2:]
+    return replace(
+        plan,
+        notes=notes(request) if callable(notes) else notes,
+        bytes=size(request) if callable(size) else size,
+        operations=2 * B * H * N * M * (D + E),
+    )
+
+
+def _nothing_of(request: Request) -> Answer:
+    """The answer where there are no keys: zeros that keep their place in the graph."""
+    empty = request.query[..., :0]
+    value = request.value.repeat_interleave(
+        request.query.shape[1] // max(1, request.value.shape[1]), dim=1
+    )
+    wide = torch.promote_types(request.query.dtype, torch.float32)
+    nothing = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
+    return empty @ value, nothing if request.return_lse else None
+
+
+def _metric(number: int) -> str:
+    size = float(number)
+    for prefix in ("", "k", "M", "G"):
+        if size < 1000:
+            return f"{size:.3g} {prefix}"
+        size /= 1000
+    return f"{size:.3g} T"

@@ -1,0 +1,58 @@
+"""Gradients that can be differentiated, of answers whose own cannot: those of the tiled engine."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.engine import tiled
+from regard.attention.engine.gradients import Gradients
+from regard.attention.engine.request import Request, without_autocast
+
+
+def differentiable_twice(
+    make_request: Callable[[], Request],
+    out: Tensor,
+    lse: Tensor | None,
+    inputs: tuple[Tensor | None, ...],
+) -> tuple[Tensor, Tensor | None]:
+    """An answer whose gradient can be differentiated: as that of the tiled engine."""
+    twice: tuple[Tensor, Tensor | None] = _Twice.apply(make_request, out, lse, *inputs)  # type: ignore[no-untyped-call]
+    return twice
+
+
+class _Twice(torch.autograd.Function):
+    """An answer as it is; a gradient that is to be differentiated is that of the tiled engine."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        make_request: Callable[[], Request],
+        out: Tensor,
+        lse: Tensor | None,
+        *inputs: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.make_request, ctx.shape = make_request, out.shape
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+        return out.view_as(out), None if lse is None else lse.view_as(lse)
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> Gradients:
+        inputs = ctx.saved_tensors
+        if not torch.is_grad_enabled() or (d_out is None and d_lse is None):
+            return (None, d_out, d_lse, *(None for _ in inputs))
+        # Views, as one tensor may be query, key and value.
+        query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
+        request = replace(ctx.make_request(), query=query, key=key, value=value)
+        d_out = query.new_zeros(ctx.shape) if d_out is None else d_out
+        d_lse = d_out.new_zeros(ctx.shape[:3]) if d_lse is None else d_lse
+        leaves = (query, key, value, *inputs[3:])
+        with without_autocast(query.device.type):
+            pairs = tiled.input_gradients(request, d_out, d_lse)
+            differentiable = [leaf for leaf in leaves if leaf is not None]
+            grads = iter(tiled.chained(pairs, differentiable, create_graph=True))
+        needs = (leaf is not None and leaf.requires_grad for leaf in leaves)
+        return (None, None, None, *(next(grads) if need else None for need in needs))

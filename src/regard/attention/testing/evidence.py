@@ -1,0 +1,154 @@
+"""Evidence of a trace: the attention inside a call, its scores and its weights, and their lines."""
+
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+TORCH = str(Path(torch.__file__).parent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A product of queries and keys: (…, N, D) by (…, D, M).
+
+    Attributes:
+        query: The left factor.
+        key: The right factor.
+        factor: The number that the operation itself multiplies by.
+        is_broadcast: Whether it was written as a sum over a tensor of N×M×D.
+        line: The line of code.
+    """
+
+    query: Tensor
+    key: Tensor
+    factor: float
+    is_broadcast: bool
+    line: str
+    prescale: float = 1.0  # what both factors had been multiplied by before
+    is_projected: bool = False  # both come out of a projection
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """The way of a product to the softmax.
+
+    Attributes:
+        product: Where it began; None of scores that are no product.
+        factor: The number by which it was multiplied; None if that was no number.
+        steps: What was done besides: (operation, the other operand, the line).
+    """
+
+    product: Product | None
+    factor: float | None
+    steps: tuple[tuple[str, Tensor | None, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Softmax:
+    """A normalisation: its input, its output and its axis."""
+
+    scores: Tensor
+    weights: Tensor
+    axis: int
+    origin: Scores | None
+    line: str
+    is_by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The way of the output of a softmax: the steps that change numbers or leave some out."""
+
+    softmax: Softmax
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attention:
+    """Weights that mix values.
+
+    Attributes:
+        kind: "softmax", "fused" of one function that does all, or "raw" of scores without softmax.
+        origin: The scores.
+        weights: The weights as they are used, (…, N, M); None where nobody made them.
+        softmax: How they were made.
+        steps: What was done to them between.
+        index: The number of the operation that mixes.
+        line: Its line.
+        shape: The shape of what it returned, (…, N, E).
+    """
+
+    kind: str
+    origin: Scores | None
+    weights: Tensor | None
+    softmax: Softmax | None
+    steps: tuple[str, ...]
+    index: int
+    line: str
+    shape: tuple[int, ...]
+    mask: Tensor | None = None
+    is_causal: bool = False
+    exponential: int | None = None  # the exponential that the weights are, by its id
+
+
+@dataclass(eq=False)
+class Traced:
+    """Findings of a trace."""
+
+    attentions: list[Attention] = field(default_factory=list)
+    softmaxes: list[Softmax] = field(default_factory=list)
+    random: list[tuple[str, str]] = field(default_factory=list)
+    first_bad: str = ""  # the line of the first operation with a NaN
+    detached: list[str] = field(default_factory=list)
+    in_place: list[str] = field(default_factory=list)  # lines that change an input
+    failed: str = ""  # why some operation could not be read
+    normalised: set[int] = field(default_factory=set)  # exponentials whose sum something divides by
+    operands: set[int] = field(default_factory=set)  # of parameters, by their id
+    engine: list[Any] = field(default_factory=list)  # calls of regard's own engine
+    outers: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
+
+
+def lines_of(traced: Traced, *, masks: bool = False) -> tuple[str, ...]:
+    """The lines that make weights, or that mask scores before."""
+    found = list[str]()
+    for each in traced.attentions:
+        steps = each.origin.steps if each.origin is not None else ()
+        if masks:
+            masking = ("masked_fill", "where", "index_put", "multiplied", "add", "tril", "triu")
+            found += [line for name, _, line in steps if name in masking]
+        found.append(each.softmax.line if each.softmax is not None else each.line)
+    found += [each.line for each in traced.softmaxes] if not found else []
+    return tuple(dict.fromkeys(filter(None, found)))[:3]
+
+
+def is_flags(tensor: Tensor) -> bool:
+    """Whether a tensor holds zeros and ones, and both."""
+    if tensor.dtype == torch.bool:
+        return True
+    values = tensor.detach()
+    both = bool((values == 0).any()) and bool((values == 1).any())
+    return both and bool(((values == 0) | (values == 1)).all())
+
+
+@cache
+def line_of(file: str, number: int) -> str:
+    """A line of code as a report quotes it."""
+    code = linecache.getline(file, number).strip()
+    return f"{Path(file).name}:{number}: {code}" if code else f"{Path(file).name}:{number}"
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """Format a shape: 2×12×64."""
+    return "×".join(map(str, shape))
+
+
+def count(shape: Sequence[int]) -> int:
+    """The number of elements of a shape."""
+    return prod(shape)

@@ -1,0 +1,161 @@
+"""Whether a model of token ids knows the order of its tokens."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from regard.attention.testing.call import Call
+from regard.attention.testing.evidence import Attention, Traced, lines_of
+from regard.attention.testing.experiments.padding import padding_of
+from regard.attention.testing.inputs import CallFailed, Slot, modules_of
+from regard.attention.testing.report import Fault
+from regard.attention.testing.trace import Trace
+
+_CURE = "states = embedding(ids) + positions(torch.arange(ids.shape[1]))"
+
+
+def order(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
+    """Tokens that may change places without any difference, before self-attention or at all."""
+    slots = [slot for slot in call.content if slot.role == "ids" and slot.tensor.dim() == 2]
+    for slot in slots:
+        N = call.length(slot.tensor) or 0
+        pair = _pair(call, slot, N)
+        if pair is None:
+            continue
+        exchanged = _exchanged(call, slot, pair)
+        trace = Trace()
+        try:
+            out = call.run({id(slot.tensor): exchanged}, mode=trace).out
+        except CallFailed:
+            continue
+        is_self = any(_attends_itself(each, N) for each in traced.attentions) or any(
+            each.query.shape[-2] == each.key.shape[-2] == N for each in traced.engine
+        )
+        if not is_self:
+            notes.append("positions: no self-attention was seen, so their order may not matter.")
+            continue
+        what = _unmoved(call, exchanged, out, slot, pair)
+        if not what and len(slots) == 1:
+            what = _blind(traced, trace.seen, pair, N)
+        if what:
+            yield Fault(
+                "positions",
+                0.0,
+                f"The order of tokens does not matter: with tokens {pair[0]} and {pair[1]} "
+                f"exchanged {what}.",
+                lines_of(traced)[:1],
+                _CURE,
+            )
+            return
+
+
+def _pair(call: Call, slot: Slot, N: int) -> tuple[int, int] | None:
+    """Two positions inside the text of every row, that differ in some row."""
+    found = padding_of(call, []) if call.padding is not None else None
+    stop = N
+    if found is not None and slot in found.slots:
+        stop = int(found.is_real.sum(1).min())
+    ids = slot.tensor if call.batch_axis == 0 else slot.tensor.T
+    pairs = [(i, j) for i in range(1, stop - 1) for j in range(stop - 2, i + 1, -1)]
+    return next(((i, j) for i, j in pairs if bool((ids[:, i] != ids[:, j]).all())), None)
+
+
+def _exchanged(call: Call, slot: Slot, pair: tuple[int, int]) -> Tensor:
+    axis = call.axis(slot.tensor)
+    assert axis is not None
+    places = list(range(slot.tensor.shape[axis]))
+    i, j = pair
+    places[i], places[j] = j, i
+    return slot.tensor.index_select(axis, torch.tensor(places, device=slot.tensor.device))
+
+
+def _attends_itself(each: Attention, N: int) -> bool:
+    product = each.origin.product if each.origin is not None else None
+    if product is not None:
+        return product.query.shape[-2] == product.key.shape[-1] == N
+    return each.weights is not None and each.weights.shape[-2:] == (N, N)
+
+
+def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple[int, int]) -> str:
+    """Describe what stays as it was in the output; nothing if all of it moves."""
+    i, j = pair
+    base, axis = call.base.out.detach(), call.out_axis
+    changed = call.changed((slot,), call.at(i))
+    other = call.run(changed).out
+    # Exchanged tokens may matter little in a model of small numbers: as little as what?
+    part, rounding = 1e-4, 5e-7
+    if double := _in_double(call, {}, changed, {id(slot.tensor): exchanged}):
+        base, other, out = double
+        part, rounding = 1e-6, 1e-9
+    least = max(part * call.distance(base, other), rounding * float(base.abs().max()))
+    if axis is None or slot not in call.own:
+        return "no output changes" if call.distance(base, out) < least else ""
+    places = list(range(out.shape[axis]))
+    places[i], places[j] = j, i
+    back = out.index_select(axis, torch.tensor(places, device=out.device))
+    if call.distance(base, back) < least:
+        return "outputs are exchanged, and no other changes"
+    after = torch.arange(j + 1, out.shape[axis], device=out.device)
+    rest = base.index_select(axis, after), out.index_select(axis, after)
+    moves = other.index_select(axis, after)
+    return (
+        "no output after them changes"
+        if (call.distance(*rest) < max(part * call.distance(rest[0], moves), least / 10))
+        else ""
+    )
+
+
+def _in_double(call: Call, *changes: dict[int, Tensor]) -> list[Tensor]:
+    """The outputs of changed calls in double precision; none of a module that has but one."""
+    if not call.owns_modules:
+        return []
+    module = call.copy(call.module)
+    for part in modules_of(module):
+        part.double()
+
+    def doubled(tensor: Tensor) -> Tensor:
+        return tensor.double() if tensor.is_floating_point() else tensor
+
+    try:
+        return [call.run(each, module=module, convert=doubled).out.detach() for each in changes]
+    except CallFailed:
+        return []
+
+
+def _blind(before: Traced, after: Traced, pair: tuple[int, int], N: int) -> str:
+    """Whether the first self-attention scores tokens by what they are alone."""
+    for one, other in zip(before.attentions, after.attentions, strict=False):
+        if not _attends_itself(one, N):
+            continue
+        scores = _scores(one), _scores(other)
+        if scores[0] is None or scores[1] is None or scores[0].shape != scores[1].shape:
+            return ""
+        i, j = pair
+        places = list(range(N))
+        places[i], places[j] = j, i
+        last = scores[0][..., N - 1, :]
+        back = scores[1][..., N - 1, :][..., places]
+        scale = float(last[last > -1e4].abs().max()) if bool((last > -1e4).any()) else 1.0
+        is_blind = bool(
+            ((last - back).abs() <= 1e-4 * (scale or 1.0)).logical_or(last == back).all()
+        )
+        moved = not torch.allclose(scores[0], scores[1])
+        return (
+            "their scores are exchanged, and no other changes in the first layer"
+            if (is_blind and moved)
+            else ""
+        )
+    return ""
+
+
+def _scores(each: Attention) -> Tensor | None:
+    if each.softmax is not None:
+        return each.softmax.scores.float()
+    if each.origin is None or each.origin.product is None:
+        return None
+    product = each.origin.product
+    scores = (product.query @ product.key).float() * product.factor
+    if each.mask is not None and each.mask.dtype != torch.bool:
+        scores = scores + each.mask
+    return scores

@@ -1,0 +1,174 @@
+// Maps of the comparison: a canvas each, and how they differ.
+
+import { nameOf, widthOf } from "../data/maps.js";
+import { element, tokenLabel } from "../page/dom.js";
+import { columnText } from "../page/exporting.js";
+import { t } from "../page/language.js";
+import { inks, isDark, largestShare, painted, sized } from "../page/palette.js";
+
+/** Pixels of a cell whose token can be written at its side. */
+export const LEGIBLE = 14;
+/** Pixels for tokens at the side of a map. */
+export const MARGIN = 92;
+const MOST_SAVED = 64; // tokens that are written in a file
+
+/** One map on a canvas, with tokens at its side where there is room. */
+export function createChart(name, title, point) {
+  const canvas = element("canvas", {
+    class: "map",
+    role: "img",
+    tabindex: name === "one" ? "0" : null,
+    "data-side": name,
+  });
+  const rows = element("div", { class: "ticks rows", "aria-hidden": "true" });
+  const columns = element("div", { class: "ticks columns", "aria-hidden": "true" });
+  const band = [
+    element("i", { class: "band row", hidden: true }),
+    element("i", { class: "band column", hidden: true }),
+  ];
+  const node = element(
+    "figure",
+    { class: "side", "data-side": name },
+    element("figcaption", {}, title),
+    element("div", { class: "plane" }, columns, rows, element("div", { class: "cells" }, canvas, ...band)),
+  );
+  let drawn = null;
+  let names = [[], []]; // of rows and columns, which files may have room for
+  let size = 1;
+  let at = { row: null, column: null };
+  let raw = null; // a pixel a cell
+
+  const cellOf = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const [row, column] = [Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size)];
+    return row >= 0 && column >= 0 && row < drawn.rows && column < drawn.columns ? { row, column } : null;
+  };
+  canvas.addEventListener("pointermove", (event) => drawn && point(cellOf(event), false));
+  canvas.addEventListener("pointerleave", () => point(null, false));
+  canvas.addEventListener("click", (event) => drawn && point(cellOf(event), true));
+
+  function draw(map, wide, colour, axes) {
+    drawn = map;
+    const hasTicks = !map.isPooled && (wide - MARGIN) / Math.max(map.columns, map.rows) >= LEGIBLE;
+    size = Math.min(44, (wide - (hasTicks ? MARGIN : 0)) / Math.max(map.columns, map.rows));
+    if (size > 2) size = Math.floor(size);
+    raw = painted(map.rows, map.columns, colour);
+    const [width, height] = [map.columns * size, map.rows * size];
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    const pen = sized(canvas, width, height);
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(raw, 0, 0, width, height);
+    canvas.setAttribute(
+      "aria-label",
+      t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }),
+    );
+    node.style.setProperty("--cell", `${size}px`);
+    const ticks = (tokens, language) =>
+      tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
+    names = [axes.rows, axes.columns].map((tokens) =>
+      map.isPooled || tokens.length > MOST_SAVED ? [] : tokens.map(nameOf),
+    );
+    rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages.rows) : []));
+    columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages.columns) : []));
+    mark(at);
+  }
+
+  function mark(cell) {
+    at = cell;
+    if (!drawn) return;
+    const [across, down] = [drawn.columns * size, drawn.rows * size];
+    band[0].hidden = cell.row === null || cell.row >= drawn.rows;
+    band[1].hidden = cell.column === null || cell.column >= drawn.columns;
+    if (!band[0].hidden)
+      Object.assign(band[0].style, { left: 0, top: `${cell.row * size}px`, width: `${across}px`, height: `${size}px` });
+    if (!band[1].hidden)
+      Object.assign(band[1].style, {
+        top: 0,
+        left: `${cell.column * size}px`,
+        height: `${down}px`,
+        width: `${size}px`,
+      });
+    [...rows.children].forEach((tick, position) => tick.classList.toggle("marked", position === cell.row));
+    [...columns.children].forEach((tick, position) => tick.classList.toggle("marked", position === cell.column));
+  }
+
+  function picture() {
+    const { ink } = inks();
+    const [rowNames, columnNames] = names;
+    const room = (tokens) => 12 + 6.5 * Math.max(0, ...tokens.map(widthOf));
+    const [left, top] = names.map((tokens) => (tokens.length ? room(tokens) : 0));
+    const cell = rowNames.length ? Math.max(size, LEGIBLE) : size;
+    const [width, height] = [drawn.columns * cell, drawn.rows * cell];
+    /** @type {import("../page/exporting.js").Shape[]} */
+    const shapes = [{ image: raw, at: [left, top, width, height] }];
+    rowNames.forEach((text, at) =>
+      shapes.push({ text, at: [left - 6, top + cell * (at + 0.5) + 4], size: 11, fill: ink, anchor: "end" }),
+    );
+    columnNames.forEach((text, at) =>
+      shapes.push(...columnText(text, [left + cell * (at + 0.5), top - 6], { size: 11, fill: ink })),
+    );
+    return { title, width: left + width, height: top + height, shapes };
+  }
+
+  return { node, draw, mark, picture, marked: () => at, focus: () => canvas.focus() };
+}
+
+/** A view as a map that can be drawn: exact where it is short, else pooled; or null. */
+export async function drawable(reader, view) {
+  const map = await reader.map(view);
+  if (map) {
+    const weight = (row, column) => map.weights[row][column];
+    const error = (row, column) => map.error(weight(row, column));
+    return {
+      rows: map.rows.length,
+      columns: map.columns.length,
+      bucket: [1, 1],
+      largest: map.largest,
+      isPooled: false,
+      weight,
+      error,
+    };
+  }
+  const pooled = await reader.pooled(view);
+  if (!pooled) return null;
+  return { ...pooled, largest: largestShare(pooled), isPooled: true, weight: pooled.share };
+}
+
+/** How much more B has in a cell; 0 where that may be rounding. */
+export function gapOf({ one, other }, row, column) {
+  const gap = other.weight(row, column) - one.weight(row, column);
+  return Math.abs(gap) > one.error(row, column) + other.error(row, column) ? gap : 0;
+}
+
+/** The differences of all cells, ascending. */
+export function gapsOf(maps) {
+  const { rows, columns } = maps.one;
+  const gaps = new Float64Array(rows * columns);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) gaps[row * columns + column] = Math.abs(gapOf(maps, row, column));
+  }
+  return gaps.sort();
+}
+
+/** A few cells of a large map may differ more than all others: they share the deepest colour. */
+export function largeOf(gaps) {
+  return gaps[gaps.length < 500 ? gaps.length - 1 : Math.floor(0.99 * gaps.length)] || gaps.at(-1);
+}
+
+/** Orange where A is larger, blue where B is: two hues that no colour-blindness confuses. */
+export function gapColour(share) {
+  const clamped = Math.max(-1, Math.min(1, share));
+  const ends = isDark()
+    ? [
+        [255, 176, 92],
+        [116, 172, 255],
+      ]
+    : [
+        [176, 84, 0],
+        [21, 84, 176],
+      ];
+  const middle = isDark() ? [36, 40, 46] : [244, 244, 242];
+  const end = ends[clamped < 0 ? 0 : 1];
+  const depth = Math.abs(clamped) ** 0.8; // small differences should not vanish
+  return middle.map((value, at) => Math.round(value + (end[at] - value) * depth));
+}
