@@ -133,6 +133,35 @@ test("the mean of heads and layers is the mean of their rows", async () => {
   assert.deepEqual([...map.gold], short.gold);
 });
 
+test("the head with the sharpest links is the one of most confidence, of weights and of summaries", () => {
+  const indexOfMost = (values) => values.indexOf(Math.max(...values));
+  for (const [example, kind] of ["cross", "encoder"].entries()) {
+    const best = createReader(short.document, null).sharpest(example);
+    const confidence = short[kind].map((one) => one.confidence);
+    assert.deepEqual([best.kind, best.layer, best.head, best.count], [kind, 0, indexOfMost(confidence), 3]);
+    assert.ok(isClose(best.value, Math.max(...confidence), 1e-3));
+  }
+  const best = createReader(long.document, null).sharpest(0, "encoder");
+  const { confidence } = long.measures;
+  assert.deepEqual([best.layer, best.head, best.value], [1, long.heads[indexOfMost(confidence)], Math.max(...confidence)]);
+});
+
+test("a head is named by the keys that have most of its weight; signs and unlike heads have no sharpest", () => {
+  const words = ["a", "b", "c", "d"].map((text, at) => ({ text, start: at, end: at + 1 }));
+  const rows = words.map((_, row) => words.map((_, column) => Number(column === Math.max(0, row - 1))));
+  const even = words.map(() => words.map(() => 0.25));
+  const maps = [even, rows].map((one, head) => ({ kind: "encoder", layer: 2, head, rows: one }));
+  const example = { source: "abcd", output: "", source_tokens: words, output_tokens: [], maps };
+  const sharpest = (changes) => createReader({ examples: [{ ...example, ...changes }] }, null).sharpest(0);
+  assert.deepEqual(
+    (({ kind, layer, head, role, value }) => [kind, layer, head, role, value])(sharpest({})),
+    ["encoder", 2, 1, "previous", 0.5],
+  );
+  assert.equal(sharpest({ source_tokens: words.map((word) => ({ ...word, end: word.start })) }), null);
+  assert.equal(sharpest({ head_names: ["one", "two"] }), null);
+  assert.equal(sharpest({ maps: maps.slice(0, 1) }), null);
+});
+
 test("rows that a document lacks are fetched once", async () => {
   const requests = [];
   const source = {

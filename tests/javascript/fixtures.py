@@ -128,6 +128,16 @@ def _measures(weights, kind, gold) -> dict:
             chosen = [[key for key in some if 0 <= key < columns] for some in keys]
             sums = [weights[row, some].sum() for row, some in enumerate(chosen) if some]
             found[name] = torch.stack(sums).mean()
+    words = [at for at, word in enumerate(WORDS) if word.isalpha()]
+    largest = [
+        max(
+            weights[row, key]
+            for key in (range(columns) if kind == "cross" else words)
+            if kind == "cross" or key not in (0, row)
+        )
+        for row in words
+    ]
+    found["confidence"] = sum(largest) / len(largest)
     return {name: value if value is None else float(value) for name, value in found.items()}
 
 

@@ -54,8 +54,8 @@ class Document:
         source_language: BCP 47 tag of the sources, such as ``zh``; None lets the page go by the
             script.
         output_language: The same of the outputs.
-        opening: The map to open with; None opens with the grid of heads where there are many, and
-            else with the mean of the cross layers.
+        opening: The map to open with; None opens with the head with the sharpest links, or, where
+            no ``confidence`` of heads is known, with the mean of the cross layers or the grid.
         tab: The view to open with, by its name in links, such as ``compare``; None leaves that to
             the page.
 

@@ -52,7 +52,7 @@ class LayerSummary:
         heads: Their numbers, counted from 0.
         measures: One number per head, or None where it has no meaning, by name; the page knows
             ``entropy`` (nats), ``first`` (share of the first key), ``distance`` (tokens),
-            ``alignment_error`` and those of ``regard.head_scores``, and shows others by their name.
+            ``confidence`` (mean of each word's largest weight on another), ``alignment_error`` and those of ``regard.head_scores``, and shows others by their name.
         entropy: Of every query's weights, in nats.
         distance: Mean distance between a query and what it looks at, in tokens.
         first: The weight of the first key.
@@ -76,8 +76,8 @@ class LayerSummary:
         >>> from regard.viewer import show
         >>> page = show(torch.eye(3), ["I", "love", "you"])
         >>> (layer,) = page.document.examples[0].summaries
-        >>> layer.kind, layer.heads, layer.measures
-        ('encoder', (0,), {'entropy': (0.0,), 'first': (0.3333,), 'distance': (0.0,)})
+        >>> layer.kind, layer.heads, layer.measures["entropy"], layer.measures["first"]
+        ('encoder', (0,), (0.0,), (0.3333,))
         >>> layer.rows.values().round(3).tolist()
         [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
     """

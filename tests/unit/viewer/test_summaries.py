@@ -59,6 +59,52 @@ def test_arrays_are_those_of_the_row(row):
     assert Document.from_json(as_document(example).to_json()).examples[0] == example
 
 
+@pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
+def test_confidence_is_the_mean_of_each_words_largest_weight_on_another_word(kind):
+    height, width = (N, M) if kind == "cross" else (N, N)
+    summary, weights = random_summary(height, width, top=width)
+    queries = ["<s>", "we", ",", "see", "2", "!", "</s>"]
+    source = ["a", "b", "?", *words(M - 4, "k"), "</s>"] if kind == "cross" else queries
+    sides = {"cross": (source, queries), "encoder": (queries, None), "decoder": (None, queries)}
+    tokens, output = sides[kind]
+    attention = OneAttention(kind, 0, (0, 1, 2), summary)
+    example = example_of([attention], tokens, output=output, started=False)
+    keys = {"cross": [0, 1, *range(3, M - 1)]}.get(kind, [1, 3, 4])
+    expected = [
+        np.mean(
+            [
+                max(float(head[row, key]) for key in keys if kind == "cross" or key != row)
+                for row in (1, 3, 4)
+            ]
+        )
+        for head in weights[0]
+    ]
+    assert example.summaries[0].measures["confidence"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_first_token_of_a_text_makes_no_head_confident_and_marks_have_no_confidence():
+    summary, weights = random_summary(N, N, top=N)
+    attention = OneAttention("encoder", 0, (0, 1, 2), summary)
+    measures = example_of([attention], words(N)).summaries[0].measures
+    expected = [
+        np.mean([head[row][[k for k in range(1, N) if k != row]].max() for row in range(N)])
+        for head in weights[0].numpy()
+    ]
+    assert measures["confidence"] == pytest.approx(expected, rel=1e-3)
+    assert "confidence" not in example_of([attention], ["."] * N).summaries[0].measures
+
+
+def test_the_start_sign_of_a_decoder_is_no_word():
+    summary, weights = random_summary(N, N, mask=rg.causal(), top=N)
+    attention = OneAttention("decoder", 0, (0, 1, 2), summary)
+    example = example_of([attention], None, output=[*words(N - 1), "</s>"], started=True)
+    expected = [
+        np.mean([max([*head[row][1:row], 0.0]) for row in range(N - 1)])
+        for head in weights[0].numpy()
+    ]
+    assert example.summaries[0].measures["confidence"] == pytest.approx(expected, rel=1e-3)
+
+
 def about(weights):
     """The sum of weights, as a byte on a log scale keeps it."""
     return pytest.approx(float(weights.sum()), rel=0.04)

@@ -152,6 +152,21 @@ export function rolesOf(rows, kind, keys) {
   );
 }
 
+const isWord = ({ text, start, end }) => start < end && /[\p{L}\p{N}]/u.test(text);
+
+/**
+ * The confidence of a head (Voita et al., 2019): the mean of each word's largest weight on another word, in a text of
+ * its own neither on itself nor on the first token; null of texts without words.
+ */
+export function confidenceOf(weights, kind, rows, columns) {
+  const queries = [...rows.keys()].filter((at) => isWord(rows[at]));
+  const keys = [...columns.keys()].filter((at) => isWord(columns[at]));
+  if (!queries.length || !keys.length) return null;
+  const isLink = (query, key) => kind === "cross" || (key !== query && key > 0);
+  const largest = (query) => mostOf(keys.map((key) => (isLink(query, key) ? weights[query][key] : 0)));
+  return queries.reduce((sum, query) => sum + largest(query), 0) / queries.length;
+}
+
 /**
  * What is pointed at as lists of rows and columns: one token, a cell, or several tokens of a side.
  *

@@ -4,7 +4,7 @@
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
 import { createContents } from "./contents.js";
-import { alignmentError, bestOf, entropyOf, largestOf, meanOver, rolesOf } from "./maps.js";
+import { alignmentError, bestOf, confidenceOf, entropyOf, largestOf, meanOver, rolesOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MAX_CELLS = 512 * 512; // of a matrix that is drawn whole
@@ -12,6 +12,8 @@ const MAX_ROWS_REQUESTED = 64; // rows of one request
 const MAX_ROWS_CACHED = 4096; // rows of a source in the cache
 const MAX_LINES_CACHED = 64; // lines and maps in the cache
 const MAX_TOKENS_SCORED = 128; // tokens of a text whose heads the page itself scores
+const ROLES = ["previous", "next", "duplicate", "induction", "diagonal"];
+const CLEAR = 0.5; // share of a head's weight from which it has a role
 const MAP = 64; // buckets along a side, where the page makes the pooled map itself
 
 /**
@@ -22,10 +24,11 @@ const MAP = 64; // buckets along a side, where the page makes the pooled map its
  */
 export function createReader(data, source) {
   const contents = createContents(data);
-  const { axes, exampleAt, heads, holdsRows, layers, members, positionsOf, summariesOf, summaryOf } = contents;
+  const { axes, exampleAt, heads, holdsRows, kinds, layers, members, positionsOf, summariesOf, summaryOf } = contents;
   const unfolded = new Map();
   const cache = new Map();
   const rowCache = new Map(); // rows that a source gave
+  const sharpestHeads = new Map(); // by example and kind
 
   function open(packed) {
     if (!unfolded.has(packed)) unfolded.set(packed, unfold(packed));
@@ -353,13 +356,50 @@ export function createReader(data, source) {
     if (!seeing.length) return { entropy: null, first: null, distance: null };
     const mean = (values) => Array.from(values).reduce((sum, value) => sum + value, 0) / seeing.length;
     const isAlone = view.kind !== "cross"; // positions in two texts are not comparable
+    const confidence = confidenceOf(all, view.kind, queries, columns);
     const roles = {
       entropy: mean(seeing.map(entropyOf)),
       first: mean(seeing.map((row) => row[0])),
       distance: isAlone ? mean((await lineOfRows(view, "distance")).values) : null,
       ...(columns.length <= MAX_TOKENS_SCORED ? rolesOf(all, view.kind, columns) : {}),
+      ...(confidence === null ? {} : { confidence }),
     };
     return gold.size ? { ...roles, alignment_error: alignmentError(all, gold) } : roles;
+  }
+
+  /**
+   * The head with the sharpest links, by its confidence: `{kind, layer, head, value, role, count}`, of so many
+   * heads; `role` is the kind of key that has most of its weight, or null. Null where there is one
+   * head, where heads are unlike, or where their confidence is not known.
+   */
+  function sharpest(at, wanted) {
+    const kind = kinds(at).includes(wanted) ? wanted : kinds(at)[0];
+    const key = `${at} ${kind}`;
+    if (!sharpestHeads.has(key)) sharpestHeads.set(key, sharpestOf(at, kind));
+    return sharpestHeads.get(key);
+  }
+
+  function sharpestOf(example, kind) {
+    if (contents.isNamed(example)) return null;
+    const { rows: queries, columns } = axes({ example, kind });
+    const offered = summariesOf(example, kind).flatMap((summary) =>
+      summary.heads.flatMap((head, position) => {
+        const weights = summary.maps?.get(head);
+        const value = weights
+          ? confidenceOf(weights, kind, queries, columns)
+          : summary.measures?.confidence?.[position];
+        const roles = () =>
+          weights
+            ? rolesOf(weights, kind, columns)
+            : Object.fromEntries(Object.entries(summary.measures).map(([name, values]) => [name, values[position]]));
+        return value > 0 && head !== "mean" ? [{ layer: summary.layer, head, value, roles }] : [];
+      }),
+    );
+    if (offered.length < 2) return null;
+    const best = offered.reduce((most, one) => (one.value > most.value ? one : most));
+    const roles = best.roles();
+    const [role = null] = ROLES.filter((name) => roles[name] >= CLEAR).sort((a, b) => roles[b] - roles[a]);
+    return { ...best, kind, role, count: offered.length };
   }
 
   return {
@@ -374,6 +414,7 @@ export function createReader(data, source) {
     storedTop,
     storedCount,
     nearestStored,
+    sharpest,
     topHeads,
     measures,
     canFetch,

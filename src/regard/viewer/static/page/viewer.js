@@ -6,7 +6,7 @@ import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
 import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
-import { chosenOf } from "../data/maps.js";
+import { chosenOf, figure } from "../data/maps.js";
 import { createReader } from "../data/reader.js";
 import { VIEWS } from "../views/views.js";
 
@@ -142,6 +142,7 @@ function createPage(root, data, source, requested) {
       search(wanted);
       tabs(wanted);
       controls.show(wanted, view.controls);
+      remark(wanted, view.controls);
       finding.show(wanted.find ?? "", hits);
       parts.finding.hidden = reader.isEmpty(wanted.example);
       try {
@@ -172,6 +173,33 @@ function createPage(root, data, source, requested) {
         if (!isRefusal) throw error;
       }
     }
+  }
+
+  /**
+   * Names the head with the sharpest links in a sentence where it is shown; else a button leads there.
+   *
+   * @param {import("../views/views.js").State} wanted
+   * @param {string[]} named
+   */
+  function remark({ example, kind, layer, head }, named) {
+    const best = named.includes("head") && !reader.isEmpty(example) ? reader.sharpest(example, kind) : null;
+    parts.remark.hidden = !best;
+    if (!best) return;
+    const where = listed([
+      ...(reader.kinds(example).length > 1 ? [t("kind.attention", { kind: reader.kindName(example, kind) })] : []),
+      reader.viewName(example, best.layer, best.head),
+    ]);
+    const button = (label, onclick) => element("button", { type: "button", class: "plain", onclick }, label);
+    const role = best.role ? t(`sharpest.${best.role}`) : "";
+    parts.remark.replaceChildren(
+      ...(best.layer === layer && best.head === head
+        ? [
+            t("sharpest", { where, count: best.count, value: figure(best.value, 2), role }),
+            " ",
+            button(t("sharpest.mean"), () => choose({ layer: "mean", head: "mean" })),
+          ]
+        : [button(t("sharpest.open", { where }), () => choose({ layer: best.layer, head: best.head }))]),
+    );
   }
 
   function leave(...nodes) {
@@ -305,7 +333,10 @@ function createPage(root, data, source, requested) {
   document.addEventListener("keydown", press);
   for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, begin, true);
   addEventListener("popstate", restore);
-  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...requested }, { ...data.opening, ...requested });
+  choose(
+    { ...openingOf(data, reader, Math.max(first, 0), views, requested), ...requested },
+    { ...data.opening, ...requested },
+  );
   sized.observe(parts.host);
 
   function destroy() {
@@ -329,16 +360,22 @@ function check(data) {
   }
 }
 
-// As the document asks; else the grid, unless there are few heads or a short text says more.
-function openingOf(data, reader, example, views) {
+// As the document asks; else the head with the sharpest links, unless the link names one; where that is not known the
+// mean, or the grid of many heads.
+function openingOf(data, reader, first, views, requested) {
+  const example = data.examples[requested.example] ? requested.example : first;
   const offered = views(example).map((view) => view.id);
+  const isNamed = "layer" in requested || "head" in requested;
+  const sharpest = isNamed || reader.isEmpty(example) ? null : reader.sharpest(example, requested.kind);
   const mean = { kind: "cross", layer: "mean", head: "mean" };
   const scale = offered.includes("words") ? "largest" : "log"; // long rows are mostly faint
   const isShort = offered.includes("words") && reader.kinds(example).includes("cross");
   const plain = offered.find((id) => id !== "grid" && id !== "answer");
   if (offered.includes(data.tab)) return { example, scale: "largest", ...mean, ...data.opening, view: data.tab };
   if (data.opening) return { example, view: plain, scale, ...data.opening };
-  if (offered.includes("answer")) return { example, view: "answer", scale, ...mean };
+  const head = sharpest ? { kind: sharpest.kind, layer: sharpest.layer, head: sharpest.head } : mean;
+  if (offered.includes("answer")) return { example, view: "answer", scale, ...head };
+  if (sharpest) return { example, view: plain, scale, ...head };
   const view = reader.headCount(example) > HANDFUL && !isShort && !reader.isNamed(example) ? "grid" : plain;
   return { example, view, scale, ...mean };
 }
@@ -393,6 +430,7 @@ function layOut(root, data) {
   const parts = {
     tabs: element("div", { class: "tabs", role: "tablist", "aria-label": t("views") }),
     controls: element("div", { class: "choices" }),
+    remark: element("p", { class: "hint remark" }),
     finding: element("div", { class: "finding", role: "search" }),
     saving: element("div", { class: "saving" }),
     helping: element(
@@ -409,6 +447,7 @@ function layOut(root, data) {
     { class: "controls", "aria-label": t("controls") },
     element("div", { class: "bar" }, parts.tabs, parts.finding, parts.saving),
     parts.controls,
+    parts.remark,
   );
   root.replaceChildren(
     headerOf(phrase(data.title || "Attention"), about, parts.helping),

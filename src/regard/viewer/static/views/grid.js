@@ -7,6 +7,7 @@ import { figure, stepIn } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
 const SHARES = [
+  "confidence",
   "first",
   "previous",
   "next",
