@@ -147,8 +147,25 @@ def test_heads_and_layers_count_alike_in_their_means(opened):
     opened.press("m")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.675", "0.075", "0.025", "0.225"]
-    opened.open(replace(document(), opening=None))  # a short translation opens with it
+    opened.open(replace(document(), opening=None), "#layer=mean")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+
+
+def test_a_page_opens_on_the_head_with_the_sharpest_links_and_names_it(opened):
+    opened.open(replace(document(), opening=None))
+    assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]  # layer 2 has the same weights
+    says = opened.text(".remark")
+    assert says.startswith("Of 3 heads, Cross attention, layer 1, head 1 has the sharpest links")
+    largest = np.max([row for row in ROWS[:2]] + [(0, 0.02, 0.54321, 0.4)], axis=1)
+    assert f"gives {largest.mean():.2g} of its weight" in says  # the full stop is no word
+    opened.click(".remark button")
+    assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+    opened.page.reload()  # the link holds the choice
+    opened.settled()
+    assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+    assert opened.text(".remark") == "Sharpest links: Cross attention, layer 1, head 1"
+    opened.click(".remark button")
+    assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]
 
 
 def test_pointing_at_an_output_word_lights_its_links(opened):
@@ -373,7 +390,7 @@ def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab, long):
     assert len(page(long).encode()) < 3_500_000
     tab.open(watched_document(13, 1, 2))
     least = tab.ask("performance.now()")
-    tab.open(long)
+    tab.open(long, "#view=grid")
     assert tab.ask("performance.now()") < max(5_000, 10 * least)  # usually half a second
     assert tab.page.locator(".heads button").count() == 144
     assert tab.ask("document.querySelectorAll('*').length") < 1500

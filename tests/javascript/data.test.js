@@ -143,7 +143,10 @@ test("the head with the sharpest links is the one of most confidence, of weights
   }
   const best = createReader(long.document, null).sharpest(0, "encoder");
   const { confidence } = long.measures;
-  assert.deepEqual([best.layer, best.head, best.value], [1, long.heads[indexOfMost(confidence)], Math.max(...confidence)]);
+  assert.deepEqual(
+    [best.layer, best.head, best.value],
+    [1, long.heads[indexOfMost(confidence)], Math.max(...confidence)],
+  );
 });
 
 test("a head is named by the keys that have most of its weight; signs and unlike heads have no sharpest", () => {
@@ -153,10 +156,13 @@ test("a head is named by the keys that have most of its weight; signs and unlike
   const maps = [even, rows].map((one, head) => ({ kind: "encoder", layer: 2, head, rows: one }));
   const example = { source: "abcd", output: "", source_tokens: words, output_tokens: [], maps };
   const sharpest = (changes) => createReader({ examples: [{ ...example, ...changes }] }, null).sharpest(0);
-  assert.deepEqual(
-    (({ kind, layer, head, role, value }) => [kind, layer, head, role, value])(sharpest({})),
-    ["encoder", 2, 1, "previous", 0.5],
-  );
+  assert.deepEqual((({ kind, layer, head, role, value }) => [kind, layer, head, role, value])(sharpest({})), [
+    "encoder",
+    2,
+    1,
+    "previous",
+    0.5,
+  ]);
   assert.equal(sharpest({ source_tokens: words.map((word) => ({ ...word, end: word.start })) }), null);
   assert.equal(sharpest({ head_names: ["one", "two"] }), null);
   assert.equal(sharpest({ maps: maps.slice(0, 1) }), null);

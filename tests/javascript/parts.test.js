@@ -9,6 +9,7 @@ const { createReader } = await import("../../src/regard/viewer/static/data/reade
 const { wordsOf } = await import("../../src/regard/viewer/static/data/maps.js");
 const { differing } = await import("../../src/regard/viewer/static/parts/differing.js");
 const { createViewport, LARGEST } = await import("../../src/regard/viewer/static/parts/viewport.js");
+const { createOverlay, overlaid } = await import("../../src/regard/viewer/static/parts/overlay.js");
 const geometry = await import("../../src/regard/viewer/static/parts/geometry.js");
 const { createProse } = await import("../../src/regard/viewer/static/parts/prose.js");
 const { createMatrix } = await import("../../src/regard/viewer/static/parts/matrix.js");
@@ -146,6 +147,42 @@ test("positions along a line are found by halving, and scripts by their letters"
   assert.equal(geometry.isRightToLeft({ tokens: [{ text: "سلام" }], language: null }), true);
   assert.equal(geometry.isRightToLeft({ tokens: [{ text: "سلام" }], language: "en" }), false);
   assert.equal(geometry.curve(1, 2, 0, 10), "M1.0 0C1.0 5 2.0 5 2.0 10");
+});
+
+test("an arc goes over its line or under it, the higher the farther its ends are, and loops where they are one", () => {
+  const handle = (path) => Number(path.match(/C\S+ (\S+)/)[1]);
+  const [near, far, under, loop] = [
+    [0, 20, 100, -1, 90],
+    [0, 900, 100, -1, 90],
+    [0, 20, 100, 1, 90],
+    [5, 5, 100, -1, 90],
+  ].map((ends) => geometry.arc(...ends));
+  assert.match(near, /^M0.0 100C0.0 \S+ 20.0 \S+ 20.0 100$/);
+  assert.ok(handle(far) < handle(near) && handle(near) < 100 && handle(under) > 100);
+  assert.ok(100 - (100 - handle(far)) * 0.75 >= 10, "no higher than it may be");
+  assert.match(loop, /^M2.0 100C-13.0 \S+ 23.0 \S+ 8.0 100$/);
+});
+
+test("a state overlays all heads of its layer, or those that it names, and buttons switch them", () => {
+  const state = { example: 0, kind: "cross", layer: 0, head: 1 };
+  assert.equal(overlaid(state, reader), null);
+  assert.equal(overlaid({ ...state, heads: "all", layer: "mean" }, reader), null);
+  assert.deepEqual(overlaid({ ...state, heads: "all" }, reader), { offered: [0, 1, 2], heads: [0, 1, 2] });
+  const some = overlaid({ ...state, heads: "1_3" }, reader);
+  assert.deepEqual(some.heads, [0, 2]);
+  const chosen = [];
+  const overlay = createOverlay({ choose: ({ heads }) => chosen.push(heads), light: () => {} });
+  overlay.show(some);
+  const buttons = overlay.node.all("button");
+  assert.deepEqual(
+    buttons.slice(0, 3).map((button) => button.getAttribute("aria-pressed")),
+    ["true", "false", "true"],
+  );
+  for (const button of buttons) button.click();
+  assert.deepEqual(chosen, ["3", "all", "1", "all", "none"]);
+  overlay.show(overlaid({ ...state, heads: "3" }, reader));
+  overlay.node.all("button")[2].click();
+  assert.equal(chosen.at(-1), "none");
 });
 
 test("prose holds every token and what stands between, shaded by its share", () => {

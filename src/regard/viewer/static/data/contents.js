@@ -134,13 +134,13 @@ export function createContents(data) {
     return layer === "mean" ? [...new Set(["mean", ...headChoices(at, kind, layers(at, kind)[0])])] : choices;
   }
 
-  /** The view with this head; of the mean of all layers, in the first layer that has it. */
+  /** The view with this head alone; of the mean of all layers, in the first layer that has it. */
   function withHead({ example, kind, layer }, head) {
     const firstLayer =
       layer === "mean" && head !== "mean"
         ? layers(example, kind).find((one) => heads(example, kind, one).includes(head))
         : layer;
-    return { layer: firstLayer ?? layer, head };
+    return { layer: firstLayer ?? layer, head, heads: null };
   }
 
   function headCount(at) {

@@ -52,7 +52,8 @@ export function createControls(host, reader, { choose }) {
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {
-      group.show(named.includes(name) ? options[name] : [], state[name]);
+      const isOverlaid = name === "head" && named.includes("heads") && state.heads;
+      group.show(named.includes(name) ? options[name] : [], isOverlaid ? null : state[name]);
     }
     host.hidden = [...host.children].every((child) => child.hidden);
   }
@@ -95,7 +96,7 @@ export function changeOf(key, state, reader) {
     case "k":
       return { ...step("kind", reader.kinds(example), 1), ...moved };
     case "m":
-      return { layer: "mean", head: "mean" };
+      return { layer: "mean", head: "mean", heads: null };
     case "s":
       return step("scale", SCALES, 1);
     default:
@@ -233,6 +234,7 @@ const KEYS = [
   [["m"], "mean"],
   [["s"], "scale"],
   [["w"], "words"],
+  [["o"], "overlay"],
   [["Space"], "play"],
   [["/"], "search"],
   [["n", "p"], "found"],

@@ -4,7 +4,7 @@
 //
 //   {rect: [x, y, width, height], fill, stroke?, line?}
 //   {text, at: [x, y], size, fill, anchor?: "start" | "middle" | "end", turn?: degrees, bold?}
-//   {path: "M…C…", stroke, line, opacity?}       as the `d` of an SVG path
+//   {path: "M…C…", stroke, line, opacity?, dash?}       as the `d` of an SVG path
 //   {image: canvas, at: [x, y, width, height]}   pixels stay sharp
 //   {group: [shapes], at: [x, y]}                moved there
 //
@@ -194,7 +194,15 @@ function shapeOf(one) {
     return shape("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line, "stroke-dasharray": dash });
   }
   if (one.path)
-    return shape("path", { d: one.path, fill, stroke, "stroke-width": line, opacity, "stroke-linecap": "round" });
+    return shape("path", {
+      d: one.path,
+      fill,
+      stroke,
+      "stroke-width": line,
+      opacity,
+      "stroke-linecap": "round",
+      "stroke-dasharray": dash,
+    });
   if (one.image) {
     const [x, y, w, h] = one.at;
     const href = one.image.toDataURL("image/png");

@@ -80,6 +80,13 @@ export function inks() {
   };
 }
 
+/** Colours of heads, which people tell apart who see no red, no green or no blue; more heads have dashes too. */
+export const COLOURS = 8;
+const DASHES = [null, "10 10", "1 11"];
+export const headInk = (head) =>
+  resolved(getComputedStyle(document.documentElement).getPropertyValue(`--head-${head % COLOURS}`));
+export const dashOf = (head) => DASHES[Math.floor(head / COLOURS) % DASHES.length];
+
 // light-dark() is nothing a canvas understands: the browser works it out on an element.
 function resolved(colour) {
   if (!made.has("probe")) {

@@ -86,6 +86,7 @@ export const STRINGS = {
   "keys.mean": ["mean of heads and layers", "各头各层平均"],
   "keys.scale": ["colour scale", "颜色刻度"],
   "keys.words": ["tokens or words, on arcs", "弧线图：词元或词"],
+  "keys.overlay": ["all heads in colours, on arcs", "弧线图：用颜色叠放所有的头"],
   "keys.play": ["play a translation", "播放翻译过程"],
   "keys.search": ["search a token", "查找词元"],
   "keys.found": ["next, previous found", "下一处、上一处"],
@@ -269,7 +270,13 @@ export const STRINGS = {
 
   // Arcs, and lists of who looks at whom.
   "arcs": ["Arcs", "弧线图"],
-  "arcs.says": ["Two lines of tokens, and where each one looks most", "两行词元，以及每个词元最关注哪里"],
+  "arcs.says": ["Where each token looks most, as arcs; a head alone, or all heads of a layer in colours", "用弧线表示每个词元最关注哪里；可以只看一个头，也可以用颜色叠放一层的所有头"],
+  "arcs.joined": ["Above the line a token looks back, below it ahead.", "线上方的弧线往前文看，线下方的往后文看。"],
+  "arcs.heads": ["All heads of a layer in colours", "用颜色叠放一层的所有头"],
+  "overlay": ["Heads in colours", "各头的颜色"],
+  "overlay.says": ["A colour is a head of {layer}. Point at a head to bring out its links, click to switch it.", "每种颜色是{layer}的一个头。指向一个头可突出它的连线，单击可开关它。"],
+  "overlay.top": ["of each head, where {token} looks most", "各头中 {token} 最关注的词元"],
+  "overlay.received": ["of each head, who looks most at {token}", "各头中最关注 {token} 的词元"],
   "arcs.merge": ["Join tokens to words", "词元合并成词"],
   "arcs.every": ["Every weight of at least {least} is a link.", "不小于 {least} 的权重都画成连线。"],
   "arcs.one": ["Each token has a link to the one it looks at most.", "每个词元与它最关注的一个词元相连。"],

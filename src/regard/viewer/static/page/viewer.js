@@ -6,7 +6,7 @@ import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
 import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
-import { chosenOf, figure } from "../data/maps.js";
+import { chosenOf, figure, layerName } from "../data/maps.js";
 import { createReader } from "../data/reader.js";
 import { VIEWS } from "../views/views.js";
 
@@ -181,7 +181,7 @@ function createPage(root, data, source, requested) {
    * @param {import("../views/views.js").State} wanted
    * @param {string[]} named
    */
-  function remark({ example, kind, layer, head }, named) {
+  function remark({ example, kind, layer, head, heads }, named) {
     const best = named.includes("head") && !reader.isEmpty(example) ? reader.sharpest(example, kind) : null;
     parts.remark.hidden = !best;
     if (!best) return;
@@ -192,13 +192,13 @@ function createPage(root, data, source, requested) {
     const button = (label, onclick) => element("button", { type: "button", class: "plain", onclick }, label);
     const role = best.role ? t(`sharpest.${best.role}`) : "";
     parts.remark.replaceChildren(
-      ...(best.layer === layer && best.head === head
+      ...(best.layer === layer && best.head === head && !(heads && named.includes("heads"))
         ? [
             t("sharpest", { where, count: best.count, value: figure(best.value, 2), role }),
             " ",
-            button(t("sharpest.mean"), () => choose({ layer: "mean", head: "mean" })),
+            button(t("sharpest.mean"), () => choose({ layer: "mean", head: "mean", heads: null })),
           ]
-        : [button(t("sharpest.open", { where }), () => choose({ layer: best.layer, head: best.head }))]),
+        : [button(t("sharpest.open", { where }), () => choose({ layer: best.layer, head: best.head, heads: null }))]),
     );
   }
 
@@ -385,11 +385,14 @@ function openingOf(data, reader, first, views, requested) {
  *
  * @param {import("../views/views.js").State} state
  */
-function describeState({ example, kind, layer, head }, named, reader) {
+function describeState({ example, kind, layer, head, heads }, named, reader) {
   if (!named.includes("layer")) return "";
   const name = reader.kindName(example, kind);
   const isPlain = reader.exampleAt(example).sides === "queries and keys";
-  return listed([isPlain ? name : t("kind.attention", { kind: name }), reader.viewName(example, layer, head)]);
+  return listed([
+    isPlain ? name : t("kind.attention", { kind: name }),
+    heads && named.includes("heads") ? layerName(layer) : reader.viewName(example, layer, head),
+  ]);
 }
 
 /**

@@ -20,6 +20,20 @@ export function curve(x, y, top, foot) {
   return `M${x.toFixed(1)} ${top}C${x.toFixed(1)} ${half} ${y.toFixed(1)} ${half} ${y.toFixed(1)} ${foot}`;
 }
 
+/**
+ * The path of an arc between two places of one line, above it (`way` −1) or below (1), the higher the farther they are
+ * apart, up to `most`; of a place with itself a loop.
+ */
+export function arc(x, y, base, way, most) {
+  const isLoop = Math.abs(x - y) < 1;
+  const [from, to] = isLoop ? [x - 3, x + 3] : [x, y];
+  const [over, under] = isLoop ? [x - 18, x + 18] : [x, y];
+  // The middle of the curve is at three quarters of its handles.
+  const height = isLoop ? 20 : most * (1 - Math.exp(-Math.abs(x - y) / most));
+  const handle = (base + (way * height) / 0.75).toFixed(1);
+  return `M${from.toFixed(1)} ${base}C${over.toFixed(1)} ${handle} ${under.toFixed(1)} ${handle} ${to.toFixed(1)} ${base}`;
+}
+
 /** Where every token starts, in pixels, and where the last one ends. */
 export function measured(tokens, node, gap) {
   const pen = document.createElement("canvas").getContext("2d");

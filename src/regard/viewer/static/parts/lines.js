@@ -1,14 +1,16 @@
-// Two lines of tokens with links between them, for texts of any length: only what is in sight has
-// elements and links. Keys above, queries below.
+// Two lines of tokens with links between them, keys above, queries below; or one line of a text that looks at itself, with
+// arcs: above it a token looks back, below it ahead. For texts of any length: only what is in sight has elements and links.
 
 import { element, shadeBy, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf, within } from "../data/maps.js";
 import { t } from "../page/language.js";
-import { inks, sized } from "../page/palette.js";
-import { after, curve, isRightToLeft, measured } from "./geometry.js";
+import { COLOURS, dashOf, headInk, inks, sized } from "../page/palette.js";
+import { after, arc, curve, isRightToLeft, measured } from "./geometry.js";
 
 const OVERSCAN = 200; // pixels beyond the frame that tokens stay in the page
 const WIDEST = 6; // pixels of a link
+const WIDEST_OF_MANY = 3.5; // where heads are overlaid
+const LANES = 9; // pixels that the links of heads stand apart to each side
 const NARROWEST = 450; // pixels that few tokens spread over
 /** @type {[number, string, number][]} */
 const DENSITIES = [
@@ -20,25 +22,29 @@ const DENSITIES = [
 /**
  * Lines and links inside `host`. `point(position, isFirm)` receives the position that is pointed at, and
  * `onVisible({rows, columns})` which positions are in sight, `[first, last]` of each line, when they change. Of
- * few tokens (`areFew`) both lines spread over the same width.
+ * few tokens (`areFew`) both lines spread over the same width. With `joins`, a text that looks at itself is one line.
  *
  * @param {HTMLElement} host
  * @param {object} options
  * @param {(position: any, isFirm: boolean) => void} options.point
  * @param {(visible: {rows: number[], columns: number[]}) => void} [options.onVisible]
  * @param {boolean} [options.areFew]
+ * @param {boolean} [options.joins]
  */
-export function createLines(host, { point, onVisible = () => {}, areFew = false }) {
+export function createLines(host, { point, onVisible = () => {}, areFew = false, joins = false }) {
   const sides = { columns: createSide("columns"), rows: createSide("rows") };
   const names = [element("p", { class: "side" }), element("p", { class: "side" })];
   const drawing = shape("svg", { class: "links", "aria-hidden": "true" });
-  const sheet = element("div", { class: "sheet" }, sides.columns.node, drawing, sides.rows.node);
+  const below = element("div", { class: "below", hidden: true }); // room for arcs
+  const sheet = element("div", { class: "sheet" }, sides.columns.node, drawing, sides.rows.node, below);
   const extent = element("div", { class: "extent" }, sheet);
   const frame = element("div", { class: "frame", tabindex: "-1" }, extent);
   const overview = element("canvas", { class: "overview", "aria-hidden": "true", onclick: (event) => jump(event) });
   host.append(element("div", { class: "lines" }, names[0], frame, names[1], overview));
   let links = [];
   let highlighted = null; // the position whose links are brought out
+  let foremost = null; // the head whose links are
+  let isJoined = false;
   let ends = []; // what the overview ticks: [{side, at, share}]
   let lastVisible = "";
   let [frames, isGone] = [0, false];
@@ -95,7 +101,7 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
       ArrowLeft: [side, side.current - forward],
       ArrowRight: [side, side.current + forward],
       ArrowDown: side === sides.columns ? [other, isSquare() ? side.current : across] : null,
-      ArrowUp: side === sides.rows ? [other, isSquare() ? side.current : across] : null,
+      ArrowUp: side === sides.rows && !isJoined ? [other, isSquare() ? side.current : across] : null,
       Home: [side, 0],
       End: [side, side.tokens.length - 1],
       PageDown: [side, side.current + 50],
@@ -124,6 +130,11 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
       name: t(columnsKey, { side: axes.axisNames.columns }),
     };
     const rows = { tokens: axes.rows, language: axes.languages.rows, name: t(rowsKey, { side: axes.axisNames.rows }) };
+    isJoined = joins && axes.rows === axes.columns;
+    if (isJoined) rows.name = axes.axisNames.rows;
+    sides.columns.node.hidden = names[0].hidden = isJoined;
+    below.hidden = true;
+    drawing.classList.toggle("over", isJoined);
     const most = Math.max(columns.tokens.length, rows.tokens.length);
     const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     /** @type {HTMLElement} */ (host.firstChild).dataset.density = density;
@@ -147,7 +158,7 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
       side.node.setAttribute("aria-label", line.name);
       label.textContent = line.name;
     }
-    [links, highlighted, ends, lastVisible] = [[], null, [], ""];
+    [links, highlighted, foremost, ends, lastVisible] = [[], null, null, [], ""];
     drawing.replaceChildren();
     if (areFew) spread();
     fit();
@@ -213,7 +224,7 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
 
   function lay(side) {
     const { tokens, buttons } = side;
-    if (!tokens.length) return;
+    if (!tokens.length || side.node.hidden) return;
     const overscan = Math.min(60, Math.ceil(OVERSCAN / 20));
     const [first, last] = visibleRange(side);
     const [from, to] = [Math.max(0, first - overscan), Math.min(tokens.length - 1, last + overscan)];
@@ -270,10 +281,14 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
     cancelAnimationFrame(frames);
   }
 
-  /** Draws these links: `[{row, column, share}]`; shares are 0 to 1. */
+  /**
+   * Draws these links: `[{row, column, share, head, lane}]`; shares are 0 to 1. A link of a head has its colour and,
+   * so that equal links of heads are all seen, a lane from −1 to 1.
+   */
   function draw(next) {
     if (isGone) return;
     links = [...next].sort((a, b) => a.share - b.share);
+    if (isJoined && links.some(isAhead)) below.hidden = false;
     drawing.replaceChildren(...links.map(pathOf));
     paint();
   }
@@ -290,29 +305,51 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
       [sides.rows, shares?.rows],
       [sides.columns, shares?.columns],
     ]) {
-      side.marked = highlighted?.[side.name] ?? new Set();
-      side.shares = (position) => map?.get(position) ?? 0;
+      side.marked = isJoined ? new Set([...rows, ...columns]) : (highlighted?.[side.name] ?? new Set());
+      const shown = isJoined ? (shares?.rows ?? shares?.columns) : map;
+      side.shares = (position) => shown?.get(position) ?? 0;
       for (const position of side.buttons.keys()) dress(side, position);
       for (const [position, share] of map ?? []) ends.push({ side, at: position, share });
     }
     paint();
   }
 
+  /** Brings out the links of a head, or of all of them (null). */
+  function light(head) {
+    foremost = head;
+    paint();
+  }
+
   const isHighlighted = (link) =>
-    (!highlighted.rows.size || highlighted.rows.has(link.row)) &&
-    (!highlighted.columns.size || highlighted.columns.has(link.column));
-  const strokeOf = ({ share }) => 0.6 + (WIDEST - 0.6) * share;
+    (foremost === null || link.head === foremost) &&
+    (!highlighted?.rows.size || highlighted.rows.has(link.row)) &&
+    (!highlighted?.columns.size || highlighted.columns.has(link.column));
+  const isAhead = ({ row, column }) => column > row;
+  const strokeOf = ({ share, head }) => 0.6 + ((head === undefined ? WIDEST : WIDEST_OF_MANY) - 0.6) * share;
   const endsOf = ({ row, column }) => [middleOf(sides.columns, column), middleOf(sides.rows, row)];
+
+  // The path of a link whose ends are these, in a drawing that begins and ends at these heights.
+  function pathBetween(link, [x, y], top, foot, beyond) {
+    const aside = (link.lane ?? 0) * LANES;
+    if (!isJoined) return curve(x + aside, y + aside, top, foot);
+    const inwards = Math.sign(y - x) * aside; // one arc within the other
+    const [from, to] = [x + inwards, y - inwards];
+    return isAhead(link)
+      ? arc(from, to, beyond, 1, below.clientHeight - 8 - LANES - aside)
+      : arc(from, to, foot, -1, foot - top - 8 - LANES - aside);
+  }
 
   function paint() {
     const [across, height] = [width(), drawing.clientHeight];
-    drawing.classList.toggle("dimmed", highlighted !== null);
+    const beyond = height + sides.rows.node.clientHeight;
+    const isDimmed = highlighted !== null || foremost !== null;
+    drawing.classList.toggle("dimmed", isDimmed);
     links.forEach((link, at) => {
       const [top, foot] = endsOf(link);
       const isBeyond = Math.max(top, foot) < 0 || Math.min(top, foot) > across;
       const path = drawing.children[at];
-      path.setAttribute("d", isBeyond ? "" : curve(top, foot, 0, height));
-      path.classList.toggle("lit", highlighted !== null && isHighlighted(link));
+      path.setAttribute("d", isBeyond ? "" : pathBetween(link, [top, foot], 0, height, beyond));
+      path.classList.toggle("lit", isDimmed && isHighlighted(link));
     });
     if (!overview.hidden) paintOverview();
   }
@@ -324,6 +361,10 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
       "data-column": link.column,
     });
     weigh(path, link.share);
+    if (link.head !== undefined) {
+      path.style.stroke = `var(--head-${link.head % COLOURS})`;
+      path.style.strokeDasharray = dashOf(link.head) ?? "";
+    }
     return path;
   }
 
@@ -367,7 +408,8 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
 
   function reveal({ row, column }) {
     if (row !== null && row < sides.rows.tokens.length) bring(sides.rows, row);
-    else if (column !== null && column < sides.columns.tokens.length) bring(sides.columns, column);
+    else if (column !== null && column < sides.columns.tokens.length)
+      bring(isJoined ? sides.rows : sides.columns, column);
   }
 
   function focus() {
@@ -378,30 +420,38 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
   function picture() {
     const { accent, ink, quiet } = inks();
     const [height, size] = [drawing.clientHeight, parseFloat(getComputedStyle(sides.rows.node).fontSize)];
-    const top = 24 + size * 1.6;
+    const top = isJoined ? 8 : 24 + size * 1.6;
     const foot = top + height;
+    const beyond = foot + size * 1.6;
+    const reach = isJoined ? (below.hidden ? 0 : below.clientHeight) : 0;
     const isWhole = (side, at) => areFew || (leftOf(side, at) >= 0 && rightOf(side, at) - side.gap <= width());
-    const [above, below] = [sides.columns, sides.rows].map((side) =>
+    const [keys, queries] = [sides.columns, sides.rows].map((side) =>
       [...side.tokens.keys()].filter((at) => isWhole(side, at)),
     );
-    const ends = [
-      { side: sides.columns, positions: above },
-      { side: sides.rows, positions: below },
-    ].flatMap(({ side, positions }) => positions.flatMap((at) => [leftOf(side, at), rightOf(side, at)]));
+    const lines = [
+      ...(isJoined ? [] : [{ side: sides.columns, positions: keys, y: top - size * 0.5 }]),
+      { side: sides.rows, positions: queries, y: foot + size * 1.1 },
+    ];
+    const ends = lines.flatMap(({ side, positions }) =>
+      positions.flatMap((at) => [leftOf(side, at), rightOf(side, at)]),
+    );
     const left = ends.reduce((least, x) => Math.min(least, x), width());
     const wide = Math.max(160, ends.reduce((most, x) => Math.max(most, x), 0) - left);
-    const [visibleAbove, visibleBelow] = [new Set(above), new Set(below)];
+    const [visibleAbove, visibleBelow] = [new Set(keys), new Set(queries)];
     const middle = (side, at) => middleOf(side, at) - left;
     const drawn = links
       .filter(({ row, column, share }) => share > 0 && visibleBelow.has(row) && visibleAbove.has(column))
       .map((link) => {
-        const [x, y] = endsOf(link).map((end) => end - left);
-        return { path: curve(x, y, top, foot), stroke: accent, line: strokeOf(link), opacity: 0.06 + 0.8 * link.share };
+        const [x, y] = endsOf(link);
+        return {
+          path: pathBetween(link, [x - left, y - left], top, foot, beyond),
+          stroke: link.head === undefined ? accent : headInk(link.head),
+          dash: link.head === undefined ? null : dashOf(link.head),
+          line: strokeOf(link),
+          opacity: 0.06 + 0.8 * link.share,
+        };
       });
-    const words = [
-      { side: sides.columns, positions: above, y: top - size * 0.5 },
-      { side: sides.rows, positions: below, y: foot + size * 1.1 },
-    ].flatMap(({ side, positions, y }) =>
+    const words = lines.flatMap(({ side, positions, y }) =>
       positions.map((at) => ({
         text: nameOf(side.tokens[at]),
         at: [middle(side, at), y],
@@ -410,15 +460,19 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false 
         anchor: "middle",
       })),
     );
-    const labels = names.map((name, at) => ({
+    const labels = (isJoined ? [] : names).map((name, at) => ({
       text: name.textContent,
       at: [wide / 2, at ? foot + size * 2.8 : 14],
       size: 12,
       fill: quiet,
       anchor: "middle",
     }));
-    return { width: wide, height: foot + size * 3.2, shapes: [...drawn, ...words, ...labels] };
+    return {
+      width: wide,
+      height: foot + reach + size * (isJoined ? 1.8 : 3.2),
+      shapes: [...drawn, ...words, ...labels],
+    };
   }
 
-  return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy };
+  return { build, draw, mark, light, find, fade, reveal, fit, focus, picture, destroy };
 }

@@ -1,23 +1,27 @@
-// Arcs: two lines of tokens with the largest links, of any length, merged to words if one likes.
+// Arcs: tokens with the largest links, of any length, of one head or of a layer's heads in colours, merged to words if
+// one likes.
 
-import { element, section } from "../page/dom.js";
+import { element, section, tokenLabel } from "../page/dom.js";
 import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
-import { createAttention, listsOf, offersOf } from "../parts/attention.js";
-import { chosenOf, figure, wordsOf } from "../data/maps.js";
+import { createAttention, entryOf, listsOf, offersOf } from "../parts/attention.js";
+import { createOverlay, headMarks, overlaid, swatch } from "../parts/overlay.js";
+import { chosenOf, figure, layerName, nameOf, wordsOf } from "../data/maps.js";
 import { createLegend, shareOf } from "../page/palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
 const FAINTEST = 0.01; // weights below are no link
 const MOST = 8; // links of a token of a longer text
+const FAINTEST_OF_MANY = 0.1; // weights below are no link where heads are overlaid
+const MOST_OF_MANY = 2; // links of a token in a head of these
 
 /** @type {import("./views.js").ViewType} */
 export const links = {
   id: "arcs",
   picks: true,
   reads: "links",
-  controls: ["example", "kind", "layer", "head", "pair", "scale"],
+  controls: ["example", "kind", "layer", "head", "heads", "pair", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
   create,
 };
@@ -38,11 +42,16 @@ function create(host, context) {
   const container = element("div", {});
   const aside = element("aside", { class: "readout pair", "aria-label": t("weights") });
   const legend = createLegend();
-  const tool = element("label", { class: "switch" }, merge, element("span", {}, t("arcs.merge")));
-  host.append(section(t("arcs"), tool, caption, missing, container, legend.node), aside);
+  const colours = element("input", { type: "checkbox", onchange: switchColours });
+  const label = (input, name) => element("label", { class: "switch" }, input, element("span", {}, t(name)));
+  const coloursLabel = label(colours, "arcs.heads");
+  const tool = element("div", { class: "row" }, coloursLabel, label(merge, "arcs.merge"));
+  const overlay = createOverlay({ choose, light: (head) => lines.light(head) });
+  host.append(section(t("arcs"), tool, caption, overlay.node, missing, container, legend.node), aside);
   const lines = createLines(container, {
     point: (where, isFirm) => point(where && tokenPositions(where), isFirm),
     onVisible,
+    joins: true,
   });
   let built = "";
   /** @type {import("./views.js").State} */
@@ -52,6 +61,9 @@ function create(host, context) {
   let merged = null;
   /** @type {ReturnType<typeof createAttention>} */
   let attention = null;
+  let inColours = null; // the heads that are overlaid
+  /** @type {{head: number, lane: number, attention: ReturnType<typeof createAttention>}[]} */
+  let layered = []; // their attention
   let full = 1;
   let scale = "largest";
   let visible = null;
@@ -66,11 +78,21 @@ function create(host, context) {
     const key = `${state.example} ${state.kind} ${state.pair} ${merge.checked}`;
     const isNew = built !== key;
     if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), axes) : null;
+    inColours = overlaid(state, reader);
+    coloursLabel.hidden = !overlaid(withHeads(state), reader);
+    colours.checked = inColours !== null;
+    overlay.show(inColours);
+    layered = (inColours?.heads ?? []).map((head, at, { length }) => ({
+      head,
+      lane: length > 1 ? (2 * at) / (length - 1) - 1 : 0,
+      attention: createAttention(reader, { ...view, head }, merged),
+    }));
     attention = createAttention(reader, view, merged);
-    const isAvailable = await attention.isAvailable();
-    full = scale === "one" ? 1 : await attention.largest();
+    const all = inColours ? layered.map((one) => one.attention) : [attention];
+    const isAvailable = inColours !== null || (await attention.isAvailable());
+    full = scale === "one" ? 1 : Math.max(0, ...(await Promise.all(all.map((one) => one.largest()))));
     legend.setEnds("0", figure(full, 3));
-    legend.node.hidden = !isAvailable;
+    legend.node.hidden = !isAvailable || inColours !== null;
     caption.textContent = await captionText();
     if (isNew) {
       built = key;
@@ -82,6 +104,17 @@ function create(host, context) {
     if (isNew)
       lines.reveal({ row: wordAt("rows", state.row ?? null), column: wordAt("columns", state.column ?? null) });
     await drawLinks();
+  }
+
+  // All heads of the layer, or of the first where the mean of layers is shown.
+  function withHeads(state) {
+    const { example, kind, layer } = state;
+    return { ...state, heads: "all", layer: layer === "mean" ? reader.layers(example, kind)[0] : layer };
+  }
+
+  function switchColours() {
+    const { layer, heads } = withHeads(view);
+    choose(colours.checked ? { layer, heads } : { heads: null });
   }
 
   const tokensOf = (side) => (merged ? merged[side].words : axes[side]);
@@ -99,12 +132,18 @@ function create(host, context) {
   async function captionText() {
     const isShort = Math.max(tokensOf("rows").length, tokensOf("columns").length) <= SHORT;
     const isWhole = await attention.isWhole();
-    const most = Math.min(MOST, await attention.depth());
+    const most = Math.min(inColours ? MOST_OF_MANY : MOST, await attention.depth());
     const which =
       isShort && isWhole
-        ? t("arcs.every", { least: FAINTEST })
+        ? t("arcs.every", { least: inColours ? FAINTEST_OF_MANY : FAINTEST })
         : t(most === 1 ? "arcs.one" : "arcs.many", { count: most });
-    return sentences(axes.description, which, merged && t("arcs.merged"));
+    return sentences(
+      axes.description,
+      which,
+      axes.rows === axes.columns && t("arcs.joined"),
+      merged && t("arcs.merged"),
+      inColours && t("overlay.says", { layer: layerName(view.layer) }),
+    );
   }
 
   // Long texts keep links of some heads only: say which, and go there at a click.
@@ -139,17 +178,19 @@ function create(host, context) {
     const isShort = Math.max(count, tokensOf("columns").length) <= SHORT;
     const [first, last] = isShort ? [0, count - 1] : [visible.rows[0], Math.min(visible.rows[1], count - 1)];
     const positions = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
-    const lists = await snapshot.topKeys(positions, isShort ? SHORT : MOST);
-    if (mine !== sights || snapshot !== attention) return;
-    lines.draw(
-      lists
-        .flatMap((entries, at) =>
+    const least = inColours ? FAINTEST_OF_MANY : FAINTEST;
+    const most = isShort ? SHORT : inColours ? MOST_OF_MANY : MOST;
+    const drawn = await Promise.all(
+      (inColours ? layered : [{ head: undefined, lane: 0, attention }]).map(async ({ head, lane, attention: one }) =>
+        (await one.topKeys(positions, most)).flatMap((entries, at) =>
           (entries ?? [])
-            .filter(({ weight }) => weight >= FAINTEST)
-            .map((entry) => ({ row: positions[at], column: entry.at, share: strength(entry.weight) })),
-        )
-        .concat(highlighted),
+            .filter(({ weight }) => weight >= least)
+            .map((entry) => ({ row: positions[at], column: entry.at, share: strength(entry.weight), head, lane })),
+        ),
+      ),
     );
+    if (mine !== sights || snapshot !== attention) return;
+    lines.draw(drawn.flat().concat(highlighted));
   }
 
   // How strong a link is: on a log scale too as the weight itself, or all would be thick.
@@ -164,13 +205,14 @@ function create(host, context) {
     if (!from.length && !to.length) {
       highlighted = [];
       lines.mark(null);
-      const parts = await overviewOf(reader, view, (position) => point(position, true, true));
+      const parts = inColours ? [] : await overviewOf(reader, view, (position) => point(position, true, true));
       if (mine !== turn) return null;
       const hint = element("p", { class: "hint" }, t("arcs.point"));
-      aside.replaceChildren(element("div", {}, ...parts), element("div", {}, hint));
+      aside.replaceChildren(...(parts.length ? [element("div", {}, ...parts)] : []), element("div", {}, hint));
       return drawLinks();
     }
     const snapshot = attention;
+    if (inColours) return markHeads(from, to, () => mine === turn && snapshot === attention);
     const isSelf = axes.rows === axes.columns; // one text: a token is both a query and a key
     const isRow = from.length > 0;
     const topKeys = isRow || isSelf ? snapshot.meanTopKeys(isRow ? from : to, MOST) : null;
@@ -193,6 +235,34 @@ function create(host, context) {
     const second = await (isRow ? topQueries : topKeys);
     if (mine === turn && second !== null) showLists(from, to, isRow ? first : second, isRow ? second : first, isWhole);
     return null;
+  }
+
+  // Of each head that is overlaid, where the chosen tokens look most, or who looks most at them.
+  async function markHeads(from, to, isCurrent) {
+    const isRow = from.length > 0;
+    const tops = await Promise.all(
+      layered.map(async ({ head, attention: one }) => {
+        const entries = isRow ? await one.meanTopKeys(from, 1) : await one.summedTopQueries(to, 1);
+        return { head, top: entries?.[0] };
+      }),
+    );
+    if (!isCurrent()) return null;
+    highlighted = [];
+    const known = tops.filter(({ top }) => top);
+    const shares = new Map();
+    for (const { top } of known)
+      shares.set(top.at, Math.max(shares.get(top.at) ?? 0, shareOf(top.weight, full, scale)));
+    lines.mark(isRow ? { rows: from } : { columns: to }, isRow ? { columns: shares } : { rows: shares });
+    const [side, other] = isRow ? ["rows", "columns"] : ["columns", "rows"];
+    const token = nameOf(tokensOf(side)[(isRow ? from : to)[0]]);
+    const items = known.map(({ head, top }) => {
+      const name = element("span", { class: "named" }, swatch(head), element("small", {}, `${head + 1} `));
+      name.append(tokenLabel(tokensOf(other)[top.at], axes.languages[other]));
+      return entryOf([name], shareOf(top.weight, full, scale), top.weight);
+    });
+    const heading = element("h3", {}, element("small", {}, t(isRow ? "overlay.top" : "overlay.received", { token })));
+    aside.replaceChildren(element("div", {}, heading, element("ol", {}, ...items)));
+    return drawLinks();
   }
 
   // Both lists of self-attention; one that is not there yet is undefined.
@@ -221,20 +291,21 @@ function create(host, context) {
   async function table() {
     const columns = ["row", "token", "looks at", "token looked at", "weight"];
     const count = Math.min(tokensOf("rows").length, 4096);
-    const lists = await attention.topKeys(
-      Array.from({ length: count }, (_, at) => at),
-      MOST,
-    );
-    const rows = lists.flatMap((entries, at) =>
-      (entries ?? []).map((entry) => [
-        at + 1,
-        tokensOf("rows")[at].text,
-        entry.at + 1,
-        tokensOf("columns")[entry.at].text,
-        figure(entry.weight),
-      ]),
-    );
-    return { columns, rows };
+    const positions = Array.from({ length: count }, (_, at) => at);
+    const rowsOf = async (one, ...more) =>
+      (await one.topKeys(positions, MOST)).flatMap((entries, at) =>
+        (entries ?? []).map((entry) => [
+          ...more,
+          at + 1,
+          tokensOf("rows")[at].text,
+          entry.at + 1,
+          tokensOf("columns")[entry.at].text,
+          figure(entry.weight),
+        ]),
+      );
+    if (!inColours) return { columns, rows: await rowsOf(attention) };
+    const rows = await Promise.all(layered.map(({ head, attention: one }) => rowsOf(one, head + 1)));
+    return { columns: ["head", ...columns], rows: rows.flat() };
   }
 
   return {
@@ -244,10 +315,11 @@ function create(host, context) {
     reveal: ({ row, column }) => lines.reveal({ row: wordAt("rows", row), column: wordAt("columns", column) }),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => ({ ...lines.picture(), legend: legend.ends() }),
-    press: (event) => {
-      if (event.key === "w") merge.click();
-      return event.key === "w";
+    picture: () => ({ ...lines.picture(), legend: inColours ? { marks: headMarks(inColours.heads) } : legend.ends() }),
+    press: ({ key }) => {
+      if (key === "w") merge.click();
+      if (key === "o" && !coloursLabel.hidden) colours.click();
+      return key === "w" || key === "o";
     },
     destroy: lines.destroy,
   };

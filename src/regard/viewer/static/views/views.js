@@ -3,7 +3,8 @@
 // A view is `{id, controls, applies(context, example), create(host, context)}`:
 //
 // - `id` stands in links; strings.js has its name on the tab by `id`, and by `id.says` the tooltip.
-// - `controls` names which of "kind", "layer", "head", "pair", "scale" (and "example") choose what it shows.
+// - `controls` names which of "kind", "layer", "head", "pair", "scale" (and "example") choose what it shows; "heads" where
+//   it can show all of a layer at once.
 // - `picks` is set where several tokens can be taken together, with Shift.
 // - `reads` is "links" where single weights are drawn, "vectors" where queries and keys are: it then opens
 //   at a head that has some.

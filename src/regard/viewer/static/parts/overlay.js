@@ -1,0 +1,76 @@
+// The heads of a layer in colours, each switched on and off by a button.
+
+import { element, shape } from "../page/dom.js";
+import { t } from "../page/language.js";
+import { COLOURS, dashOf, headInk } from "../page/palette.js";
+
+/**
+ * The heads that a state overlays: all or some of its layer's, or null where one head is shown. In links they are "all",
+ * "none", or numbers from 1: "1_4".
+ *
+ * @param {import("../views/views.js").State} state
+ */
+export function overlaid({ example, kind, layer, heads }, reader) {
+  if (!heads || typeof layer !== "number" || reader.isNamed(example)) return null;
+  const offered = reader.heads(example, kind, layer).filter((head) => typeof head === "number");
+  if (offered.length < 2) return null;
+  const numbers = String(heads).split("_").map(Number);
+  return { offered, heads: heads === "all" ? offered : offered.filter((head) => numbers.includes(head + 1)) };
+}
+
+/** Some of the heads that are offered, as links have them. */
+const namesOf = (heads, offered) =>
+  heads.length === offered.length ? "all" : heads.map((head) => head + 1).join("_") || "none";
+
+/**
+ * Buttons for heads: `choose({heads})` receives the next choice, `light(head)` the head that is pointed at, or null;
+ * `show(overlay)` takes what `overlaid` gives.
+ */
+export function createOverlay({ choose, light }) {
+  const node = element("div", { class: "overlay tools", role: "group", "aria-label": t("overlay") });
+
+  function show(overlay) {
+    node.hidden = !overlay;
+    if (!overlay) return node.replaceChildren();
+    const { offered, heads } = overlay;
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.overlaid;
+    const next = (head) => offered.filter((one) => heads.includes(one) !== (one === head));
+    const buttons = offered.map((head) =>
+      element(
+        "button",
+        {
+          type: "button",
+          "data-overlaid": head,
+          "aria-pressed": String(heads.includes(head)),
+          title: t("head.number", { number: head + 1 }),
+          "aria-label": t("head.number", { number: head + 1 }),
+          onclick: () => choose({ heads: namesOf(next(head), offered) }),
+          onpointerenter: () => light(heads.includes(head) ? head : null),
+          onpointerleave: () => light(null),
+        },
+        swatch(head),
+        String(head + 1),
+      ),
+    );
+    const whole = (key, chosen) =>
+      element("button", { type: "button", "data-overlaid": key, onclick: () => choose({ heads: key }) }, t(chosen));
+    node.replaceChildren(...buttons, whole("all", "all"), whole("none", "none"));
+    if (focused) /** @type {HTMLElement | null} */ (node.querySelector(`[data-overlaid="${focused}"]`))?.focus();
+  }
+
+  return { node, show };
+}
+
+/** The line of a head: its colour and its dashes. */
+export function swatch(head) {
+  const line = shape("path", { d: "M2 5H22", "stroke-width": 3, "stroke-dasharray": dashOf(head) });
+  line.style.stroke = `var(--head-${head % COLOURS})`;
+  return shape("svg", { class: "swatch", viewBox: "0 0 24 10", "aria-hidden": "true" }, line);
+}
+
+/** The marks of heads in the legend of a picture. */
+export const headMarks = (heads) =>
+  heads.map((head) => ({
+    shapes: [{ path: "M0 8H16", stroke: headInk(head), line: 3, dash: dashOf(head) }],
+    text: String(head + 1),
+  }));
