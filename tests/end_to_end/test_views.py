@@ -9,7 +9,18 @@ from tests.end_to_end.browsing import one_text, tokens
 from tests.end_to_end.long_texts import long_document
 
 from regard.attention.inspect.alignment import words_from_tokens
-from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Text, Token, pack, page
+from regard.viewer import (
+    Change,
+    Document,
+    Example,
+    HeadMap,
+    SearchTree,
+    Text,
+    Token,
+    pack,
+    page,
+    show,
+)
 from regard.viewer.document import beside
 from regard.viewer.html import bundle
 from regard.viewer.search import Beginning, Extension, SearchAnswer
@@ -183,6 +194,61 @@ def test_a_token_of_one_text_shows_both_directions(tab):
     assert entries(tab, "is looked at by") == {"爱": "0.7", "我": "0.1", "中": "0.02"}
 
 
+def arcs_of(tab, head):
+    """The links of a head that is overlaid, as [row, column]; sorted."""
+    return sorted(
+        tab.ask(
+            """head => [...document.querySelectorAll('.links path')]
+              .filter(path => path.style.stroke === `var(--head-${head})`)
+              .map(path => [Number(path.dataset.row), Number(path.dataset.column)])""",
+            head,
+        )
+    )
+
+
+def test_heads_of_a_layer_lie_over_each_other_in_colours_and_are_switched_one_by_one(tab):
+    weights = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(1)).pow(4)
+    weights /= weights.sum(-1, keepdim=True)
+    shown = show(weights, [f"w{at}" for at in range(6)]).document
+    opened(tab, "view=arcs&layer=2", shown)
+    tab.page.get_by_label("All heads of a layer in colours").check()
+    tab.settled()
+    expected = [(weights[1, head] >= 0.1).nonzero().tolist() for head in range(3)]
+    assert [arcs_of(tab, head) for head in range(3)] == expected
+    tab.click(".overlay button[title='head 2']")
+    addressed(tab, "heads=1_3")
+    assert [arcs_of(tab, head) for head in range(3)] == [expected[0], [], expected[2]]
+    tab.page.locator(".line.rows button[data-at='4']").hover()
+    tab.page.locator(".readout li").first.wait_for()
+    best = [f"{weights[1, head, 4].max():.3g}" for head in (0, 2)]
+    assert texts(tab, ".readout li data") == best
+    tab.page.locator(".overlay button[title='head 3']").hover()
+    lit = "[...document.querySelectorAll('.links path.lit')].map(path => path.style.stroke)"
+    tab.wait(f"() => new Set({lit}).size === 1")
+    assert set(tab.ask(lit)) == {"var(--head-2)"}
+    svg = tab.saved("SVG").decode()
+    assert svg.count("<path") == len(expected[0]) + len(expected[2]) + 2  # two in the legend
+    assert tab.saved("CSV").decode("utf-8-sig").startswith("head,row,token")
+    tab.press("h")  # the next head alone
+    assert arcs_of(tab, 0) == []
+
+
+def test_a_text_that_looks_at_itself_is_one_line_under_arcs_and_over_them(tab):
+    weights = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    opened(tab, "view=arcs", show(weights, ["a", "b", "c"]).document)
+    assert tab.page.locator(".line:visible").count() == 1
+    line = tab.page.locator(".line.rows").bounding_box()
+    boxes = {
+        name: tab.page.locator(
+            f".links path[data-row='{row}'][data-column='{column}']"
+        ).bounding_box()
+        for name, (row, column) in {"back": (2, 0), "ahead": (1, 2), "itself": (0, 0)}.items()
+    }
+    assert boxes["back"]["y"] + boxes["back"]["height"] <= line["y"] + 4
+    assert boxes["ahead"]["y"] >= line["y"] + line["height"] - 4
+    assert boxes["itself"]["y"] + boxes["itself"]["height"] <= line["y"] + 4
+
+
 @pytest.fixture(scope="module")
 def long_page(tmp_path_factory):
     file = tmp_path_factory.mktemp("long") / "page.html"
@@ -205,7 +271,7 @@ def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(tab, long_p
     target = tab.page.locator(".readout li button").first
     name = str(target.get_attribute("title")).removeprefix("Go to token ")
     target.click()
-    tab.page.locator(f".line.columns button[data-at='{int(name) - 1}'].marked").wait_for()
+    tab.page.locator(f".line.rows button[data-at='{int(name) - 1}'].marked").wait_for()
 
 
 # Text.

@@ -203,6 +203,9 @@ export function figure(weight, digits = 4) {
   return weight === 0 ? "0" : String(Number(weight.toPrecision(digits)));
 }
 
+/** A weight as it stands in a cell: two digits after the point; "" of a weight that rounds to nothing. */
+export const cellFigure = (weight) => (weight < 0.005 ? "" : weight >= 0.995 ? "1" : weight.toFixed(2).slice(1));
+
 /** A number that may be negative, with a minus sign that people read. */
 export const signed = (value, digits) => figure(value, digits).replace("-", "−");
 

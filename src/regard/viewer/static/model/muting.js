@@ -186,6 +186,6 @@ export function answerOf(name, nodes, { next, labels, score = null, nextName = "
           ...likeliest,
         )
       : "",
-    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${signed(score)}`),
+    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${signed(score)} · ${t("score.says")}`),
   );
 }

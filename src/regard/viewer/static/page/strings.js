@@ -134,6 +134,8 @@ export const STRINGS = {
   "none": ["none", "无"],
   "weights": ["Weights", "权重"],
   "score": ["score", "得分"],
+  "score.says": ["the log-probability of the whole output, evened out for its length; nearer 0 is likelier", "整个输出的对数概率，按长度折算；越接近 0 越可能"],
+  "probability.says": ["The probability of an output is the product of those of its tokens.", "一个输出的概率是其各词元概率的乘积。"],
   "and-more": ["and {count} more", "还有 {count} 个"],
   "no-weights": ["No weights of single tokens were stored of this view.", "这一视图没有保留单个词元的权重。"],
 
@@ -377,6 +379,7 @@ export const STRINGS = {
   "flow.answer": ["The answer", "结果"],
   "flow.nothing": ["(nothing)", "（空）"],
   "flow.score": ["score {score} · probability {chance}", "得分 {score} · 概率 {chance}"],
+  "flow.score.says": ["The score is {says}.", "得分是{says}。"],
   "flow.score.cut": ["score {score} · probability {chance} · cut at the longest length", "得分 {score} · 概率 {chance} · 达到最大长度而截断"],
 
   // Trust.

@@ -185,10 +185,7 @@ function createPage(root, data, source, requested) {
     const best = named.includes("head") && !reader.isEmpty(example) ? reader.sharpest(example, kind) : null;
     parts.remark.hidden = !best;
     if (!best) return;
-    const where = listed([
-      ...(reader.kinds(example).length > 1 ? [t("kind.attention", { kind: reader.kindName(example, kind) })] : []),
-      reader.viewName(example, best.layer, best.head),
-    ]);
+    const where = reader.viewName(example, best.layer, best.head);
     const button = (label, onclick) => element("button", { type: "button", class: "plain", onclick }, label);
     const role = best.role ? t(`sharpest.${best.role}`) : "";
     parts.remark.replaceChildren(

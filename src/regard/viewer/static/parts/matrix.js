@@ -3,12 +3,12 @@
 import { element, tokenLabel, weigh } from "../page/dom.js";
 import { columnText } from "../page/exporting.js";
 import { t } from "../page/language.js";
-import { chosenOf, figure, nameOf, stepIn, widthOf } from "../data/maps.js";
+import { cellFigure, chosenOf, figure, nameOf, stepIn, widthOf } from "../data/maps.js";
 import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
 const LARGEST = 72;
-const WITH_FIGURES = 34;
+const WITH_FIGURES = 27;
 
 /**
  * A matrix inside `host`. `point(position, isFirm)` receives the position that is pointed at: `{row, column}`,
@@ -117,7 +117,7 @@ export function createMatrix(host, { point }) {
         cell.classList.toggle("slight", share < 0.1);
         cell.dataset.weight = figure(weight);
         cell.classList.toggle("best", isBest);
-        cell.firstChild.textContent = weight < 0.005 ? "" : short(weight);
+        cell.firstChild.textContent = cellFigure(weight);
         cell.setAttribute(
           "aria-label",
           t("words.cell", { row: nameOf(map.rows[row]), column: nameOf(map.columns[column]), weight: figure(weight) }) +
@@ -197,9 +197,9 @@ export function createMatrix(host, { point }) {
         const link = map.gold.get(`${row},${column}`);
         if (link) shapes.push(goldMark([x + 1, y + 1, size - 2, size - 2], link, gold));
         if (map.best[row] === column) shapes.push(bestMark([x + size - 8, y + 8], inkOn(share)));
-        if (weight >= 0.005)
+        if (cellFigure(weight))
           shapes.push({
-            text: short(weight),
+            text: cellFigure(weight),
             at: [x + size / 2, y + size / 2 + 4],
             size: 11,
             fill: share < 0.1 ? quiet : inkOn(share),
@@ -244,8 +244,4 @@ function positionOf(target) {
   if (!cell) return null;
   const { row = null, column = null } = cell.dataset;
   return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
-}
-
-function short(weight) {
-  return weight >= 0.995 ? "1" : weight.toFixed(2).slice(1);
 }

@@ -2,13 +2,14 @@
 
 import { element } from "../page/dom.js";
 import { FONT, columnText, drawOn } from "../page/exporting.js";
-import { mostOf, nameOf } from "../data/maps.js";
-import { cssOf, inks, isDark, pixels, shareOf, sized } from "../page/palette.js";
+import { cellFigure, mostOf, nameOf } from "../data/maps.js";
+import { cssOf, inkOn, inks, isDark, pixels, shareOf, sized } from "../page/palette.js";
 
 const STRIP = 14; // pixels of the strips at the sides of the cells
 const GAP = 4;
 const LABEL = 13; // pixels between labels, at least
 const TEXT = 12; // pixels of a label
+const FIGURE = [27, 15]; // pixels of a cell, across and down, from which its weight is written in it
 const OUTLINED = 6; // pixels of a pooled square from which it is outlined
 const HATCHED = 24; // and hatched
 const HATCH = 9; // pixels between the lines of the hatching
@@ -40,7 +41,7 @@ export function createSurface(canvas, margins) {
     const colours = inks();
     cells(scene, colours);
     strips(scene);
-    for (const shape of labels(scene, position, colours)) drawOn(pen, shape);
+    for (const shape of [...figures(scene, colours), ...labels(scene, position, colours)]) drawOn(pen, shape);
     crossHairs(scene, position, colours);
     pen.restore();
   }
@@ -94,6 +95,27 @@ export function createSurface(canvas, margins) {
       );
     }
     pen.restore();
+  }
+
+  // The weights in their cells, where each is known and cells have room.
+  function figures({ whole, tile: exact, viewport, scale }, { quiet }) {
+    const known = exact ?? (whole && { rows: [0], columns: [0], weights: whole.weights, full: whole.largest });
+    const [wide, high] = [viewport.x(), viewport.y()];
+    if (!known || wide < FIGURE[0] || high < FIGURE[1]) return [];
+    const { rows, columns } = viewport.visible();
+    const shapes = [];
+    for (let row = rows[0]; row < rows[1]; row++)
+      for (let column = columns[0]; column < columns[1]; column++) {
+        const weight = known.weights[row - known.rows[0]]?.[column - known.columns[0]];
+        const text = weight ? cellFigure(weight) : "";
+        const [x, y] = [viewport.leftOf(column + 0.5), viewport.topOf(row + 0.5)];
+        if (!text || x < wide / 2 || y < high / 2 || x > size.width - wide / 2 + 1 || y > size.height - high / 2 + 1)
+          continue;
+        const share = shareOf(weight, scale === "one" ? 1 : known.full, scale);
+        const fill = share < 0.1 ? quiet : inkOn(share);
+        shapes.push({ text, at: [x, y + 4], size: Math.min(12, wide * 0.38), fill, anchor: "middle" });
+      }
+    return shapes;
   }
 
   // Squares that stand for many tokens are outlined, and hatched once they look like single cells.

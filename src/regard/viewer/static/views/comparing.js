@@ -244,7 +244,10 @@ function create(host, context) {
         : null;
     const figures = [phrase(example.label ?? ""), score, note]
       .filter(Boolean)
-      .flatMap((figure, at) => [at ? " · " : "", element("span", {}, figure)]);
+      .flatMap((figure, at) => [
+        at ? " · " : "",
+        element("span", { title: figure === score ? t("score.says") : null }, figure),
+      ]);
     return element(
       "div",
       {},

@@ -2,7 +2,7 @@
 // search considered.
 
 import { element, headOf, section, signButton, weigh } from "../page/dom.js";
-import { listed, t } from "../page/language.js";
+import { listed, sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createAttention } from "../parts/attention.js";
 import { figure, nameOf } from "../data/maps.js";
@@ -284,6 +284,11 @@ function create(host, context) {
     answers.hidden = hypotheses.length < 1;
     answers.replaceChildren(
       element("h2", {}, t(hypotheses.length > 1 ? "flow.hypotheses" : "flow.answer")),
+      element(
+        "p",
+        { class: "caption" },
+        sentences(t("flow.score.says", { says: t("score.says") }), t("probability.says")),
+      ),
       element(
         "ol",
         { class: "answers" },

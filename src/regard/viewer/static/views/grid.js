@@ -21,7 +21,7 @@ const SHARES = [
 const MEASURES = ["entropy", "distance", ...SHARES];
 const MAP = "map"; // instead of a measure: the heads' maps themselves
 const LAYERS = "layers"; // the order of maps that is no measure
-const WITH_FIGURES = 34; // pixels of a cell that has room for its number
+const WITH_FIGURES = 27; // pixels of a cell that has room for its number
 const SMALL = 32; // buckets along a side of a map in a cell
 
 /** @type {import("./views.js").ViewType} */

@@ -207,7 +207,7 @@ function create(host, { reader, choose, languages }) {
       "section",
       { "aria-label": t("trust.changes") },
       element("h2", {}, t("trust.changed")),
-      element("p", { class: "caption" }, t("trust.marked")),
+      element("p", { class: "caption" }, sentences(t("trust.marked"), t("flow.score.says", { says: t("score.says") }))),
       element(
         "table",
         { class: "changes" },

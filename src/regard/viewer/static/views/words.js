@@ -106,7 +106,7 @@ function createTexts(host, { point }) {
       prose.show(tokens, example[side], languages[side]);
     }
     scored.hidden = example.score === null || example.score === undefined;
-    score.textContent = scored.hidden ? "" : signed(example.score);
+    if (!scored.hidden) score.replaceChildren(signed(example.score), " ", element("small", {}, t("score.says")));
   }
 
   return { show, proses: Object.fromEntries(Object.entries(lines).map(([side, { prose }]) => [side, prose])) };
