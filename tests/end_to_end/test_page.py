@@ -156,7 +156,7 @@ def test_a_page_opens_on_the_head_with_the_sharpest_links_and_names_it(opened):
     assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]  # layer 2 has the same weights
     says = opened.text(".remark")
     assert says.startswith("Of 3 heads, layer 1, head 1 has the sharpest links")
-    largest = np.max([row for row in ROWS[:2]] + [(0, 0.02, 0.54321, 0.4)], axis=1)
+    largest = np.max([*ROWS[:2], (0, 0.02, 0.54321, 0.4)], axis=1)
     assert f"gives {largest.mean():.2g} of its weight" in says  # the full stop is no word
     opened.click(".remark button")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
