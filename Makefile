@@ -6,6 +6,9 @@ VENV ?= .venv
 # build from there.
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+# The versions of all else, and what is installed of pyproject.toml's extras. LOCK= takes the newest.
+LOCK ?= requirements/locked.txt
+EXTRAS ?= dev
 # How many processes share the tests, and the slow ones, of which many wait for what they start.
 WORKERS ?= 2
 SLOW_WORKERS ?= 3
@@ -19,9 +22,22 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check kernels test slow shapes test-all docs packages bench records figures clean
+.PHONY: install lock demo format check kernels test slow shapes test-all newest oldest docs packages \
+	bench records figures clean
 
 install: $(TOOLS)
+
+# Versions of today: the newest that go together, for tools, and the oldest that pyproject.toml
+# admits. Torch is in neither.
+lock: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet uv
+	$(COMPILE) --universal --fork-strategy fewest --extra dev --upgrade --output-file requirements/locked.txt
+	$(COMPILE) --resolution lowest-direct $(USED:%=--extra %) | \
+		$(COMPILE) --constraints - --extra test --upgrade --output-file requirements/oldest.txt
+
+COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --python-version 3.11 --no-annotate \
+	--custom-compile-command "make lock"
+USED := bulk export interop parquet plots serve tensorboard vision
 
 demo: $(RUNTIME)
 	$(BIN)/regard demo
@@ -49,15 +65,13 @@ PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest
 FAST := -m "not slow"
 SHARED := --dist loadfile -n
 
-# Tests of compiled loops, in one process: what they compile is there for all others. Beside them
-# the linters run, which take one process too.
+# Tests of compiled loops, in one process: what they compile is there for all others.
 KERNELS := tests/unit/kernels tests/unit/runtime tests/unit/attention/backends tests/unit/attention/inspect
 kernels: $(TOOLS)
 	$(PYTEST) $(FAST) -q $(KERNELS)
 
 # All that a change can break in its own room.
-test: $(TOOLS)
-	$(MAKE) -j 2 check kernels
+test: kernels
 	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) $(KERNELS:%=--ignore=%)
 
 # Besides: whole commands, trainings, browsers, kills, benchmarks in small.
@@ -71,6 +85,13 @@ shapes: $(TOOLS)
 test-all: test
 	$(MAKE) slow
 	$(MAKE) shapes
+
+# The same tests with the newest versions, and with the oldest that pyproject.toml admits.
+newest:
+	$(MAKE) test VENV=$(VENV)-newest LOCK=
+
+oldest:
+	$(MAKE) test VENV=$(VENV)-oldest LOCK=requirements/oldest.txt EXTRAS=test
 
 CHECKED := regard.attention,regard.layers,regard.models
 CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
@@ -104,17 +125,19 @@ figures: $(TOOLS)
 	$(BIN)/python -m benchmarks.tables
 
 clean:
-	rm -rf $(VENV) node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-newest $(VENV)-oldest node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+INSTALL := $(BIN)/python -m pip install --quiet $(if $(LOCK),--constraint $(LOCK))
+
 # Torch first and by itself, so that the index is asked for nothing else.
-$(RUNTIME): pyproject.toml | $(BIN)/python
+$(RUNTIME): pyproject.toml $(LOCK) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) --editable .
 	touch $@
 
 $(TOOLS): $(RUNTIME)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(INSTALL) --editable ".[$(EXTRAS)]"
 	touch $@

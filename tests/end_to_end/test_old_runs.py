@@ -1,4 +1,4 @@
-"""Runs that commits 33c24e5 and 5dc9e81 trained are read, predict and resume as they did then.
+"""Runs that commits 33c24e5, 5dc9e81 and 2bb07e7 trained: read, used and resumed as they were then.
 
 ``tests/fixtures/runs_33c24e5/make.py`` made them, with what those commits' commands said of them,
 and recorded anew what is meant to be another thing since.
@@ -23,7 +23,7 @@ from regard.training.session import fit as train
 pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-COMMITS = ("33c24e5", "5dc9e81")
+COMMITS = ("33c24e5", "5dc9e81", "2bb07e7")
 # By the commit and the run's name, "33c24e5/tagging".
 RECORDED = {
     f"{commit}/{name}": commands

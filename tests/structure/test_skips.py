@@ -33,8 +33,13 @@ def test_skips_of_data_and_browser_fail_in_ci_alone(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  data\n  browser\n", "utf-8")
-    for ci, summary in {"true": "2 failed, 1 skipped, 1 error", "": "4 skipped"}.items():
-        environment = {**os.environ, "CI": ci, "REGARD_DATA": str(tmp_path / "none")}
+    absent = str(tmp_path / "none")
+    for ci, data, summary in [
+        ("true", absent, "2 failed, 1 skipped, 1 error"),
+        ("true", "none", "1 failed, 3 skipped"),
+        ("", absent, "4 skipped"),
+    ]:
+        environment = {**os.environ, "CI": ci, "REGARD_DATA": data}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
         done = subprocess.run(
             command, env=environment, cwd=tmp_path, capture_output=True, text=True

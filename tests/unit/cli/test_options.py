@@ -66,7 +66,7 @@ def test_no_value_is_bent(arguments, message, capsys):
         ("export run --out a", "run must be a run folder"),
         ("export run a --to onx", "--to must be one of bundle, ctranslate2,"),
         ("train a.tsv rnn-attention", "a recipe must stand before the files; got 'rnn-attention'"),
-        ("train a.tsv --frobnicate", "Unknown option: --frobnicate. See regard train --help."),
+        ("train a.tsv --frobnicate", "See regard train --help."),
     ],
 )
 def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, capsys):

@@ -1,10 +1,11 @@
 """Settings of the models that read, of the heads on them, and of kernel regression."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from regard.checks import check_above_zero
-from regard.config import newer
+from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, at_least, at_most, check_fields
 from regard.layers import PartsName, PoolingName
@@ -290,6 +291,8 @@ class ClassifierConfig(ModelConfig):
     pooler: bool = False
     ngram_scores: bool = False
     dropout: Share = 0.2
+
+    retired: ClassVar[Mapping[str, JsonValue]] = {"ngram_dropout": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
