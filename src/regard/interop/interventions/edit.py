@@ -43,6 +43,7 @@ class EditedCall:
     name: str  # in messages
     site: tuple[str, int] = ("", -1)  # kind and layer
     has_output: bool = True  # not weights alone, which were marked
+    attention: AttentionCall | None = None  # the call itself, without changes
 
 
 class AttentionChange:
@@ -203,6 +204,7 @@ class Edits:
             site.name or f"{site.kind} {site.layer}",
             (site.kind, site.layer),
             not isinstance(attention.weighting, AsGiven),
+            attention,
         )
         mask = attention.mask
         for rule in (change.mask(call) for change in changes):

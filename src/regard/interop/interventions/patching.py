@@ -107,7 +107,7 @@ class Activations:
             return
         if head is not None:
             raise SettingError(f"head must be None for {what}; got {head!r}.")
-        for site, module in _modules_of(edits.model, what, self.names).items():
+        for site, module in modules_of(edits.model, what, self.names).items():
             if kind in (None, site[0]) and numbers_of("layer", layer, site[1], 1):
                 edits.change_module(module, partial(_at, self.part(what, site), position))
 
@@ -198,7 +198,7 @@ def activations(
     if modules:
         with edit(model) as edits:
             for what in _OF_MODULES:
-                for site, module in _modules_of(model, what, stored.names, is_needed=False).items():
+                for site, module in modules_of(model, what, stored.names, is_needed=False).items():
                     edits.change_module(module, partial(_keep, stored, (what, *site)))
             model(**inputs)
     return stored
@@ -280,7 +280,7 @@ def patch(
                 if what in _OF_ATTENTION:
                     edits.change(_Part(what, put), layer, kind_of)
                 else:
-                    module = _modules_of(model, what, other.names)[kind_of, layer]
+                    module = modules_of(model, what, other.names)[kind_of, layer]
                     edits.change_module(module, put)
             values.append(output(model(**batch)).float())
     before = float(output(model(**inputs)))
@@ -388,7 +388,7 @@ def _check_shapes(other: Tensor, tensor: Tensor, what: str) -> None:
         )
 
 
-def _modules_of(
+def modules_of(
     model: nn.Module | None, what: str, names: Mapping[Site, str], *, is_needed: bool = True
 ) -> dict[Site, nn.Module]:
     """The blocks of a model, or their feed-forward parts, by the names of its attention."""
