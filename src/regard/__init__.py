@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from regard.interop import look as look
     from regard.interop import use as use
     from regard.interop.attribution.attribute import attribute as attribute
+    from regard.interop.attribution.decomposition import decompose_score as decompose_score
+    from regard.interop.attribution.decomposition import logit_attribution as logit_attribution
     from regard.interop.attribution.faithfulness import faithfulness as faithfulness
     from regard.interop.interventions.edit import edit as edit
     from regard.interop.interventions.patching import activations as activations

@@ -105,7 +105,7 @@ def look(
     models, words = _models_of(words, model)
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
-        averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons"})
+        averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons", "scores"})
         averaged |= {"--serve": serve, "--truncate": truncate, "--pair": pair}
         averaged |= {"--allow-download": allow_download}
         look_at_seeds(

@@ -222,6 +222,17 @@ def _heads_of(name: str, text: str) -> list[tuple[int, int]]:
     return [(int(layer), int(head)) for layer, head in layers_and_heads]
 
 
+def _scores_of(name: str, text: str) -> list[tuple[int, ...]]:
+    """The scores that a text such as ``3.5,3.5:7.2`` names."""
+    one = r"\d{1,6}\.\d{1,6}(:\d{1,6}\.\d{1,6})?"
+    if not re.fullmatch(f"{one}(,{one})*", text):
+        raise SettingError(
+            f"--{name} must be LAYER.HEAD or LAYER.HEAD:QUERY.KEY, such as 3.5,3.5:7.2; got "
+            f"{text!r}."
+        )
+    return [tuple(map(int, re.findall(r"\d+", one))) for one in text.split(",")]
+
+
 def _methods_of(name: str, text: str) -> Sequence[str]:
     """The methods that a text such as ``rollout,leave-one-out`` names."""
     from regard.interop.pages.explaining import methods_named
@@ -235,6 +246,7 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "layers": numbers_of,
     "heads": numbers_of,
     "neurons": _heads_of,
+    "scores": _scores_of,
     "attribute": _methods_of,
 }
 _NAMES = {"against": "--not"}
@@ -249,6 +261,11 @@ _TYPED = {
     "neurons": (
         "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0); by "
         "default all, where they take at most 1.5 MB."
+    ),
+    "scores": (
+        "Scores that the page takes apart into what wrote them: 3.5:7.2 (layer.head:query.key, "
+        "from 0), or 3.5 for the head's strongest link; by default that of each layer, where these "
+        "take little time."
     ),
 }
 _UNLISTED = (

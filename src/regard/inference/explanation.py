@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.interop.attribution.attribute import ExplainedText, output_of
-from regard.interop.pages.explaining import Choice, Reading, Why, class_of
+from regard.interop.pages.explaining import Reading, Why, class_of
+from regard.interop.pages.sums import Choice
 from regard.models import PairClassifier
 from regard.models.heads import NO_ANSWER
 from regard.tasks import AnyTask, SequenceTask

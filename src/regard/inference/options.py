@@ -86,6 +86,9 @@ class LookOptions:
         heads: Which heads, in the same way.
         neurons: Heads, as (layer, head), whose queries and keys the page has; by default all, where
             they take at most 1.5 MB.
+        scores: Scores that are taken apart, as (layer, head, query, key), or as (layer, head) for
+            the strongest link of the head; by default that of each layer, where these take little
+            time.
         beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
 
     Example:
@@ -99,6 +102,7 @@ class LookOptions:
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
     neurons: Sequence[tuple[int, int]] | None = None
+    scores: Sequence[tuple[int, ...]] | None = None
     beam_size: int | None = None
 
     def given(self) -> dict[str, object]:
@@ -110,7 +114,11 @@ class LookOptions:
         from regard.interop.pages.explaining import Why
 
         return Why(
-            target=target, against=self.against, methods=self.attribute, neurons=self.neurons
+            target=target,
+            against=self.against,
+            methods=self.attribute,
+            neurons=self.neurons,
+            scores=self.scores,
         )
 
 

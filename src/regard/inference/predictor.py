@@ -264,6 +264,7 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
         neurons: Sequence[tuple[int, int]] | None = None,
+        scores: Sequence[tuple[int, ...]] | None = None,
         beam_size: int | None = None,
     ) -> "NotebookPage":
         """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
@@ -280,6 +281,9 @@ class Predictor(Generic[AnswerT]):
             heads: Which heads; None is all.
             neurons: Heads, as (layer, head), whose queries and keys the page has. None is all where
                 they take at most 1.5 MB, else none.
+            scores: Scores that are taken apart, as (layer, head, query, key), or (layer, head) for
+                the strongest link of the head. None is that of each layer, where these take little
+                time.
             beam_size: Hypotheses kept at each step of the search of a run that writes a text for a
                 text; None takes the recipe's.
 
@@ -294,6 +298,7 @@ class Predictor(Generic[AnswerT]):
             layers=layers,
             heads=heads,
             neurons=neurons,
+            scores=scores,
             beam_size=beam_size,
         )
         unused = self.use.unused(explain=True)

@@ -125,7 +125,7 @@ class InUse(ABC):
         }
 
 
-_EXPLAINING = ("target", "against", "attribute", "neurons")
+_EXPLAINING = ("target", "against", "attribute", "neurons", "scores")
 
 
 class RunInUse(InUse, Generic[TaskT]):

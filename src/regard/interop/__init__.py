@@ -1,7 +1,14 @@
 """The engine inside models that others wrote, and whole models looked into."""
 
 from regard.interop.attribution.attribute import Attribution, attribute
+from regard.interop.attribution.decomposition import (
+    LogitParts,
+    ScoreParts,
+    decompose_score,
+    logit_attribution,
+)
 from regard.interop.attribution.faithfulness import Faithfulness, faithfulness, rank_correlation
+from regard.interop.attribution.linear_functions import StreamPart
 from regard.interop.checkpoints.folder import CheckpointTokenizer, load_folder
 from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, save_checkpoint
 from regard.interop.interventions.edit import Edits, edit
@@ -18,16 +25,21 @@ __all__ = [
     "Edits",
     "EngineAttention",
     "Faithfulness",
+    "LogitParts",
     "PatchEffects",
     "PretrainedModel",
+    "ScoreParts",
+    "StreamPart",
     "Watch",
     "Watched",
     "activations",
     "attribute",
+    "decompose_score",
     "edit",
     "faithfulness",
     "load_checkpoint",
     "load_folder",
+    "logit_attribution",
     "look",
     "mark_weights",
     "patch",

@@ -153,6 +153,7 @@ _FORMS: dict[str, Any] = {
     "layers": list[Place] | None,
     "heads": list[Place] | None,
     "neurons": list[Annotated[list[Place], Field(min_length=2, max_length=2)]] | None,
+    "scores": list[Annotated[list[Place], Field(min_length=2, max_length=4)]] | None,
 }
 _DEFAULTS = {"n_best": 1}
 

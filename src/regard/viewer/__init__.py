@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from regard.viewer.packing import pack_integers as pack_integers
     from regard.viewer.parts import OneAttention as OneAttention
     from regard.viewer.search import SearchTree as SearchTree
+    from regard.viewer.stream import LogitSum as LogitSum
+    from regard.viewer.stream import ScoreSum as ScoreSum
+    from regard.viewer.stream import StreamSums as StreamSums
     from regard.viewer.summaries import example_of as example_of
     from regard.viewer.summaries import watched_rows as watched_rows
     from regard.viewer.texts import Text as Text

@@ -10,6 +10,7 @@ from regard.errors import DataError
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
 from regard.viewer.search import SearchTree
+from regard.viewer.stream import StreamSums
 
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
@@ -222,6 +223,7 @@ class Example:
         segments: Of two texts that are read as one, which each token is of, 0 or 1: one per token
             of the source, or of the output where there is no source.
         vectors: Queries and keys of some heads.
+        stream: Logits and scores of some heads, by what wrote to the residual stream, or None.
 
     Raises:
         DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
@@ -250,6 +252,7 @@ class Example:
     image: Image | None = None
     segments: tuple[int, ...] = ()
     vectors: tuple[HeadVectors, ...] = ()
+    stream: StreamSums | None = None
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
@@ -364,6 +367,8 @@ def _check_predictions(example: Example, sizes: Mapping[str, int]) -> None:
             raise DataError(f"surprise must be finite; got {value}.")
     if example.lens is not None:
         example.lens.check(wanted or sizes["source"])
+    if example.stream is not None:
+        example.stream.check(sizes)
 
 
 def _check_answer(answer: Prediction, sizes: Mapping[str, int]) -> None:

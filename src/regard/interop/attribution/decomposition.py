@@ -13,11 +13,11 @@ from regard.attention.engine.gradients import inputs_of
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import make_weights_request
 from regard.attention.scores import Score
-from regard.checks import choose
 from regard.errors import SettingError
 from regard.interop.attribution.attribute import output_of
 from regard.interop.attribution.input_vectors import Output, named_inputs
-from regard.interop.attribution.linear_run import LinearRun, StreamPart
+from regard.interop.attribution.linear_functions import StreamPart
+from regard.interop.attribution.linear_run import LinearRun
 from regard.interop.interventions.patching import Site
 from regard.interop.modules.inside import module_of
 from regard.interop.record import KINDS
@@ -153,8 +153,8 @@ def decompose_score(
     A query is a linear map of the residual stream, to which the embeddings, each earlier head, each
     earlier feed-forward part and biases were added, and so is a key; their product is a sum over
     pairs of these (Elhage et al., 2021, https://transformer-circuits.pub/2021/framework). A norm is
-    linear where its scale is held at this run's: each part is centred by its own mean and divided by
-    the deviation of all. Rotary positions turn each part of a query or key as they turn the whole.
+    linear where its scale is held at this run's: each part is centred by its own mean, and divided
+    by the deviation of all. Rotary positions turn each part of a query or key as they turn it all.
 
     Args:
         model: One that ``edit`` can reach, in evaluation mode: Hugging Face's, and those of this
@@ -205,9 +205,9 @@ def logit_attribution(
     """Direct logit attribution: which embedding, head and feed-forward part made a logit, and how.
 
     The logit is a linear map of the residual stream where the scale of the last norm is held, and
-    so is the sum of what each part wrote, read as the model reads the whole. What a part does by way
-    of later parts counts as theirs. Where an activation stands in the head after the last layer, as
-    in BERT's for masked words, its gate (output over input) is held too.
+    so is the sum of what each part wrote, read as the model reads the whole. What a part does by
+    way of later parts counts as theirs. Where an activation stands in the head after the last
+    layer, as in BERT's for masked words, its gate (output over input) is held too.
 
     Args:
         model: As in ``decompose_score``; its output as in ``attribute``.
@@ -332,14 +332,14 @@ def _position(name: str, number: int, span: range) -> int:
 
 def _check_sum(run: LinearRun, values: Tensor, total: float, number: float) -> None:
     """Raise SettingError if the parts are not all that there is."""
-    # Of numbers of this precision, of the size of the parts.
-    dtype = next(iter(run.calls.values())).query.dtype
+    # Of numbers of this precision, of the size of the parts; many norms are of float32 at most.
+    dtypes = (next(iter(run.calls.values())).query.dtype, torch.float32)
     size = max(float(values.abs().sum()), abs(number))
-    if abs(total - number) > torch.finfo(dtype).eps ** 0.5 * size:
+    if abs(total - number) > max(torch.finfo(each).eps for each in dtypes) ** 0.5 * size:
         raise SettingError(
-            "model must add up what its embeddings, heads and feed-forward parts write for these to "
-            f"be told apart; got {type(run.model).__name__}, whose parts sum to {total:.4g} where "
-            f"it has {number:.4g}."
+            "model must add up what its embeddings, heads and feed-forward parts write for these "
+            f"to be told apart; got {type(run.model).__name__}, whose parts sum to {total:.4g} "
+            f"where it has {number:.4g}."
         )
 
 

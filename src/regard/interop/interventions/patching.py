@@ -34,6 +34,7 @@ PARTS = (*_OF_ATTENTION, *_OF_MODULES)
 # The block that an attention is in, and what its feed-forward part may be called in it.
 BLOCK = re.compile(r"^(?:.*?\.)?\d+(?=\.|$)")
 _FEED_FORWARD = (
+    re.compile(r"(^|\.)ffn_output$"),
     re.compile(r"(^|\.)(mlp|ffn|feed_?forward|feed|DenseReluDense)$", re.IGNORECASE),
     re.compile(r"^output\.dense$"),
     re.compile(r"^(fc2|linear2)$"),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -19,9 +19,9 @@ from regard.interop.attribution.attribute import (
     output_of,
 )
 from regard.interop.attribution.faithfulness import logits_of, rank_correlation
-from regard.interop.attribution.input_vectors import Output
 from regard.interop.pages.lens import Readout
 from regard.interop.pages.neurons import HeadNumber, vectors_of
+from regard.interop.pages.sums import Choice, ScoreNumber, sums_of
 from regard.tasks.drawing import CrossAttention
 from regard.viewer import Example, Importance
 from regard.viewer.example import Share
@@ -63,21 +63,12 @@ class Why:
     against: str | None = None  # what it is held against; of what was written, another output
     methods: Sequence[str] | None = None  # of ``attribute``; None is what takes little time
     neurons: Sequence[HeadNumber] | None = None  # whose queries and keys are kept; None is all
+    scores: Sequence[ScoreNumber] | None = None  # that are taken apart; None is what is cheap
 
     @property
     def is_requested(self) -> bool:
         """Whether contributions are wanted, of a text of any length."""
         return not (self.methods is None and self.target is None and self.against is None)
-
-
-class Choice(NamedTuple):
-    """An output that is explained."""
-
-    number: Output  # computes it of what the model returns
-    target: str  # the name of its token or class
-    against: str = ""  # the name of what it is held against
-    output: int | None = None  # the token of the example that it predicts
-    position: int | None = None  # of the input, that it is predicted at; None of a whole text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +97,22 @@ class Reading:
         text = ExplainedText(
             model, self.inputs, name=self.explained, body=getattr(model, "base_model", None)
         )
+        length = len(example.source_tokens or example.output_tokens)
+        choices: list[Choice] = []
         try:
-            example = self._explained(text, example, why)
+            if self.text:
+                example = self._predicted(text, example)
+            if why.methods != [] and (why.is_requested or length <= _LONGEST):
+                choices = list(self._choices(text, why))
+                example = self._attributed(text, example, choices, why)
         except SettingError:  # it has no logits
             if why.is_requested and why.methods != []:
                 raise
-        length = len(example.source_tokens or example.output_tokens)
-        if why.neurons is None and length > LONGEST_WITH_ROWS:
+        is_short = length <= LONGEST_WITH_ROWS
+        if self.part is None and (why.scores or (is_short and why.methods != [])):
+            stream = sums_of(text, example, choices, why.scores, self.start)
+            example = replace(example, stream=stream)
+        if why.neurons is None and not is_short:
             return example
         try:
             vectors = vectors_of(text.seen, example, why.neurons, self.part)
@@ -122,14 +122,11 @@ class Reading:
             return example
         return replace(example, vectors=vectors)
 
-    def _explained(self, text: ExplainedText, example: Example, why: Why) -> Example:
-        """The example with predictions by layer, losses, and contributions where they are due."""
+    def _attributed(
+        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: Why
+    ) -> Example:
+        """The example with contributions to outputs."""
         length = len(example.source_tokens or example.output_tokens)
-        if self.text:
-            example = self._predicted(text, example)
-        if why.methods == [] or not (why.is_requested or length <= _LONGEST):
-            return example
-        choices = list(self._choices(text, why))
         made = [self._importances(text, choice, len(choices), length, why) for choice in choices]
         importances = tuple(one for some in made for one in some)
         return replace(example, importances=importances or example.importances)

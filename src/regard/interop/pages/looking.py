@@ -60,6 +60,7 @@ def look(
     live: bool = False,
     pair: bool = False,
     neurons: Sequence[tuple[int, int]] | None = None,
+    scores: Sequence[tuple[int, ...]] | None = None,
     explain: bool = True,
 ) -> NotebookPage:
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
@@ -94,6 +95,9 @@ def look(
             then show the attention of one to the other.
         neurons: Heads, as (layer, head), whose queries and keys the page has, to show the
             dimensions that make a score. None is all where they take at most 1.5 MB, else none.
+        scores: Scores that the page takes apart as ``decompose_score`` does, as (layer, head,
+            query, key), or (layer, head) for the strongest link of the head. None is that of each
+            layer, where these take little time.
         explain: Whether the page says more than attention: contributions, predictions by layer,
             losses, queries and keys.
 
@@ -111,14 +115,14 @@ def look(
         >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
     """
     output, word = (target, None) if _is_writer(model) else (None, target)
-    why = Why(target=word, against=against, methods=attribute, neurons=neurons)
+    why = Why(target=word, against=against, methods=attribute, neurons=neurons, scores=scores)
     check_count("max_new_tokens", max_new_tokens)
     given = [text] if isinstance(text, str | Path) else list(text)
     is_vision = reads_pictures(model)
-    if is_vision and any((target, against, attribute, neurons, pair, truncate)):
+    if is_vision and any((target, against, attribute, neurons, scores, pair, truncate)):
         raise SettingError(
-            f"target, against, attribute, neurons, pair and truncate are for texts; got one for "
-            f"{type(model).__name__}, which reads pictures."
+            "target, against, attribute, neurons, scores, pair and truncate are for texts; got "
+            f"one for {type(model).__name__}, which reads pictures."
         )
     _check(model, given, has_target=(target, against) != (None, None), pair=pair)
     texts = list(map(str, given))
