@@ -8,7 +8,18 @@ import torch
 from tests.end_to_end.browsing import written
 from tests.end_to_end.test_views import texts
 
-from regard.viewer import Document, Example, Importance, Lens, Text, pack, pack_integers
+from regard.viewer import (
+    Document,
+    Example,
+    Importance,
+    Lens,
+    LogitSum,
+    ScoreSum,
+    StreamSums,
+    Text,
+    pack,
+    pack_integers,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -38,6 +49,34 @@ def example():
             probabilities=pack(chances.numpy(), bits=16, scale="log"),
             ahead=1,
         ),
+        stream=stream(),
+    )
+
+
+def stream():
+    """A logit by seven parts, and two scores."""
+    pairs = (("position", "token", -3.0), ("layer 0 head 0", "token", 1.5))
+    score = ScoreSum(
+        kind="decoder",
+        layer=1,
+        head=0,
+        query=3,
+        key=1,
+        score=-1.75,
+        weight=0.25,
+        bias=0.25,
+        pairs=pairs,
+        rows=("position", "layer 0 heads"),
+        columns=("token", "biases"),
+        values=((-3.0, 0.5), (1.5, -1.0)),
+    )
+    names = ("token", "layer 0 head 0", "layer 0 head 1", "layer 0 feed-forward", "biases")
+    return StreamSums(
+        parts=names,
+        logits=(
+            LogitSum(values=(0.5, -2.0, 1.0, 4.0, 0.25), total=3.75, target="mat", against="rug"),
+        ),
+        scores=(replace(score, layer=0, key=0, score=-2.0), score),
     )
 
 
@@ -106,6 +145,32 @@ def test_layers_predictions_are_a_table_that_is_walked_by_keys(tab):
     assert len(tab.saved("CSV").splitlines()) == 1 + 5 * 2 * 3
 
 
+def test_parts_of_a_logit_and_of_a_score_are_tables_with_their_sums(tab):
+    tab.open(document(), "#view=stream")
+    assert texts(tab, "main h2") == ["What makes “mat”, not “rug”", "Why this head looks there"]
+    assert texts(tab, ".parts >> nth=1 >> th") == ["head 1", "head 2", "feed-forward", "layer 1"]
+    assert texts(tab, ".parts >> nth=1 >> td.negative") == ["−2"]
+    parts = ["layer 1 feed-forward", "layer 1 head 1", "layer 1 head 2", "token", "biases"]
+    assert texts(tab, ".readout >> nth=0 >> li span") == parts
+    assert texts(tab, ".readout >> nth=0 >> li data") == ["4", "−2", "1", "0.5", "0.25"]
+    assert texts(tab, ".readout >> nth=0 >> dt") == ["sum: the difference of the logits"]
+    assert texts(tab, ".readout >> nth=0 >> dd") == ["3.75"]
+    assert texts(tab, ".made bdi") == ["on", "the"]
+    tab.page.locator("input[name=stream-cell]:checked").focus()
+    tab.press("ArrowRight")
+    assert texts(tab, ".made bdi") == ["on", "cat"]
+    assert "score −1.75, weight 0.25" in tab.text(".made")
+    assert texts(tab, ".parts >> nth=2 >> td.shaded") == ["−3", "0.5", "1.5", "−1"]
+    assert texts(tab, ".readout >> nth=1 >> dl dd") == ["0.25", "−1.75"]
+    assert tab.ask("document.activeElement.value") == "1"
+    lines = tab.saved("CSV").decode().splitlines()
+    assert len(lines) == 1 + 5 + 2
+    assert "layer 1 feed-forward" in lines[4]
+    # The head that is looked at is the one whose score is opened.
+    tab.open(document(), "#view=stream&kind=decoder&layer=2&head=1")
+    assert texts(tab, ".made bdi") == ["on", "cat"]
+
+
 def test_surprise_colours_the_text_and_says_the_loss(tab):
     tab.open(document(), "#view=text&shade=surprise")
     shares = (
@@ -120,6 +185,7 @@ def test_surprise_colours_the_text_and_says_the_loss(tab):
     [
         ("trust", ["attention", "gradient × input", "cat", "−1.2", "Blue speaks for"], 6),
         ("lens", ["the cat", "sat", "0.9", "1", "2"], 2),
+        ("stream", ["layer 1", "head 2", "feed-forward", "−2", "biases"], 6),
         ("text&shade=surprise", [*WORDS, "The deeper a token"], 3),
     ],
 )

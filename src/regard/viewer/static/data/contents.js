@@ -27,6 +27,7 @@ import { KINDS, goldOf, layerName, numberOf, sidesOf, tokensIn, tokensOf } from 
  * @property {any} [search]
  * @property {any} [image]
  * @property {any} [lens]
+ * @property {any} [stream]
  * @property {string} [sides]
  * @property {boolean} [started]
  * @property {string[]} [head_names]

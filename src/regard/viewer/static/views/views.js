@@ -80,8 +80,9 @@ import { links } from "./links.js";
 import { map } from "./map.js";
 import { neurons } from "./neurons.js";
 import { running } from "./running.js";
+import { stream } from "./stream.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
 /** @type {ViewType[]} */
-export const VIEWS = [answer, image, grid, words, map, links, running, neurons, flow, trust, lens, compare];
+export const VIEWS = [answer, image, grid, words, map, links, running, neurons, flow, trust, lens, stream, compare];
