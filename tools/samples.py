@@ -66,6 +66,21 @@ def serving() -> Iterator[str]:
             process.terminate()
 
 
+def from_scratch() -> str:
+    """The BLEU of chapter 8's Transformer and of the library's own, trained alike."""
+    return _example("from_scratch")
+
+
+def karate() -> str:
+    """The sides of the karate club's members, by attention over its edges."""
+    return _example("karate")
+
+
+def _example(name: str) -> str:
+    command = [sys.executable, "-m", f"examples.experiments.{name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def _train(folder: str, *settings: str, options: tuple[str, ...] = ()) -> str:
     """Train the translator of the phrasebook, and return what the command prints."""
     command = [sys.executable, "-m", "regard", "train", "demo", "--run", f"{folder}/run", *options]
@@ -78,6 +93,8 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
     "metrics": metrics,
     "waiting": waiting,
     "served": served,
+    "from-scratch": from_scratch,
+    "karate": karate,
 }
 
 

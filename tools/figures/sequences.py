@@ -13,7 +13,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import regard as rg
-from regard.layers import AdditiveAttention
+from regard.attention import AttentionCall, at, observe
+from regard.layers import AdditiveAttention, BilinearAttention
+from regard.models.interfaces import SourceMemory
+from regard.models.recurrent_attention import Mixture, Near
 from tools.figures.drawing import (
     BLUE,
     GREY,
@@ -199,3 +202,72 @@ def by_length(figure: Figure, data: Data, say: Say) -> None:
     axes.set_ylim(0, 1.05)
     axes.set_xticks(LENGTHS)
     axes.legend(frameon=False)
+
+
+class NearReverser(Reverser):
+    """The same with attention of one step after another: local-p, or Graves' window."""
+
+    def __init__(self, variant: Near | Mixture) -> None:
+        super().__init__(has_attention=False)
+        self.variant = variant
+        self.score = BilinearAttention(32, 32) if isinstance(variant, Near) else None
+
+    def forward(self, source: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        states, last = self.encoder(self.embed(source))
+        queries, _ = self.decoder(self.embed(before), torch.cat([*last], dim=-1)[None])
+        sizes = torch.full((len(source),), source.shape[1])
+        keys = states if self.score is None else self.score.prepare(states)
+        memory = SourceMemory(keys, states, sizes, rg.lengths(sizes))
+        state, contexts, centres = self.variant.start(memory), [], []
+        for query in queries.unbind(1):
+            output = self.variant(self.score, query, memory, state)
+            state = output.state
+            contexts.append(output.context)
+            if isinstance(self.variant, Near):
+                hidden = self.variant.outer(torch.tanh(self.variant.inner(query)))
+                centres.append(source.shape[1] * torch.sigmoid(hidden))
+            else:
+                centres.append(state.past)
+        self.centres = torch.stack(centres, dim=1)
+        out: torch.Tensor = self.out(torch.cat([queries, torch.stack(contexts, dim=1)], dim=-1))
+        return out
+
+
+@cache
+def _near() -> Data:
+    """Weights and centres of local-p that writes backwards, of Graves' window that writes on."""
+    data = {}
+    for name in ("local", "graves"):
+        torch.manual_seed(0)
+        is_local = name == "local"
+        model = NearReverser(Near(32, 2, is_predictive=True) if is_local else Mixture(32, 2))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(400):
+            source = torch.randint(1, 13, (32, 10))
+            target = source.flip(1) if is_local else source
+            loss = F.cross_entropy(model(source, F.pad(target, (1, -1))).transpose(1, 2), target)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        calls: list[AttentionCall] = []
+        with torch.no_grad(), observe(calls.append), at("cross", 0):
+            model(source[:1], F.pad(target[:1], (1, -1)))
+        data[f"{name} weights"] = torch.stack([call.weights()[0, 0] for call in calls]).numpy()
+        data[f"{name} centres"] = model.centres[0].detach().numpy()
+    return data
+
+
+@picture("sequences-near", 6.4, 2.8, _near, is_learned=True)
+def near(figure: Figure, data: Data, say: Say) -> None:
+    """The weights of local-p and of Graves' window, and where their centres are."""
+    titles = {
+        "local": say("local-p, writing backwards", "local-p，倒着写"),
+        "graves": say("Graves' window, copying", "Graves 的窗，照抄"),
+    }
+    for (name, title), axes in zip(titles.items(), figure.subplots(1, 2), strict=True):
+        x, y = say("input", "输入"), say("output", "输出")
+        matrix(figure, axes, data[f"{name} weights"], x=x, y=y, bar=say("weight", "权重"))
+        for centres in data[f"{name} centres"].T:
+            axes.plot(centres - 1, range(len(centres)), ".-", color=ORANGE, linewidth=0.8)
+        axes.set_xlim(-0.5, 9.5)
+        axes.set_title(title, fontsize=9)
