@@ -52,7 +52,8 @@ class LayerSummary:
         heads: Their numbers, counted from 0.
         measures: One number per head, or None where it has no meaning, by name; the page knows
             ``entropy`` (nats), ``first`` (share of the first key), ``distance`` (tokens),
-            ``confidence`` (mean of each word's largest weight on another), ``alignment_error`` and those of ``regard.head_scores``, and shows others by their name.
+            ``confidence`` (mean of each word's largest weight on another), ``alignment_error`` and
+            those of ``regard.head_scores``, and shows others by their name.
         entropy: Of every query's weights, in nats.
         distance: Mean distance between a query and what it looks at, in tokens.
         first: The weight of the first key.
