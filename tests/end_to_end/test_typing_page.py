@@ -185,6 +185,32 @@ def test_a_language_model_continues_what_is_typed(tab, name):
     tab.settled()
 
 
+def test_a_language_model_samples_and_goes_on_by_one_token_or_by_all(tab):
+    ours, lines = language_model("rotary")
+    opened(tab, ours, lines[:1])
+    tab.page.wait_for_selector(".likely li")
+    text = tab.page.locator("#typed")
+    assert tab.page.locator(".likely li").count() == 10
+    assert tab.page.locator(".knobs input").count() == 0
+    tab.page.locator(".knobs select").select_option(label="sampled")
+    tab.page.locator("[data-knob=top_k]").fill("4")
+    tab.page.locator("[data-knob=seed]").fill("3")
+    chances = [float(each) for each in tab.page.locator(".likely .chance").all_inner_texts()]
+    assert sum(chances) == pytest.approx(1, abs=0.01)
+    assert [each > 0 for each in chances] == [True] * 4 + [False] * 6
+    answer = tab.ask(
+        "([text, sampling]) => regardLive.translate(text, {sampling})",
+        [lines[0], {"temperature": 1, "top_k": 4, "top_p": 1, "seed": 3}],
+    )
+    assert tab.text(".written p") == answer["output"].strip()
+    tab.click(".knobs button")
+    tab.click(".knobs button")
+    assert text.input_value().startswith(lines[0])
+    tab.page.locator(".knobs button").nth(1).click()
+    tab.settled()
+    assert text.input_value().startswith(lines[0] + answer["output"].split("\n")[0])
+
+
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_classifier_says_the_label_of_what_is_typed(tab, name):
     ours, known = classifier(name)

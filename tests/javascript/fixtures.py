@@ -17,9 +17,12 @@ from tests.live_models import (
 from tests.looking import look_at
 
 import regard as rg
+from regard.decoding.sampling import Draw, most_likely, nucleus
 from regard.inference import Predictor
 from regard.inference.live import MOST_TOKENS, pack_model, rounded
 from regard.inference.look import attention_to_source
+from regard.inference.search.searcher import FORBIDDEN
+from regard.text import EOS_ID
 from regard.text.phrasebook import phrases
 from regard.viewer import (
     Document,
@@ -191,6 +194,7 @@ def _buckets() -> list:
 def _models() -> dict:
     return {
         "buckets": _buckets(),
+        "draws": _draws(),
         "translators": {name: _translator(name) for name in MODELS},
         "language_models": {name: _language_model(name) for name in LANGUAGE_MODELS},
         "classifiers": {name: _classifier(name) for name in CLASSIFIERS},
@@ -199,6 +203,35 @@ def _models() -> dict:
 
 def _texts():
     return [*(phrase.source for phrase in phrases("valid")[:4]), *ODD[:2]]
+
+
+def _draws() -> list:
+    """Tokens drawn by several settings from some log-probabilities, and their probabilities."""
+    logits = torch.randn(4, 23, generator=torch.Generator().manual_seed(5)) * 2
+    logits[1, ::3] = logits[1, 0]  # equally likely
+    logits[2, 4:9] = -torch.inf
+    log_probs = logits.log_softmax(-1)
+    made = []
+    for temperature, top_k, top_p in (
+        *((1.0, None, 1.0), (0.6, None, 1.0), (1.7, 5, 1.0), (1.0, 1, 1.0)),
+        *((1.0, None, 0.7), (0.8, 9, 0.9), (1.3, None, 0.05), (1.0, 40, 1.0)),
+    ):
+        seeds = torch.tensor([0, 1, 7, 2**31 - 1])
+        draw = Draw(seeds=seeds, temperature=temperature, top_k=top_k, top_p=top_p)
+        allowed = log_probs / temperature
+        allowed = allowed if top_k is None else most_likely(allowed, top_k)
+        allowed = nucleus(allowed, top_p) if top_p < 1 else allowed
+        rows = torch.arange(len(seeds))
+        made.append(
+            {
+                "sampling": {"temperature": temperature, "top_k": top_k, "top_p": top_p},
+                "seeds": seeds.tolist(),
+                "log_probs": [[max(each, -1e30) for each in row] for row in log_probs.tolist()],
+                "chances": allowed.double().softmax(-1).tolist(),
+                "tokens": [draw(log_probs, rows, at)[1].tolist() for at in range(40)],
+            }
+        )
+    return made
 
 
 def _translator(name) -> dict:
@@ -254,7 +287,33 @@ def _language_model(name) -> dict:
                 "maps": maps,
             }
         )
-    return {"packed": pack_model(ours), "texts": texts, "answers": answers}
+    settings = {"temperature": 0.9, "top_k": 30, "top_p": 0.9, "seed": 11}
+    room = reference.recipe.data.context - MOST_TOKENS - 1
+    short = [text for text in lines if len(reference.task.tokenizer.encode(text)) < room][:5]
+    return {
+        "packed": pack_model(ours),
+        "texts": texts,
+        "answers": answers,
+        "sampling": settings,
+        "sampled": {text: _sampled(reference, text, **settings) for text in short},
+    }
+
+
+@torch.no_grad()
+def _sampled(predictor, text, *, seed, **settings) -> list:
+    """The tokens that are drawn one after the other, each from all that stand before it."""
+    draw = Draw(seeds=torch.tensor([seed]), **settings)
+    ids = [EOS_ID, *predictor.task.tokenizer.encode(text)]
+    drawn = []
+    for position in range(MOST_TOKENS):
+        states = predictor.model(torch.tensor([ids + drawn]))
+        log_probs = predictor.model.project(states[:, -1]).log_softmax(-1)
+        log_probs[:, list(FORBIDDEN)] = -torch.inf
+        (token,) = draw(log_probs, torch.tensor([0]), position)[1].tolist()
+        if token == EOS_ID and predictor.recipe.decoding.one_line:
+            break
+        drawn.append(token)
+    return drawn
 
 
 def _classifier(name) -> dict:

@@ -7,11 +7,13 @@ import { fixtures, isClose } from "./browser.js";
 const { createTranslator } = await import("../../src/regard/viewer/static/model/translator.js");
 const { search } = await import("../../src/regard/viewer/static/model/searching.js");
 const tensors = await import("../../src/regard/viewer/static/model/tensors.js");
+const { draw, probabilitiesOf, restricted } = await import("../../src/regard/viewer/static/model/sampling.js");
+const { createKnobs } = await import("../../src/regard/viewer/static/model/knobs.js");
 const { createMuting } = await import("../../src/regard/viewer/static/model/muting.js");
 
 const { bucket } = await import("../../src/regard/viewer/static/model/transformer.js");
 
-const { buckets, translators, language_models: languageModels, classifiers } = fixtures("model");
+const { buckets, draws, translators, language_models: languageModels, classifiers } = fixtures("model");
 
 const mapsOf = ({ maps }) =>
   Object.fromEntries(maps.map(({ kind, layer, head, rows }) => [`${kind} ${layer} ${head}`, rows]));
@@ -50,7 +52,13 @@ test("a muted head changes some translation", () => {
   assert.ok(changed.length > 5);
 });
 
-for (const [name, { packed, texts, answers }] of Object.entries(languageModels)) {
+for (const [name, { packed, texts, answers, sampling, sampled }] of Object.entries(languageModels)) {
+  test(`a language model (${name}) writes the samples of Python`, () => {
+    const model = createTranslator(packed);
+    for (const [text, tokens] of Object.entries(sampled))
+      assert.deepEqual(model.translate(text, { sampling }).tokens, tokens, text);
+  });
+
   test(`a language model (${name}) continues as in Python`, () => {
     const model = createTranslator(packed);
     for (const [at, text] of texts.entries()) {
@@ -62,6 +70,54 @@ for (const [name, { packed, texts, answers }] of Object.entries(languageModels))
     }
   });
 }
+
+for (const { sampling, seeds, log_probs: rows, chances, tokens } of draws) {
+  test(`tokens are drawn as in Python by ${JSON.stringify(sampling)}`, () => {
+    for (const [at, seed] of seeds.entries()) {
+      const settings = { ...sampling, seed };
+      assert.ok(isClose(Array.from(probabilitiesOf(restricted(rows[at], settings))), chances[at], 1e-6));
+      const drawn = tokens.map((_, position) => draw(rows[at], settings, position));
+      assert.deepEqual(
+        drawn,
+        tokens.map((all) => all[at]),
+      );
+    }
+  });
+}
+
+test("a sampled continuation is that of its steps, one by one, and a top-k of one is greedy", () => {
+  const { packed, texts } = Object.values(languageModels)[0];
+  const model = createTranslator(packed);
+  const sampling = { temperature: 1.2, top_k: 20, top_p: 0.95, seed: 4 };
+  const whole = model.translate(texts[0], { sampling });
+  assert.deepEqual(model.translate(texts[0], { sampling }).tokens, whole.tokens);
+  assert.notDeepEqual(model.translate(texts[0], { sampling: { ...sampling, seed: 5 } }).tokens, whole.tokens);
+  for (const position of [0, 1, 2, 7]) {
+    const drawn = whole.tokens.slice(0, position);
+    const one = model.translate(texts[0], { sampling, drawn, most: 1 });
+    assert.deepEqual(one.tokens, [whole.tokens[position]]);
+    assert.equal(one.example.output_tokens.length, whole.example.output_tokens.length + position);
+    assert.equal(
+      one.example.output + one.output,
+      texts[0] + whole.output.slice(0, one.example.output.length + one.output.length - texts[0].length),
+    );
+  }
+  const greedy = model.translate(texts[0]);
+  const likeliest = { ...sampling, top_k: 1 };
+  assert.deepEqual(model.translate(texts[0], { sampling: likeliest }).tokens, greedy.tokens);
+  const [first, ...remaining] = model.translate(texts[0], { sampling: likeliest }).next;
+  assert.deepEqual([first.chance, Math.max(...remaining.map(({ chance }) => chance))], [1, 0]);
+  assert.equal(greedy.next[0].chance, null);
+});
+
+test("knobs give their settings, and the buttons a token or the whole", () => {
+  const calls = [];
+  const knobs = createKnobs({ changed: () => calls.push("changed"), goOn: (isWhole) => calls.push(isWhole) });
+  knobs.lay();
+  assert.equal(knobs.sampling(), null);
+  for (const button of knobs.node.all("button")) button.click();
+  assert.deepEqual(calls, [false, true]);
+});
 
 for (const [name, { packed, texts, answers }] of Object.entries(classifiers)) {
   test(`a classifier (${name}) has the probabilities of Python`, () => {

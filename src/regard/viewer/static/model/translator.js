@@ -2,6 +2,7 @@
 
 import { createClassifier } from "./classifier.js";
 import { createRecurrent } from "./recurrent.js";
+import { draw, probabilitiesOf, restricted } from "./sampling.js";
 import { likeliest, search } from "./searching.js";
 import { createTensors } from "./tensors.js";
 import { createTokenizer, normalize } from "./tokenizers.js";
@@ -13,11 +14,14 @@ const MODELS = {
   decoder: createDecoder,
   classifier: createClassifier,
 };
-const LIKELY = 5; // next tokens that are listed
+/** @typedef {{sampling?: import("./sampling.js").Sampling | null, drawn?: number[], most?: number}} Continuing */
+
+const LIKELY = 10; // next tokens that are listed
 
 /**
  * A packed model at work: `translate(text, {beam, muted})`, muted being `["cross 0 3", …]`: kind,
- * layer, head. A language model continues the text, a classifier says its label.
+ * layer, head. A classifier says its label; a language model continues the text and the tokens `drawn` after it by at
+ * most `most` tokens: the likeliest, or drawn by `sampling` (see sampling.js).
  */
 export function createTranslator(packed) {
   const muted = new Set();
@@ -45,13 +49,19 @@ export function createTranslator(packed) {
     return Array.from(segments, ({ segment }) => segment).filter((sentence) => normalize(sentence));
   }
 
-  /** The best output, with an example for the viewer; null of a text without tokens. */
-  function translate(text, { beam = packed.search.beam_size, muted: heads = [] } = {}) {
+  /**
+   * The best output, with an example for the viewer; null of a text without tokens.
+   *
+   * @param {string} text
+   * @param {{beam?: number, muted?: string[]} & Continuing} [options]
+   * @returns {any}
+   */
+  function translate(text, { beam = packed.search.beam_size, muted: heads = [], ...continuing } = {}) {
     const { plain, pieces } = read(text);
     if (!pieces.length) return null;
     muted.clear();
     for (const head of heads) muted.add(head);
-    if (packed.kind === "decoder") return continued(plain, pieces);
+    if (packed.kind === "decoder") return continued(plain, pieces, continuing);
     if (packed.kind === "classifier") return classified(plain, pieces);
     const ids = [...pieces.map(({ id }) => id), ...(packed.source_end ? [end] : [])];
     const limit = Math.max(Math.floor(ids.length * packed.max_ratio) + 10, packed.search.min_length + 1);
@@ -72,8 +82,15 @@ export function createTranslator(packed) {
     return { output, tokens: best.tokens, score: best.score, isFinished: best.isFinished, example };
   }
 
-  /** The likeliest continuation, and how unexpected each token of the text was. */
-  function continued(plain, pieces) {
+  /**
+   * A continuation, and how unexpected each token of the text was.
+   *
+   * @param {string} typed
+   * @param {any[]} typedPieces
+   * @param {Continuing} options
+   */
+  function continued(typed, typedPieces, { sampling = null, drawn = [], most: count = packed.most_tokens }) {
+    const { plain, pieces } = grown(typed, typedPieces, drawn);
     const ids = pieces.map(({ id }) => id);
     const costs = [];
     const step = (token, state) => model.step([{ token, state }])[0];
@@ -83,18 +100,26 @@ export function createTranslator(packed) {
       ({ logProbs, state } = step(id, state));
     }
     const last = state;
-    const next = likeliest(logProbs, LIKELY).map((id) => ({ text: textOf(id), probability: Math.exp(logProbs[id]) }));
     costs.push(-logProbs[end]);
+    const probabilities = Array.from(logProbs, Math.exp);
+    for (const token of forbidden) logProbs[token] = -Infinity;
+    const chances = sampling && probabilitiesOf(restricted(logProbs, sampling));
+    const next = likeliest(probabilities, LIKELY).map((id) => ({
+      text: textOf(id),
+      probability: probabilities[id],
+      chance: chances?.[id] ?? null,
+    }));
     const tokens = [];
     let read = [begin, ...ids];
     const most = packed.longest_source + 1;
     for (;;) {
       for (const token of forbidden) logProbs[token] = -Infinity;
-      const [token] = likeliest(logProbs, 1);
+      /** @type {number} */
+      const token = sampling ? draw(logProbs, sampling, drawn.length + tokens.length) : likeliest(logProbs, 1)[0];
       if (token === end && packed.one_line) break;
       tokens.push(token);
       read.push(token);
-      if (tokens.length === packed.most_tokens) break;
+      if (tokens.length >= count) break;
       if (read.length < most) ({ logProbs, state } = step(token, state));
       else {
         // Where the window is full, the model resumes from its second half.
@@ -114,6 +139,21 @@ export function createTranslator(packed) {
       answer,
     };
     return { output: linesAfter(ids, tokens), tokens, next, score: null, example };
+  }
+
+  // A text with tokens after it: these are not read again, since another tokenization may fit their text.
+  function grown(plain, pieces, drawn) {
+    const ids = pieces.map(({ id }) => id);
+    const { text, spans } = target.decode([...ids, ...drawn]);
+    const shift = [...plain].length - [...target.decode(ids).text].length;
+    const signs = [...text];
+    const more = spans.slice(ids.length).map(([from, to], at) => ({
+      id: drawn[at],
+      text: signs.slice(from, to).join("") || "␣",
+      start: from + shift,
+      end: to + shift,
+    }));
+    return { plain: plain + linesAfter(ids, drawn), pieces: [...pieces, ...more] };
   }
 
   /** The likeliest label, the pooling's attention, or how far the label's odds fall without each token. */

@@ -5,6 +5,7 @@ import { phrase, t, watchLanguage } from "../page/language.js";
 import { readAddress } from "../page/address.js";
 import { headerOf, show } from "../page/viewer.js";
 import { differing } from "../parts/differing.js";
+import { createKnobs } from "./knobs.js";
 import { answerOf, createMuting } from "./muting.js";
 import { createTranslator } from "./translator.js";
 
@@ -25,7 +26,10 @@ function createPage(root, data, packed) {
     changed: translate,
   });
   const { chosen: muted, toggle: mute } = muting;
+  const knobs = packed.kind === "decoder" ? createKnobs({ changed: translate, goOn }) : null;
   let text = packed.texts[0] ?? "";
+  let typed = text; // without what the model wrote to it
+  let drawn = []; // the tokens that it wrote
   let beam = packed.search.beam_size;
   let viewer = null; // the viewer of the last translation
   let waiting = 0;
@@ -66,10 +70,12 @@ function createPage(root, data, packed) {
         tries(),
         parts.output,
         parts.note,
+        ...(knobs ? [knobs.next, knobs.node] : []),
         muting.node,
       ),
     );
     muting.draw();
+    knobs?.lay();
     if (isTranslator) muting.node.append(choiceOfBeam());
   }
 
@@ -105,24 +111,50 @@ function createPage(root, data, packed) {
     packed.kind in OUTPUTS ? t(OUTPUTS[packed.kind]) : (nameOfLanguage(data.output_language) ?? t("side.output"));
 
   function soon() {
+    forget();
     clearTimeout(waiting);
     waiting = setTimeout(translate, PAUSE);
   }
 
   function write(next) {
     parts.input.value = next;
+    forget();
     translate();
+  }
+
+  const forget = () => ([typed, drawn] = [parts.input.value, []]);
+
+  // Adds the next token to the text, or all of the line that the model goes on to write.
+  function goOn(isWhole) {
+    if (!fits()) return;
+    const most = isWhole ? packed.most_tokens : 1;
+    const { tokens, example } = translator.translate(typed, { ...continuing(), muted: [...muted], most });
+    const last = tokens.indexOf(packed.search.end);
+    const line = last < 0 ? tokens : tokens.slice(0, last);
+    drawn.push(...line);
+    parts.input.value = line.length ? translator.translate(typed, { drawn, most: 1 }).example.output : example.output;
+    translate();
+    if (last >= 0 || !tokens.length) parts.note.textContent = t("typing.ended");
+  }
+
+  const continuing = () => ({ sampling: knobs?.sampling() ?? null, drawn });
+
+  function fits() {
+    const { plain, pieces, longest } = translator.read(typed);
+    return plain && pieces.length + drawn.length <= longest;
   }
 
   function translate() {
     clearTimeout(waiting);
     text = parts.input.value;
-    const { plain, unknown } = translator.read(text);
-    const texts = isTranslator ? translator.split(text, data.source_language) : [text];
-    const long = texts.map((one) => translator.read(one)).find(({ pieces, longest }) => pieces.length > longest);
+    const { plain, unknown } = translator.read(typed);
+    const texts = isTranslator ? translator.split(typed, data.source_language) : [typed];
+    const long = texts
+      .map((one) => translator.read(one))
+      .find(({ pieces, longest }) => pieces.length + drawn.length > longest);
     parts.note.textContent = long
       ? t(isTranslator ? "typing.long.sentence" : "typing.long", {
-          count: long.pieces.length,
+          count: long.pieces.length + drawn.length,
           longest: long.longest,
           text: [...long.plain].slice(0, SHOWN).join(""),
         })
@@ -135,8 +167,9 @@ function createPage(root, data, packed) {
           .join(" ");
     if (!plain || long) return draw([]);
     const answersOf = (options) => texts.map((one) => translator.translate(one, options));
-    const before = answersOf({ beam });
-    draw(muted.size ? [before, answersOf({ beam, muted: [...muted] })] : [before]);
+    const options = { beam, ...continuing() };
+    const before = answersOf(options);
+    draw(muted.size ? [before, answersOf({ ...options, muted: [...muted] })] : [before]);
   }
 
   /** Draws the answers to all sentences; `results` are those of the whole model, and those without the muted heads. */
@@ -148,12 +181,12 @@ function createPage(root, data, packed) {
     parts.output.replaceChildren(
       ...results.map(([first, ...others], at) => {
         const name = results.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before");
-        const next = first.next?.map(({ text: token, probability }) => [token, probability]);
         const score = after !== undefined && !others.length ? first.score : null;
         const nodes = at && after ? changed : [outputs[at] || "∅"];
-        return answerOf(name, nodes, { ...first, next, score }, data.output_language);
+        return answerOf(name, nodes, { ...first, next: null, score }, data.output_language);
       }),
     );
+    knobs?.list(results.at(-1)?.[0].next ?? []);
     viewer?.destroy();
     const labels = results.length > 1 ? [t("typing.before"), t("typing.after")] : [null];
     const examples = results.flatMap((answers, at) =>
