@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.checks import check_path
-from regard.cli.options import LOOKED_AT_WHOLE, LookFlags
+from regard.cli.options import LOOKED_AT_WHOLE, LookFlags, heads_of
 from regard.cli.output import (
     check_output,
     end_interrupted_line,
@@ -47,6 +47,7 @@ def look(
     *texts: str,
     model: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     file: Path | None = None,
+    sharpest: str | None = None,
     looked: LookFlags = LOOKED_AT_WHOLE,
     out: Annotated[Path, Parameter(name=["--output", "-o", "--out"])] = Path("attention.html"),
     truncate: bool = False,
@@ -76,6 +77,8 @@ def look(
             pictures picture files. Without any, stdin.
         model: A Hugging Face folder, or a name on its hub; twice, or beside RUN, to compare two.
         file: Read texts from here: of a run one on each line, with --model all of it.
+        sharpest: A head, LAYER.HEAD from 0: of the texts, a line of FILE each with --model too,
+            the page has the twenty in which its links are the sharpest.
         looked: What is shown, and what is explained.
         out: The page to write.
         truncate: Cut a text that is longer than the positions of --model.
@@ -103,6 +106,12 @@ def look(
             {"--not": options.against}, "with --attribute none, as no contributions are computed"
         )
     models, words = _models_of(words, model)
+    if sharpest is not None:
+        unfit = {"--serve": serve, "--pair": pair, "--truncate": truncate, **looked.flags()}
+        refuse(unfit, "with --sharpest")
+        lines = _lines_of(words, file)
+        _show_sharpest(models, sharpest, lines, out, device, allow_download, open_page=open_page)
+        return
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
         averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons", "scores"})
@@ -144,6 +153,40 @@ def look(
 
     pages = [look_by(*each) for each in models]
     _show(pages, names, requests, out, open_page=open_page, serve=serve)
+
+
+def _show_sharpest(
+    models: Sequence[tuple[str, bool]],
+    word: str,
+    texts: Sequence[str],
+    out: Path,
+    device: str,
+    allow_download: bool,
+    *,
+    open_page: bool,
+) -> None:
+    """List the texts in which a head is sharpest, and write their page."""
+    from regard.inference.checkpoint import Checkpoint
+    from regard.inference.loading import load_run
+    from regard.inference.sharpest import sharpest_texts
+
+    (name, is_run), *more_models = models
+    (layer, head), *more_heads = heads_of("sharpest", word)
+    if more_models or more_heads:
+        raise SettingError("--sharpest must go with one model and one head; got more.")
+    page, found = sharpest_texts(
+        load_run(name, device=device)
+        if is_run
+        else Checkpoint.load(name, device=device, allow_download=allow_download),
+        texts,
+        layer,
+        head,
+    )
+    say("\n".join(f"{confidence:.2f}  {text}" for text, confidence in found))
+    write_file(out, page.page().encode())
+    note(f"wrote {out}: {len(found)} of {len(texts)} texts, where head {layer}.{head} is sharpest")
+    if open_page:
+        webbrowser.open(out.resolve().as_uri())
 
 
 def _look_by_run(

@@ -214,7 +214,7 @@ def numbers_of(name: str, text: str) -> list[int]:
     return sorted(numbers)
 
 
-def _heads_of(name: str, text: str) -> list[tuple[int, int]]:
+def heads_of(name: str, text: str) -> list[tuple[int, int]]:
     """The heads that a text such as ``0.1,3.5`` names."""
     if not re.fullmatch(r"\d{1,6}\.\d{1,6}(,\d{1,6}\.\d{1,6})*", text):
         raise SettingError(f"--{name} must be heads LAYER.HEAD, such as 0.1,3.5; got {text!r}.")
@@ -245,7 +245,7 @@ _PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 _READ: dict[str, Callable[[str, str], Any]] = {
     "layers": numbers_of,
     "heads": numbers_of,
-    "neurons": _heads_of,
+    "neurons": heads_of,
     "scores": _scores_of,
     "attribute": _methods_of,
 }

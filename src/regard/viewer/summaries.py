@@ -6,7 +6,6 @@ of up to 512 tokens; the largest weights of single queries are kept for as many 
 room for.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +14,8 @@ import numpy as np
 from regard.checks import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
-from regard.viewer.example import Example, GoldLinks, Head, Layer, Token
+from regard.viewer.confidence import confidence, words_by_kind
+from regard.viewer.example import Example, GoldLinks, Head, Layer
 from regard.viewer.layer_summary import AXES, HeadLines, LayerSummary
 from regard.viewer.packing import PackedArray, pack, pack_integers
 from regard.viewer.parts import Array, Attention, Part, RowSource, array_of, flat, pooled_by
@@ -106,7 +106,15 @@ def example_of(
         output=texts["output"].text,
         source_tokens=texts["source"].tokens,
         output_tokens=texts["output"].tokens,
-        summaries=tuple(_layer_summaries(parts, exact_rows, depths, _words(texts, started), gold)),
+        summaries=tuple(
+            _layer_summaries(
+                parts,
+                exact_rows,
+                depths,
+                words_by_kind({side: text.tokens for side, text in texts.items()}, started),
+                gold,
+            )
+        ),
         started=started,
         gold=gold,
         score=score,
@@ -220,41 +228,11 @@ def _measures(
     for name, scores in part.scores.items():
         measures[name] = tuple(None if score is None else _short(score) for score in scores)
     if queries.any() and keys.any():
-        measures["confidence"] = _confidence(part, queries, keys)
+        measures["confidence"] = tuple(
+            _short(value)
+            for value in confidence(part.top_keys, part.top_weights, part.kind, queries, keys)
+        )
     return measures
-
-
-def _confidence(part: Part, queries: Array, keys: Array) -> tuple[float, ...]:
-    """Average each word's largest weight on another word, of a text's own not on the first token.
-
-    The confidence of a head of Voita et al. (2019), https://arxiv.org/abs/1905.09418, section 4,
-    who leave out the sign of the end alone.
-    """
-    at = part.top_keys.astype(int)
-    is_link = (at >= 0) & keys[at]
-    if part.kind != "cross":
-        is_link &= (at > 0) & (at != np.arange(at.shape[1])[:, None])
-    largest = np.where(is_link, part.top_weights, 0.0).max(-1, initial=0.0)
-    return tuple(_short(value) for value in largest[:, queries].mean(1).tolist())
-
-
-def _words(texts: Mapping[str, Text], started: bool) -> dict[str, tuple[Array, Array]]:
-    """Which queries and which keys are words, by kind of attention."""
-    is_word = {
-        side: np.array([_is_word(each) for each in text.tokens], bool)
-        for side, text in texts.items()
-    }
-    words = {kind: (is_word[query], is_word[key]) for kind, (query, key) in AXES.items()}
-    if started and len(is_word["output"]):
-        words["decoder"] = (is_word["output"], np.append(False, is_word["output"][:-1]))
-    return words
-
-
-def _is_word(token: Token) -> bool:
-    """Whether a token has a letter or a number, and stands in the text."""
-    return token.start < token.end and any(
-        unicodedata.category(letter)[0] in "LN" for letter in token.text
-    )
 
 
 def _error(top_keys: Array, gold: GoldLinks) -> float:

@@ -1,0 +1,68 @@
+"""Where a head is sharpest: the texts of a corpus in which its links have most confidence."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from regard.errors import DataError
+from regard.inference.options import EVERYTHING, LookOptions
+from regard.viewer import NotebookPage, View
+from regard.viewer.confidence import confidence_in
+
+MOST = 20  # texts on a page
+_AT_ONCE = 64  # texts that are looked at together
+
+
+class Looking(Protocol):
+    """A model in use that shows what it looked at."""
+
+    def look(
+        self, texts: Sequence[str], options: LookOptions = ..., *, explain: bool = ...
+    ) -> NotebookPage:
+        """Return a page of texts."""
+
+
+def sharpest_texts(
+    use: Looking, texts: Sequence[str], layer: int, head: int, options: LookOptions = EVERYTHING
+) -> tuple[NotebookPage, list[tuple[str, float]]]:
+    """Find the texts of a corpus in which a head is sharpest.
+
+    Each text is looked at by this head alone; of those with most confidence the page is made, which
+    opens on the head: of its attention to another text, where it has some.
+
+    Args:
+        use: The model.
+        texts: The corpus; of a text that is cut into parts each part counts.
+        layer: Layer of the head, counted from 0.
+        head: The head, counted from 0.
+        options: What else the page has.
+
+    Returns:
+        The page of at most 20 texts, and these with their confidence, the most first.
+
+    Raises:
+        DataError: The head sees no words in any of the texts.
+        SettingError: The model has no such head.
+    """
+    alone = replace(options, layers=[layer], heads=[head], attribute=[], neurons=[])
+    found: list[tuple[float, str, str]] = []
+    for first in range(0, len(texts), _AT_ONCE):
+        some = texts[first : first + _AT_ONCE]
+        examples = use.look(some, alone, explain=False).document.examples
+        names = (
+            some if len(some) == len(examples) else [one.source or one.output for one in examples]
+        )
+        for text, example in zip(names, examples, strict=True):
+            if known := confidence_in(example, layer, head):
+                found.append((known[1], known[0], text))
+    if not found:
+        raise DataError(
+            f"texts must have words that head {layer}.{head} looks from and at; got {len(texts)} "
+            "texts without."
+        )
+    found.sort(key=lambda one: -one[0])
+    best = found[:MOST]
+    page = use.look([text for _, _, text in best], options)
+    opening = View(kind=best[0][1], layer=layer, head=head)  # type: ignore[arg-type]
+    page.document = replace(page.document, opening=opening, tab=None)
+    return page, [(text, value) for value, _, text in best]
