@@ -23,7 +23,7 @@ class Looking(Protocol):
 
 
 def sharpest_texts(
-    use: Looking, texts: Sequence[str], layer: int, head: int, options: LookOptions = EVERYTHING
+    use: Looking, texts: Sequence[str], layer: int, head: int
 ) -> tuple[NotebookPage, list[tuple[str, float]]]:
     """Find the texts of a corpus in which a head is sharpest.
 
@@ -35,7 +35,6 @@ def sharpest_texts(
         texts: The corpus; of a text that is cut into parts each part counts.
         layer: Layer of the head, counted from 0.
         head: The head, counted from 0.
-        options: What else the page has.
 
     Returns:
         The page of at most 20 texts, and these with their confidence, the most first.
@@ -44,7 +43,7 @@ def sharpest_texts(
         DataError: The head sees no words in any of the texts.
         SettingError: The model has no such head.
     """
-    alone = replace(options, layers=[layer], heads=[head], attribute=[], neurons=[])
+    alone = LookOptions(layers=[layer], heads=[head])
     found: list[tuple[float, str, str]] = []
     for first in range(0, len(texts), _AT_ONCE):
         some = texts[first : first + _AT_ONCE]
@@ -62,7 +61,7 @@ def sharpest_texts(
         )
     found.sort(key=lambda one: -one[0])
     best = found[:MOST]
-    page = use.look([text for _, _, text in best], options)
+    page = use.look([text for _, _, text in best], EVERYTHING, explain=False)
     opening = View(kind=best[0][1], layer=layer, head=head)  # type: ignore[arg-type]
     page.document = replace(page.document, opening=opening, tab=None)
     return page, [(text, value) for value, _, text in best]
