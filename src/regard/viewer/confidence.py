@@ -77,6 +77,6 @@ def confidence_in(example: Example, layer: int, head: int) -> tuple[str, float] 
                 queries, keys = words[kind]
                 if not (queries.any() and keys.any()):
                     return None
-                positions = np.broadcast_to(np.arange(weights.shape[-1]), weights.shape)
+                positions = np.broadcast_to(np.arange(float(weights.shape[-1])), weights.shape)
                 return kind, confidence(positions, weights, kind, queries, keys)[0]
     return None
