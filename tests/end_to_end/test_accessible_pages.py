@@ -77,6 +77,7 @@ PAGES: dict[str, tuple[Callable[[], Document], str]] = {
     "neurons": (pair_document, "view=neurons&layer=1&head=1&row=3&column=2"),
     "no neurons": (pair_document, "view=neurons&layer=1&head=2"),
     "trust": (explained_document, "view=trust"),
+    "stream": (explained_document, "view=stream"),
     "lens": (explained_document, "view=lens"),
     "surprise": (explained_document, "view=text&shade=surprise&row=2"),
     "a label": (labelled, "view=answer"),
@@ -93,7 +94,8 @@ PAGES: dict[str, tuple[Callable[[], Document], str]] = {
 # What is no Chinese on a Chinese page: words of the documents, names, files, the other language.
 KNOWN = (
     "A long text|Show in English|Wiegreffe|transformer|attention|nostalgebraist|every|token|turn|"
-    "logit lens|English|softmax|Wallace|Pinter|Olsson|newest|large|small|looks|heads|model|words|"
+    "direct logit attribution|logit lens|logit|scores|English|softmax|Wallace|Pinter|Olsson|newest|"
+    "large|small|looks|heads|model|words|"
     "China|Enter|Shift|B-LOC|I-LOC|B-PER|Jain|Home|good|hard|soft|cold|room|like|love|none|test|"
     "np|in|CSV|CLS|Esc|PNG|SEP|SVG|bad|cat|dog|end|est|mat|new|rug|sat|the|was|why|Why|all|We|My|"
     "at|of|on"

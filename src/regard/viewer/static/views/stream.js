@@ -280,7 +280,7 @@ function tableOf({ columns, rows }, full, corner = null) {
     ...columns.map((name) => element("th", { scope: "col" }, name)),
   );
   const lines = rows.map(([name, cells]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map(cell)),
+    element("tr", {}, name ? element("th", { scope: "row" }, name) : element("td", {}), ...cells.map(cell)),
   );
   return element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...lines));
 }
