@@ -9,7 +9,7 @@ from tests.end_to_end.pages import ROOT
 
 from regard import __version__
 from regard.cli.app import app
-from regard.cli.demo import PAGE, SENTENCE, SENTENCES, TRANSLATOR, TYPING_PAGE
+from regard.cli.demo import PAGE, SENTENCE, SENTENCES, SMALL_PAGE, TRANSLATOR, TYPING_PAGE
 from regard.runs import Run
 from regard.text.phrasebook import Phrase
 from regard.viewer import Document
@@ -246,6 +246,30 @@ def test_the_demo_trains_measures_and_writes_its_page(regard, tmp_path):
     again = regard("demo", "--train", "--run", tmp_path / "demo")
     assert f"using the translator in {tmp_path / 'demo'}" in again.err
     assert again.out == done.out
+
+
+@pytest.mark.slow
+def test_the_small_demo_trains_with_attention_and_without_on_one_page(regard, tmp_path):
+    done = regard("demo", "--small", "--run", tmp_path / "small")
+    assert done.code == 0, done
+    scores = dict(re.findall(r"^(with\w*) attention: BLEU ([\d.]+) on 100", done.out, re.MULTILINE))
+    assert min(map(float, scores.values())) > 40
+    assert len(re.findall(r"^  .* → .*  \(BLEU \d+", done.out, re.MULTILINE)) == 8
+    train, test = (
+        (tmp_path / "small" / name).read_text("utf-8").splitlines()
+        for name in ("train.tsv", "test.tsv")
+    )
+    assert (len(train), len(test)) == (600, 100)
+    assert not {*train} & {*test}
+    page = (tmp_path / "small" / SMALL_PAGE).read_text("utf-8")
+    assert page.count("<polyline") == 2
+    assert page.count('<td style="--w:') > 50
+    again = regard("demo", "--small", "--run", tmp_path / "small")
+    assert again.out == done.out
+
+
+def test_the_demo_trains_or_compares_and_not_both(regard):
+    assert "--train and --small" in regard.refused("demo", "--train", "--small")
 
 
 def test_the_demo_translates_at_once_and_writes_its_pages(regard, tmp_path):

@@ -10,6 +10,7 @@ from statistics import mean, stdev
 from regard.config import JsonValue
 from regard.errors import ShapeError
 from regard.viewer.drawing import width_of
+from regard.viewer.plain_page import plain_page
 from regard.viewer.texts import in_one_line
 
 
@@ -139,9 +140,9 @@ def draw_spread(spread: WeightSpread) -> str:
 
 def spread_page(spreads: Sequence[WeightSpread]) -> str:
     """One HTML page of tables, which needs nothing else; a frame where all runs look most."""
-    title = html.escape(_title(spreads[0]))
     tables = "\n".join(map(_table, spreads))
-    return _PAGE.replace("{title}", title).replace("{tables}", tables)
+    title = "Attention weights of several runs · 多次训练的注意力权重"
+    return plain_page(title, f"{_INTRO}\n{tables}", style=_STYLE)
 
 
 def _title(spread: WeightSpread) -> str:
@@ -192,36 +193,8 @@ def _html_cell(spread: WeightSpread, row: int, column: int) -> str:
     return f'<td{fact} style="{shade}"><b>{weight:.2f}</b> <span>±{off:.2f}</span></td>'
 
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-img-src data:">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: .4rem .6rem; text-align: center; white-space: nowrap; }
-td[style] { background: color-mix(in srgb, #00897b calc(var(--w) * .6), Canvas);
-  border: 2px solid Canvas; }
-td.fact { border: 2px solid CanvasText; }
-td span { font-size: .8rem; }
-</style>
-</head>
-<body>
-<h1>Attention weights of several runs · 多次训练的注意力权重</h1>
-<p>Mean ± standard deviation of each weight over the runs, of the same output; heads and layers \
-are averaged. In a frame: every run looks most at this token.</p>
+_INTRO = """<p>Mean ± standard deviation of each weight over the runs, of the same output; heads \
+and layers are averaged. In a frame: every run looks most at this token.</p>
 <p lang="zh">各次训练对同一输出的权重：平均值 ± 标准差，各头各层取平均。\
-带框的格子：每次训练都最看重这个词元。</p>
-{tables}
-</body>
-</html>
-"""
+带框的格子：每次训练都最看重这个词元。</p>"""
+_STYLE = "td.fact { border: 2px solid CanvasText; }\ntd span { font-size: .8rem; }"
