@@ -11,12 +11,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 from regard.cli.demo import SENTENCE, TRANSLATOR
+from tools.website.reference import documented, public
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "figures" / "samples.json"
@@ -48,6 +50,15 @@ def served() -> str:
         with urlopen(request) as answer:
             text: str = answer.read().decode()
     return f"{text}\n"
+
+
+def public_names() -> str:
+    """The public names of every package, which docs/names.md promises."""
+    lines = []
+    for package in documented():
+        listed = textwrap.wrap(" ".join(public(package)), width=96, break_on_hyphens=False)
+        lines += [package, *(f"    {line}" for line in listed)]
+    return "\n".join([*lines, ""])
 
 
 @contextmanager
@@ -95,6 +106,7 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
     "served": served,
     "from-scratch": from_scratch,
     "karate": karate,
+    "public-names": public_names,
 }
 
 

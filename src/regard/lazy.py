@@ -2,18 +2,25 @@
 
 import ast
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
-def names(package: str, file: str) -> Callable[[str], object]:
-    """A package's ``__getattr__`` (PEP 562): its modules, and what it imports ``as`` itself."""
+def names(
+    package: str, file: str, *, renamed: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], object]:
+    """A package's ``__getattr__`` (PEP 562): its modules, and what it imports ``as`` itself.
+
+    ``renamed`` has the new name of each old one that works for one more version, and warns.
+    """
 
     @cache
     def homes() -> dict[str, str]:
@@ -24,6 +31,14 @@ def names(package: str, file: str) -> Callable[[str], object]:
     def find(name: str) -> object:
         if name == "__all__":
             return public(homes())
+        if name in renamed:
+            warnings.warn(
+                f"{package}.{name} is called {package}.{renamed[name]} now; the old name goes with "
+                "the next version.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(sys.modules[package], renamed[name])
         is_module = name.isidentifier() and name[0] != "_" and name not in homes()
         home = f"{package}.{name}" if is_module else homes().get(name)
         if home is None or (is_module and find_spec(home) is None):

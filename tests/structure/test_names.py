@@ -2,6 +2,9 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+from tools import samples
 
 import regard
 
@@ -44,6 +47,14 @@ def _by_kind(name):
     if name.isupper():
         return 0, name
     return (1 if name[:1].isupper() else 2), name
+
+
+def test_the_page_of_public_names_is_current():
+    docs, names = Path(__file__).parents[2] / "docs", samples.public_names()
+    for page in ("names.md", "names.zh.md"):
+        text = (docs / page).read_text("utf-8")
+        assert samples.filled(text, {"public-names": names}) == text, "python -m tools.samples"
+        assert "\nregard\n    Additive " in text
 
 
 def test_what_a_package_brings_in_is_in_its_list():

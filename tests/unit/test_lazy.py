@@ -39,6 +39,25 @@ def test_a_name_is_imported_once_and_cached(tmp_path):
     assert "Sock" in names_found.split()
 
 
+def test_an_old_name_works_and_says_the_new_one(tmp_path, monkeypatch):
+    package = tmp_path / "shelves"
+    package.mkdir()
+    (package / "boxes.py").write_text("class Box: ...\n")
+    (package / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\nfrom regard.lazy import names\n"
+        "if TYPE_CHECKING:\n    from shelves.boxes import Box as Box\n"
+        "__getattr__ = names(__name__, __file__, renamed={'Carton': 'Box'})\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    shelves = importlib.import_module("shelves")
+    with pytest.warns(
+        DeprecationWarning, match=r"^shelves.Carton is called shelves.Box now; "
+    ) as at:
+        assert shelves.Carton is shelves.Box
+    assert at[0].filename == __file__
+    assert shelves.__all__ == ["Box"]
+
+
 def test_a_package_may_lie_in_a_zip(tmp_path):
     home = Path(regard.__file__).parent
     with ZipFile(tmp_path / "regard.zip", "w") as archive:
