@@ -53,7 +53,8 @@ def test_the_page_of_public_names_is_current():
     docs, names = Path(__file__).parents[2] / "docs", samples.public_names()
     for page in ("names.md", "names.zh.md"):
         text = (docs / page).read_text("utf-8")
-        assert samples.filled(text, {"public-names": names}) == text, "python -m tools.samples"
+        # Written by `python -m tools.samples public-names`.
+        assert samples.filled(text, {"public-names": names}) == text
         assert "\nregard\n    Additive " in text
 
 
