@@ -70,8 +70,8 @@ def use(wheel: Path, folder: Path) -> None:
     packages = sysconfig.get_path("purelib", vars={"base": str(environment)})
     required = "\n".join(path for path in sys.path if path.endswith("-packages"))
     (Path(packages) / "requirements.pth").write_text(required, "utf-8")
-    pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install"]
-    subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install"]
+    subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
     work.mkdir()
     variables = {
         "PATH": str(environment / "bin"),
@@ -81,8 +81,8 @@ def use(wheel: Path, folder: Path) -> None:
     }
 
     def output(program: str, *words: str) -> str:
-        command = [environment / "bin" / program, *words]
-        done = subprocess.run(
+        command = [str(environment / "bin" / program), *words]
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             command, cwd=work, env=variables, check=False, capture_output=True, text=True
         )
         if done.returncode:
