@@ -40,7 +40,7 @@ from regard.cli.jobs import parse_arguments
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.runs import Run, is_run
-from regard.runs.bundle import SHIPPED
+from regard.runs.card import SHIPPED
 from regard.tasks import Recipe, read_recipe
 from regard.text import PairLayout, read_pairs
 from regard.text.phrasebook import phrases

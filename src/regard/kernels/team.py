@@ -138,7 +138,10 @@ def _write_body(context: Any, builder: ir.IRBuilder, kind: ir.Type, work: Any) -
     with builder.if_then(is_there):
         builder.call(set_threads, [builder.load(before)])
     with cgutils.if_unlikely(builder, status.is_error):
-        builder.store(status.code, fields[-2])
-        builder.store(builder.ptrtoint(status.excinfoptr, _SIZE), fields[-1])
+        # The first that fails says how: its code and its error belong together.
+        none = ir.Constant(_CODE, 0)
+        written = builder.cmpxchg(fields[-2], none, status.code, "acq_rel", "acquire")
+        with builder.if_then(builder.extract_value(written, 1)):
+            builder.store(builder.ptrtoint(status.excinfoptr, _SIZE), fields[-1])
     builder.ret_void()
     return status

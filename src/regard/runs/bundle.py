@@ -18,13 +18,10 @@ from tempfile import gettempdir, mkdtemp
 
 from regard.config import JsonValue
 from regard.errors import RegardError, RunError, excerpt
-from regard.runs.card import CARD_FILE, RECIPE_FILE
+from regard.runs.card import CARD_FILE, RECIPE_FILE, SHIPPED, SUFFIX
 from regard.runs.checkpoints import MODEL_FILE
 from regard.runs.files import DamageError, explain_path
 
-SUFFIX = ".regard"
-# Bundles that come with the package, each with its card beside it.
-SHIPPED = Path(__file__).parents[1] / "shipped"
 README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
 # The second one of versions that had shortlists; nothing reads it.

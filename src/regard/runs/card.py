@@ -30,6 +30,9 @@ from regard.version import __version__
 CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
 FORMAT = 1
+SUFFIX = ".regard"  # of a bundle
+# Bundles that come with the package, each with its card beside it.
+SHIPPED = Path(__file__).parents[1] / "shipped"
 _MOST_CARD = 2**24  # bytes
 
 
@@ -139,14 +142,15 @@ def read_card(path: Path) -> Card:
 
 
 def _near(path: Path) -> str | None:
-    """Names the run with the most similar name: beside the path, or in the folder of runs."""
+    """Names the run of the most similar name: beside the path, in the folder of runs, shipped."""
     patterns = [
         (Path("runs"), "*"),
         (path.parent, "*"),
         (path.parent.parent, f"*/{escape(path.name)}"),
     ]
     runs = [card.parent for where, each in patterns for card in where.glob(f"{each}/{CARD_FILE}")]
-    names, paths = {run.name: run for run in runs}, list(map(str, runs))
+    shipped = (Path(bundle.stem) for bundle in SHIPPED.glob(f"*{SUFFIX}"))
+    names, paths = {run.name: run for run in (*shipped, *runs)}, list(map(str, runs))
     if path.name in names:  # of another folder
         near = nearest(str(path), paths)
     else:

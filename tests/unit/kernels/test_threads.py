@@ -175,6 +175,8 @@ def test_a_loop_that_fails_on_any_thread_raises_its_error_and_may_be_called_agai
         numbers[row] = 1
         with pytest.raises(MemoryError):
             share_out(8, 8, allocate, numbers)
+    with pytest.raises(MemoryError):  # of several that fail, one says how
+        share_out(8, 8, allocate, np.ones(8, np.int64))
     share_out(8, 8, allocate, numbers := np.zeros(8, np.int64))
     assert (numbers == 1).all()
 

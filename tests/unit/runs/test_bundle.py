@@ -11,7 +11,8 @@ import torch
 
 from regard.errors import RunError
 from regard.runs import DamageError, Run, RunWarning, is_bundle
-from regard.runs.bundle import SHIPPED, unpack
+from regard.runs.bundle import unpack
+from regard.runs.card import SHIPPED
 from regard.runs.overview import overview_of
 
 README = "# A run\n"
@@ -313,6 +314,8 @@ def test_what_is_at_a_path_goes_before_a_bundle_that_comes_along(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     name = next(SHIPPED.glob("*.regard")).stem
     assert Run.open(name).task == "translation"
+    with pytest.raises(RunError, match=f"Did you mean {name}?"):
+        Run.open(f"{name}s")
     make_run(tmp_path / name)
     assert Run.open(name).path == Path(name)
     with pytest.raises(RunError, match="must be a run folder; got nothing there"):

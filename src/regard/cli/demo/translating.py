@@ -12,7 +12,7 @@ def translate(folder: Path) -> None:
     from regard.cli.demo.pages import write_page, write_typing_page
     from regard.inference import Predictor
     from regard.kernels import uncompiled
-    from regard.runs.bundle import SHIPPED
+    from regard.runs.card import SHIPPED
     from regard.viewer import draw_attention
 
     with uncompiled():
