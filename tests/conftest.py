@@ -8,6 +8,13 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+
+# Machines that do other work besides are slow, and nothing is wrong with it.
+settings.register_profile(
+    "regard", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("regard")
 
 # Processes that tests start write as those of a shell do: a buffer, and a last flush of it.
 os.environ.pop("PYTHONUNBUFFERED", None)

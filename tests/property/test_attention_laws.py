@@ -25,7 +25,7 @@ SCORES = st.sampled_from(
 WEIGHTINGS = st.sampled_from(
     [rg.Softmax(), rg.Softmax(sink=0.5), rg.Sparsemax(), rg.Entmax15(), rg.Hard()]
 )
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=40)
 
 
 def draw_inputs(seed, queries, keys):

@@ -67,7 +67,7 @@ KINDS = TRANSLATORS | WRITERS
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
 every_translator = pytest.mark.parametrize("kind", sorted(TRANSLATORS))
 every_writer = pytest.mark.parametrize("kind", sorted(WRITERS))
-few = settings(deadline=None, max_examples=3)
+few = settings(max_examples=3)
 
 
 @cache

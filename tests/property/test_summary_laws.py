@@ -7,7 +7,7 @@ from tests.property.test_attention_laws import SCORES, SIZES, WEIGHTINGS, draw_i
 
 from regard.attention import attend, observe, rows, summarize
 
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=25)
 MAPS = st.integers(1, 5)
 SEEDS = st.integers(0, 999)
 
