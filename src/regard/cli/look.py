@@ -64,7 +64,7 @@ def look(
 
     Example: `regard look runs/small runs/large 我爱中国`, both beside each other
 
-    Example: `regard look seeds/* 我爱中国`, runs of one recipe: which alignments are facts
+    Example: `regard look seeds/* 我爱中国`, runs of one recipe, with error bars
 
     Draws what can be drawn in the terminal, and writes a page that needs no network. A run
     translates its texts, or says a label, tags, or how unexpected each token is. Of two models, or
@@ -77,8 +77,8 @@ def look(
             pictures picture files. Without any, stdin.
         model: A Hugging Face folder, or a name on its hub; twice, or beside RUN, to compare two.
         file: Read texts from here: of a run one on each line, with --model all of it.
-        sharpest: A head, LAYER.HEAD from 0: of the texts, a line of FILE each with --model too,
-            the page has the twenty in which its links are the sharpest.
+        sharpest: A head, LAYER.HEAD from 0; the page has the twenty texts, lines of FILE, where
+            its links are sharpest.
         looked: What is shown, and what is explained.
         out: The page to write.
         truncate: Cut a text that is longer than the positions of --model.

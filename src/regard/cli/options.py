@@ -255,17 +255,12 @@ _TYPED = {
     "layers": "Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.",
     "attribute": (
         "How tokens contribute: `gradient-times-input`, `integrated-gradients`, `leave-one-out`, "
-        "`rollout`, `attention-gradient`, with commas; `all` or `none`. By default those that take "
-        "little time."
+        "`rollout`, `attention-gradient`, or several; `all`; `none`."
     ),
-    "neurons": (
-        "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0); by "
-        "default all, where they take at most 1.5 MB."
-    ),
+    "neurons": "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0).",
     "scores": (
-        "Scores that the page takes apart into what wrote them: 3.5:7.2 (layer.head:query.key, "
-        "from 0), or 3.5 for the head's strongest link; by default that of each layer, where these "
-        "take little time."
+        "Scores taken apart: 3.5:7.2 (layer.head:query.key, from 0), or 3.5 for the head's "
+        "strongest link."
     ),
 }
 _UNLISTED = (

@@ -52,7 +52,7 @@ def experiment_page(arms: Sequence[TrainedArm], answers: Sequence[str], *, teste
         tested: Sentences that the BLEU of all is of.
 
     Example:
-        >>> one = Example(source="我走", output="I go")
+        >>> one = Example(source="我走", output="I go", source_tokens=[], output_tokens=[])
         >>> arm = TrainedArm(name=("plain", "没有"), losses=[(1, 2.0), (2, 1.0)], examples=[one],
         ...                  scores=[100.0], bleu=50.0)
         >>> "<td>I go <b>100</b></td>" in experiment_page([arm], ["I go"], tested=9)

@@ -175,7 +175,7 @@ def decompose_score(
     Example:
         >>> from regard.models import Transformer, TransformerConfig
         >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
-        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
+        >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
         >>> text, length = torch.tensor([[4, 7, 5]]), torch.tensor([3])
         >>> inputs = dict(source=text, source_lengths=length, target=text)
         >>> parts = decompose_score(model, inputs, layer=1, head=0, query=2, key=0, kind="encoder")
