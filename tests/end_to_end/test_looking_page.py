@@ -27,7 +27,8 @@ def home(run, other_run, tmp_path, monkeypatch):
     shutil.copytree(other_run, tmp_path / "runs" / "other")
     for seed in (1, 2, 3):
         shutil.copytree(run, tmp_path / "runs" / f"seed-{seed}")
-    (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
+    for name in ("lines.txt", "corpus.txt"):
+        (tmp_path / name).write_text("我爱中国\n\n他爱你\n", "utf-8")
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
     save_bert(tmp_path / "bert", "BertForMaskedLM", max_position_embeddings=20)
@@ -46,6 +47,8 @@ def test_its_commands_work(line, regard, home, corpus):
     assert words.pop(0) == "regard"
     if "tatoeba-zh-en" in words and "--layers" in words:
         words[words.index("--layers") + 1] = "0"  # the small run has one layer
+    if "--sharpest" in words:
+        words[words.index("--sharpest") + 1] = "0.0"  # the small models have few
     if "tatoeba-zh-en" in words and "--neurons" in words:
         model = {"type": "transformer", "model_dim": 16, "num_heads": 2, "ffn_dim": 24}
         table = tomllib.loads(RECIPE.format(updates=2)) | {"model": model}
