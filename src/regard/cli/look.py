@@ -95,6 +95,7 @@ def look(
     if live:
         refused = {n: v for n, v in looked.flags().items() if n != "--beam-size"}
         refused |= {"--model": model, "--pair": pair, "--allow-download": allow_download}
+        refused |= {"--sharpest": sharpest}
         refuse({**refused, "--serve": serve, "--truncate": truncate}, "with --live")
         _write_live(run, texts, file, device, looked.options(LookOptions), out)
         if open_page:

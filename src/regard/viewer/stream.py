@@ -90,7 +90,7 @@ class LogitSum:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamSums:
-    """What wrote to the residual stream, and what became of it.
+    """Parts that wrote to the residual stream, and what became of them.
 
     Attributes:
         parts: Names of the parts of logits.

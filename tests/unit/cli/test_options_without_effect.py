@@ -47,6 +47,7 @@ NOT_SEARCHED = "must be left out for a run of regression; it is for translators"
         ("translator", "evaluate RUN --plot-language en", "--plot-language must go with --plot"),
         ("translator", "look RUN a --live --neurons 0.1", "--neurons must be left out with --live"),
         ("translator", "look RUN a --live --pair", "--pair must be left out with --live"),
+        ("translator", "look RUN a --live --sharpest 0.0", "--sharpest must be left out"),
         ("letters", "predict RUN FILE --coverage-penalty 0", "it is for runs that write a text"),
         ("letters", "predict RUN FILE --min-length 0", "--min-length must be left out"),
         ("letters", "predict RUN FILE --top-k 3", "--top-k must go with method sample"),

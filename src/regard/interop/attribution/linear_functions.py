@@ -113,7 +113,7 @@ class LinearFunctions(TorchFunctionMode):
         return out
 
     def _kind_of(self, ids: Tensor, name: str) -> str:
-        """Which embedding a lookup is, by its ids and by the name of its table."""
+        """Name an embedding by the ids that are looked up and the name of its table."""
         if _SEGMENT.search(name):
             return "segment"
         flat = ids.flatten()
