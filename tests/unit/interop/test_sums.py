@@ -76,6 +76,10 @@ def test_scores_that_are_not_there_are_named(model, tokenizer):
         look(model, tokenizer, scores=[(7, 0)])
     with pytest.raises(DataError, match=r"tokens of the text, from 0; got 2\.5 of head 0\.1"):
         look(model, tokenizer, scores=[(0, 1, 2, 5)])
+    with pytest.raises(DataError, match=r"of the text, from 0; got -1\.0"):
+        look(model, tokenizer, scores=[(0, 1, -1, 0)])
+    with pytest.raises(SettingError, match=r"\(layer, head, query, key\); got \(0, 1, 2\)"):
+        look(model, tokenizer, scores=[(0, 1, 2)])
     text = look(model, tokenizer)
     (score, *_) = text.stream.scores
     with pytest.raises(DataError, match="scores must be of"):

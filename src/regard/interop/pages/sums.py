@@ -123,9 +123,14 @@ def _wanted(
     text: ExplainedText, example: Example, wanted: Sequence[ScoreNumber]
 ) -> Iterator[_Cell]:
     """The scores that were asked for, in every kind of attention that has the head."""
-    for layer, head, *pair in wanted:
-        found = [each for each in _shown(text, example) if each.layer == layer]
-        found = [each for each in found if head in each.heads]
+    for each in wanted:
+        if len(each) not in (2, 4):
+            raise SettingError(
+                f"scores must be (layer, head) or (layer, head, query, key); got {tuple(each)}."
+            )
+        layer, head, *pair = each
+        found = [one for one in _shown(text, example) if one.layer == layer]
+        found = [one for one in found if head in one.heads]
         if not found:
             raise SettingError(f"scores must be of heads that are shown; got {layer}.{head}.")
         cells = [
@@ -144,7 +149,7 @@ def _fits(cell: _Cell, example: Example) -> bool:
     """Whether a query and a key are there, and the query may see the key."""
     one, _, query, key = cell
     queries, keys = one.summary.shape[-2:]
-    return query < queries and key < keys and not (one.kind == "decoder" and key > query)
+    return 0 <= query < queries and 0 <= key < keys and not (one.kind == "decoder" and key > query)
 
 
 def _strongest(text: ExplainedText, run: LinearRun, example: Example) -> Iterator[_Cell]:
