@@ -6,10 +6,10 @@ from regard.kernels.compiling import intrinsic, types
 
 
 @intrinsic
-def widened(typing, number):  # type: ignore[no-untyped-def]
+def widened(typing, number):
     """A float32 as it is, or the float32 of the bits of a bfloat16 (an int16)."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         if number == types.float32:
             return arguments[0]
         whole = builder.zext(arguments[0], ir.IntType(32))
@@ -19,10 +19,10 @@ def widened(typing, number):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def narrowed(typing, number, like):  # type: ignore[no-untyped-def]
+def narrowed(typing, number, like):
     """A float32 as it is, or as bits of the nearest bfloat16, as ``like`` is; of two the even."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         if like == types.float32:
             return arguments[0]
         bits = builder.bitcast(arguments[0], ir.IntType(32))

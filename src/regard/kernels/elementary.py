@@ -16,27 +16,27 @@ _LEAST = f32(-87.0)
 
 
 @intrinsic
-def _bits(typing, number):  # type: ignore[no-untyped-def]
+def _bits(typing, number):
     """The bits of a float32 as an integer."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.IntType(32))
 
     return types.int32(types.float32), generate
 
 
 @intrinsic
-def _float_of(typing, bits):  # type: ignore[no-untyped-def]
+def _float_of(typing, bits):
     """The float32 that has these bits."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
 
 
 @in_order
-def exp(x):  # type: ignore[no-untyped-def]
+def exp(x):
     """``e^x`` of a float32 up to 0, to about one unit in the last place (Cephes); 0 below −87."""
     t = x * _LOG2_E + _ROUNDER
     n = t - _ROUNDER
@@ -55,7 +55,7 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def tanh(x):  # type: ignore[no-untyped-def]
+def tanh(x):
     """Tanh to 4 units in the last place: the quotient of degrees 13 and 6 of Eigen and XLA."""
     x = min(max(x, f32(-7.90531110763549805)), f32(7.90531110763549805))
     y = x * x
@@ -74,7 +74,7 @@ def tanh(x):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     """``1 / (1 + e^(−x))``."""
     small = exp(-abs(x))
     share = f32(1) / (f32(1) + small)
@@ -82,13 +82,13 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _order(bits):  # type: ignore[no-untyped-def]
+def _order(bits):
     """Integers in the order of the floats whose bits are given; turns them back as well."""
     return bits ^ ((bits >> i32(31)) & i32(0x7FFFFFFF))
 
 
 @in_order
-def largest(numbers):  # type: ignore[no-untyped-def]
+def largest(numbers):
     """The largest of some numbers, −∞ of none; a NaN is larger than all."""
     # As integers: a loop over floats stays one by one because of what NaN would do to it.
     top = _order(_bits(f32(-np.inf)))
@@ -98,7 +98,7 @@ def largest(numbers):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def largest_absolute(numbers):  # type: ignore[no-untyped-def]
+def largest_absolute(numbers):
     """The largest absolute value of some numbers, 0 of none; a NaN is larger than all."""
     top = i32(0)
     for m in range(numbers.size):
@@ -107,20 +107,20 @@ def largest_absolute(numbers):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def whole(x):  # type: ignore[no-untyped-def]
+def whole(x):
     """The nearest integer to a float32 of up to 22 bits, of two as near the even one."""
     return _bits(x + _ROUNDER) - _bits(_ROUNDER)
 
 
 @inlined
-def copy(row, out):  # type: ignore[no-untyped-def]
+def copy(row, out):
     """Copy a row: compiles faster than ``out[:] = row``."""
     for d in range(out.size):
         out[d] = row[d]
 
 
 @inlined
-def dot(one, other):  # type: ignore[no-untyped-def]
+def dot(one, other):
     """``Σ_d one_d · other_d``."""
     total = f32(0)
     for d in range(one.size):
@@ -129,14 +129,14 @@ def dot(one, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_scaled(out, share, value):  # type: ignore[no-untyped-def]
+def add_scaled(out, share, value):
     """Adds ``share · value`` to ``out``."""
     for d in range(out.size):
         out[d] += share * value[d]
 
 
 @inlined
-def to_weights(scores):  # type: ignore[no-untyped-def]
+def to_weights(scores):
     """Softmax in place."""
     top = largest(scores)
     total = f32(0)

@@ -59,19 +59,19 @@ class Memory(NamedTuple):
 
 
 @inlined
-def _copy_all(rows, out):  # type: ignore[no-untyped-def]
+def _copy_all(rows, out):
     for r in range(len(rows)):
         copy(rows[r], out[r])
 
 
 @inlined
-def _width(kind, h):  # type: ignore[no-untyped-def]
+def _width(kind, h):
     """Width of a layer's state: an LSTM's has its cell too."""
     return 2 * h if kind == 3 else h
 
 
 @inlined
-def _score(query, key, units):  # type: ignore[no-untyped-def]
+def _score(query, key, units):
     """``units · tanh(query + key)``, or without units the dot product."""
     if not units.size:
         return dot(query, key)
@@ -82,7 +82,7 @@ def _score(query, key, units):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _attend(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
+def _attend(first, queries, weights, memory, contexts):
     """Context of each row's query; both begin with row ``first``."""
     projected = queries
     if weights.query_map.size:
@@ -104,7 +104,7 @@ def _attend(first, queries, weights, memory, contexts):  # type: ignore[no-untyp
 
 
 @shared
-def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
+def _advance(kind, inputs, hidden, state, cell):
     """Advance one row's state in place; ``cell`` is the LSTM's."""
     h = state.size
     if kind == 0:
@@ -130,7 +130,7 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _begin(token, before, indices, weights, options, carried, embedded, states):  # type: ignore[no-untyped-def]
+def _begin(token, before, indices, weights, options, carried, embedded, states):
     """Recurrent states of rows, their tokens' embeddings, and each layer's states."""
     L, rows, h = states.shape
     width = _width(options.cell, h)
@@ -144,7 +144,7 @@ def _begin(token, before, indices, weights, options, carried, embedded, states):
 
 
 @shared
-def _advance_all(kind, inputs, weights, carried, states):  # type: ignore[no-untyped-def]
+def _advance_all(kind, inputs, weights, carried, states):
     """Advance all layers' states in place."""
     L, rows, h = states.shape
     width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
@@ -161,7 +161,7 @@ def _advance_all(kind, inputs, weights, carried, states):  # type: ignore[no-unt
 
 
 @shared
-def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
+def _read(options, embedded, context, top, weights, answers):
     """Readout of a step: by maxout over pairs, by tanh, or by a linear map."""
     rows, h, E = len(top), top.shape[1], context.shape[1]
     joined = np.empty((rows, weights.readout.shape[1]), np.float32)
@@ -183,7 +183,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
 
 
 @parallel
-def step(first, stop, token, before, indices, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
+def step(first, stop, token, before, indices, weights, memory, options, after, answers, logits):
     """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
     L, _, h, _ = weights.hidden.shape
@@ -224,7 +224,7 @@ class EncoderWeights(NamedTuple):
 
 
 @inlined
-def _begins(lengths):  # type: ignore[no-untyped-def]
+def _begins(lengths):
     """Offset of each position's rows, where sentences, longest first, lie position by position."""
     begins = np.zeros(lengths[0] + 1, np.int64)
     count = lengths.size
@@ -236,7 +236,7 @@ def _begins(lengths):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignore[no-untyped-def]
+def _read_along(kind, way, begins, of_inputs, weight, bias, out):
     """One direction of one layer: 0 forwards, 1 backwards from each row's own last position."""
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
     states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
@@ -251,7 +251,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
 
 
 @parallel
-def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
+def encode(first, stop, inputs, lengths, order, weights, kind, states, last):
     """Read a block of sentences, longest first in ``order``, in both directions."""
     L, _, panels, h, _ = weights.hidden.shape
     sentences = order[first:stop]

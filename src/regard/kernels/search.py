@@ -24,7 +24,7 @@ _SHIFTS = (20, 8, 0)
 
 
 @inlined
-def _next(sentence, totals, values, tokens, taken):  # type: ignore[no-untyped-def]
+def _next(sentence, totals, values, tokens, taken):
     """The best extension that is not taken: its log-probability, beginning and token."""
     W, N = totals.shape[1], values.shape[1]
     best, most = -1, -np.inf
@@ -41,7 +41,7 @@ def _next(sentence, totals, values, tokens, taken):  # type: ignore[no-untyped-d
 
 
 @compiled
-def extend(  # type: ignore[no-untyped-def]
+def extend(
     before,
     totals,
     values,
@@ -92,7 +92,7 @@ def extend(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def find_stops(sentences, alive, length, counts, scores, largest, limits, stops, flags):  # type: ignore[no-untyped-def]
+def find_stops(sentences, alive, length, counts, scores, largest, limits, stops, flags):
     """Mark finished sentences: a full beam, no better answer possible, or the limit reached."""
     flags[0] = False
     for a in range(sentences.size):
@@ -120,7 +120,7 @@ class Written(NamedTuple):
 
 
 @inlined
-def take_likeliest(position, values, best, written):  # type: ignore[no-untyped-def]
+def take_likeliest(position, values, best, written):
     """Append the likeliest token of each row to its answer."""
     tokens, lengths, totals, finished = (
         written.tokens,
@@ -144,13 +144,13 @@ def take_likeliest(position, values, best, written):  # type: ignore[no-untyped-
 
 
 @compiled
-def take(position, values, best, written):  # type: ignore[no-untyped-def]
+def take(position, values, best, written):
     """Append the likeliest token of each row, by a loop of its own."""
     take_likeliest(position, values, best, written)
 
 
 @in_order
-def _least(keys, shares, mass, sums):  # type: ignore[no-untyped-def]
+def _least(keys, shares, mass, sums):
     """The key of the last token needed for a sum from the highest key on, and the sum above it."""
     above, low, high = 0.0, i32(-(2**31)), i32(2**31 - 1)
     for shift in _SHIFTS:
@@ -172,7 +172,7 @@ def _least(keys, shares, mass, sums):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _keys_of(log_probs, temperature, scaled, keys):  # type: ignore[no-untyped-def]
+def _keys_of(log_probs, temperature, scaled, keys):
     """Rank probabilities as ordered integers; returns how many of them are not a number."""
     missing = 0
     for v in range(log_probs.size):
@@ -185,7 +185,7 @@ def _keys_of(log_probs, temperature, scaled, keys):  # type: ignore[no-untyped-d
 
 
 @in_order
-def _likely_tokens(scaled, top, least, keys, probs, ids):  # type: ignore[no-untyped-def]
+def _likely_tokens(scaled, top, least, keys, probs, ids):
     """Move tokens from key ``least`` on to the front, with probabilities over the likeliest's."""
     count, total = 0, 0.0
     for v in range(scaled.size):
@@ -198,7 +198,7 @@ def _likely_tokens(scaled, top, least, keys, probs, ids):  # type: ignore[no-unt
 
 
 @in_order
-def _to_nucleus(keys, probs, mass, sums):  # type: ignore[no-untyped-def]
+def _to_nucleus(keys, probs, mass, sums):
     """Zero the probability of tokens not needed for a sum; returns the rest."""
     least, above = _least(keys, probs, mass, sums)
     total = 0.0
@@ -215,7 +215,7 @@ def _to_nucleus(keys, probs, mass, sums):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids, sums):  # type: ignore[no-untyped-def]
+def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids, sums):
     """``draw_tokens`` of one row."""
     V = log_probs.size
     if _keys_of(log_probs, temperature, scaled, keys):
@@ -241,7 +241,7 @@ def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids
 
 
 @parallel
-def draw_tokens(first, stop, log_probs, temperature, most, share, uniforms, tokens):  # type: ignore[no-untyped-def]
+def draw_tokens(first, stop, log_probs, temperature, most, share, uniforms, tokens):
     """A token of each row, as ``Draw`` chooses it; −1 of a row that has a NaN."""
     V = log_probs.shape[1]
     scaled, keys = np.empty(V, np.float32), np.empty(V, np.int32)

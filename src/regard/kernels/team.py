@@ -27,10 +27,10 @@ _BEGIN = ir.FunctionType(ir.VoidType(), [_BODY.as_pointer(), _BYTES, _CODE, _COD
 
 
 @intrinsic
-def _count(typing, address):  # type: ignore[no-untyped-def]
+def _count(typing, address):
     """Add one to a counter; returns the number before."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         counter = builder.inttoptr(arguments[0], _SIZE.as_pointer())
         return builder.atomic_rmw("add", counter, ir.Constant(_SIZE, 1), "acq_rel")
 
@@ -42,7 +42,7 @@ loop: Callable[..., None]
 share: Callable[..., None]
 
 
-def _work(counter, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+def _work(counter, tasks, first, stop, rest):
     # Each thread takes tasks until there are none left.
     rows, task = stop - first, _count(counter)
     while task < tasks:
@@ -50,7 +50,7 @@ def _work(counter, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
         task = _count(counter)
 
 
-def _entry(team, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+def _entry(team, tasks, first, stop, rest):
     share(team, tasks, first, stop, rest)
 
 
@@ -64,11 +64,11 @@ def shared_out(part: Callable[..., None]) -> Callable[..., None]:
     worker = uncounted_part(_with(_work, loop=part))
 
     @intrinsic
-    def share(typing, team, tasks, first, stop, rest):  # type: ignore[no-untyped-def]
+    def share(typing, team, tasks, first, stop, rest):
         size, known = types.int64, worker._numba_type_  # type: ignore[attr-defined]
         call = known.get_call_type(typing, (*[size] * 4, rest), {})
 
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):
             _write_call(context, builder, arguments, known.dispatcher.get_compile_result(call))
             return context.get_dummy_value()
 

@@ -23,7 +23,7 @@ ELEMENTS, ROWS, WORDS = 2**17, 1024, 32
 
 
 @parallel
-def drop(first, stop, values, randoms, threshold, growth, out):  # type: ignore[no-untyped-def]
+def drop(first, stop, values, randoms, threshold, growth, out):
     """``dropout(values)`` of elements ``first`` to ``stop``; both sides may be of bfloat16."""
     grown, least = f32(growth), i32(threshold)
     for i in range(first, stop):
@@ -32,9 +32,7 @@ def drop(first, stop, values, randoms, threshold, growth, out):  # type: ignore[
 
 
 @parallel
-def add_dropped(  # type: ignore[no-untyped-def]
-    first, stop, states, change, randoms, threshold, growth, total
-):
+def add_dropped(first, stop, states, change, randoms, threshold, growth, total):
     """``states + dropout(change)`` of elements ``first`` to ``stop``; each may be of bfloat16."""
     grown, least = f32(growth), i32(threshold)
     for i in range(first, stop):
@@ -43,9 +41,7 @@ def add_dropped(  # type: ignore[no-untyped-def]
 
 
 @parallel
-def add_norm(  # type: ignore[no-untyped-def]
-    first, stop, states, change, randoms, threshold, growth, weight, bias, eps, written
-):
+def add_norm(first, stop, states, change, randoms, threshold, growth, weight, bias, eps, written):
     """``norm(states + dropout(change))`` of some rows, and what ``add_norm_back`` needs.
 
     ``change`` may be of bfloat16, as its gradient is then.
@@ -71,7 +67,7 @@ def add_norm(  # type: ignore[no-untyped-def]
 
 
 @parallel
-def add_norm_back(  # type: ignore[no-untyped-def]
+def add_norm_back(
     task, _, grad, total, means, scales, weight, randoms, threshold, growth, d_total, d_change, sums
 ):
     """Gradients of one task's states and change; ``sums`` are those of weight and bias."""
@@ -99,7 +95,7 @@ def add_norm_back(  # type: ignore[no-untyped-def]
 
 
 @parallel
-def cross_entropy(first, stop, logits, labels, smoothing, gradient, losses):  # type: ignore[no-untyped-def]
+def cross_entropy(first, stop, logits, labels, smoothing, gradient, losses):
     """Losses of rows ``first`` to ``stop`` against smoothed labels, and their gradient."""
     width = logits.shape[1]
     shares = np.empty(width, f32)
@@ -112,9 +108,7 @@ def cross_entropy(first, stop, logits, labels, smoothing, gradient, losses):  # 
 
 
 @parallel
-def two_passes(  # type: ignore[no-untyped-def]
-    first, stop, logits, labels, smoothing, weight, gradient, losses
-):
+def two_passes(first, stop, logits, labels, smoothing, weight, gradient, losses):
     """Mean losses of words that two passes read, and the gradient of R-Drop.
 
     ``logits`` are those of the passes, (2, R, V). To the gradient of the mean comes ``weight``
@@ -151,7 +145,7 @@ def two_passes(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_shares(logits, shares):  # type: ignore[no-untyped-def]
+def _to_shares(logits, shares):
     """Softmax of a row; returns its log-sum-exp, and the sum of the logits."""
     total, sum_ = f32(0), f32(0)
     for v in range(shares.size):
@@ -168,14 +162,14 @@ def _to_shares(logits, shares):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _loss(logits, label, smoothing, log_sum, sum_):  # type: ignore[no-untyped-def]
+def _loss(logits, label, smoothing, log_sum, sum_):
     """Cross-entropy of a row against its label mixed with the uniform distribution."""
     expected = f32(smoothing) / f32(logits.size) * sum_
     return log_sum - (f32(1) - f32(smoothing)) * widened(logits[label]) - expected
 
 
 @inlined
-def _subtract_label(slopes, label, smoothing, factor):  # type: ignore[no-untyped-def]
+def _subtract_label(slopes, label, smoothing, factor):
     """Take the smoothed label, times ``factor``, off a row."""
     uniform = factor * f32(smoothing) / f32(slopes.size)
     for v in range(slopes.size):

@@ -48,14 +48,14 @@ _LEAST = np.finfo(np.float32).min
 
 
 @inlined
-def _pick(array, i):  # type: ignore[no-untyped-def]
+def _pick(array, i):
     if array is None:
         return None
     return array[i]
 
 
 @inlined
-def _unit(query, key, rest):  # type: ignore[no-untyped-def]
+def _unit(query, key, rest):
     """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is a rest."""
     if rest is None:
         return tanh(query + key)
@@ -64,7 +64,7 @@ def _unit(query, key, rest):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
+def _score_all(query, key, rest, w, scores):
     """The scores of a query with all keys."""
     fours = scores.size - scores.size % 4
     for m in range(0, fours, 4):
@@ -85,13 +85,13 @@ def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _lane(of_pairs, b, h):  # type: ignore[no-untyped-def]
+def _lane(of_pairs, b, h):
     """Index of a head's pairs in (b or 1, h or 1, n, m); of an empty array the view is empty."""
     return b % max(1, of_pairs.shape[0]), h % max(1, of_pairs.shape[1])
 
 
 @inlined
-def _adjust(scores, bias, masked, n):  # type: ignore[no-untyped-def]
+def _adjust(scores, bias, masked, n):
     """Add bias and mask to a query's scores."""
     for m in range(bias.shape[1]):
         scores[m] += bias[n, m]
@@ -101,7 +101,7 @@ def _adjust(scores, bias, masked, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_powers(scores):  # type: ignore[no-untyped-def]
+def _to_powers(scores):
     """Turn scores to ``e^(score − best)``; returns the best, and their sum, 0 if all are masked."""
     best, total = f32(_LEAST), f32(0)
     for m in range(scores.size):
@@ -114,7 +114,7 @@ def _to_powers(scores):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _mix(powers, factor, n, total, value, out):  # type: ignore[no-untyped-def]
+def _mix(powers, factor, n, total, value, out):
     """The values weighted by powers over their total, written to ``out``."""
     for m in range(factor.shape[1]):
         powers[m] *= factor[n, m]
@@ -129,7 +129,7 @@ def _mix(powers, factor, n, total, value, out):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
+def _fill(rows, begin, features):
     """Copy features of keys, (m, D), to the rows of their fours, (m / 4, D / row, …)."""
     for m in range(features.shape[0]):
         for d in range(features.shape[1]):
@@ -137,7 +137,7 @@ def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
 
 
 @uncounted_part
-def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
+def _empty(rows, begin, features):
     """Add rows, (D / row, …), to ``features``, and zero them."""
     for c in range(rows.shape[0]):
         total = features[c * _ROW : c * _ROW + _ROW]
@@ -148,7 +148,7 @@ def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _mark_visible(visible, masked, n, m, end):  # type: ignore[no-untyped-def]
+def _mark_visible(visible, masked, n, m, end):
     """Mark the visible ones of four keys; returns their number."""
     count = 0
     for i in range(4):
@@ -159,7 +159,7 @@ def _mark_visible(visible, masked, n, m, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untyped-def]
+def _score_four(query, rest, w, keys, units, numbers):
     """Adds the part of a row of hidden units to the scores of four pairs, and keeps the units."""
     s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
     for d in range(w.size):
@@ -182,7 +182,7 @@ def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untype
 
 
 @uncounted_part
-def _zero_masked(visible, units, numbers):  # type: ignore[no-untyped-def]
+def _zero_masked(visible, units, numbers):
     """Zero the units and weights of masked pairs."""
     for i in range(4):
         if not visible[i]:
@@ -191,7 +191,7 @@ def _zero_masked(visible, units, numbers):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _to_weights(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
+def _to_weights(numbers, bias, factor, n, m, end, best, scale):
     """Turn scores of four pairs to weights."""
     if bias.size:
         for i in range(min(4, end - m)):
@@ -205,7 +205,7 @@ def _to_weights(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[
 
 
 @inlined
-def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
+def _value_four(numbers, d_out, values):
     """Adds the part of a row of features to the gradients of four weights, and to the values'."""
     w0, w1, w2, w3 = numbers[4], numbers[5], numbers[6], numbers[7]
     s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
@@ -226,7 +226,7 @@ def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _value_each(numbers, d_out, values, visible):  # type: ignore[no-untyped-def]
+def _value_each(numbers, d_out, values, visible):
     """Accumulate gradients of visible pairs alone, where the gradient has a NaN or an infinity."""
     for i in range(4):
         if visible[i]:
@@ -236,7 +236,7 @@ def _value_each(numbers, d_out, values, visible):  # type: ignore[no-untyped-def
 
 
 @shared
-def _to_score_gradients(numbers, visible, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
+def _to_score_gradients(numbers, visible, d_scores, n, m, mean):
     """Turn gradients of four weights to those of their scores."""
     for i in range(4):
         slope = numbers[_SLOPE + i] * numbers[_DROPPED + i] - numbers[i] * mean
@@ -248,7 +248,7 @@ def _to_score_gradients(numbers, visible, d_scores, n, m, mean):  # type: ignore
 
 
 @inlined
-def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
+def _unit_four(numbers, keys, units, size):
     """Adds to the gradients of a row of hidden units: of four keys, their query, and ``w``."""
     g0, g1, g2, g3 = numbers[8], numbers[9], numbers[10], numbers[11]
     for d in range(size):
@@ -264,7 +264,7 @@ def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
 
 
 @written_in
-def _add_up(of_queries, rest, w, pairs, sums, block, rows):  # type: ignore[no-untyped-def]
+def _add_up(of_queries, rest, w, pairs, sums, block, rows):
     """Add what some queries and some keys have in each other's gradients, and in that of ``w``."""
     query, top, total, d_out, mean, d_query = of_queries
     masked, bias, factor, d_scores = pairs
@@ -338,7 +338,7 @@ def forward(
 
 
 @shared
-def _zeros(rows, size, width):  # type: ignore[no-untyped-def]
+def _zeros(rows, size, width):
     """Zeros aligned to a cache line: a vector across two lines would be read from both."""
     count = rows * size * width
     room = np.zeros(count + _LINE // 4, f32)
@@ -347,7 +347,7 @@ def _zeros(rows, size, width):  # type: ignore[no-untyped-def]
 
 
 @uncounted_part
-def _add_lane(rest, inputs, known, written, sums, block, lane, rows):  # type: ignore[no-untyped-def]
+def _add_lane(rest, inputs, known, written, sums, block, lane, rows):
     """Add the part of some queries of a head to all gradients.
 
     ``sums`` are what is kept of the keys at hand, of their values and of a query; which of four
@@ -385,7 +385,7 @@ def _add_lane(rest, inputs, known, written, sums, block, lane, rows):  # type: i
 
 
 @parallel
-def backward(first, stop, cut, inputs, known, written, block):  # type: ignore[no-untyped-def]
+def backward(first, stop, cut, inputs, known, written, block):
     """Add to all gradients; those of queries and keys lack the factor ``w``.
 
     Each of ``first`` to ``stop`` is a part of a head's queries; ``cut`` are the queries of a head,

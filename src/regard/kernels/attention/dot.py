@@ -38,16 +38,16 @@ llvmlite.binding.add_symbol(_SYMBOL, address_of_products())
 
 
 @intrinsic
-def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
+def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
     """BLAS' own: columns stand one after the other, and all but addresses is given by reference."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
         module = builder.module
         function = cgutils.get_or_insert_function(module, kind, _SYMBOL)
 
-        def by_reference(index):  # type: ignore[no-untyped-def]
+        def by_reference(index):
             if index in (6, 8, 11):
                 return builder.inttoptr(arguments[index], byte)
             pointer = cgutils.alloca_once_value(builder, arguments[index])
@@ -63,14 +63,14 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
 
 @inlined
-def multiply_at(turn_a, turn_b, m, n, k, scale, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
+def multiply_at(turn_a, turn_b, m, n, k, scale, a, lda, b, ldb, beta, c, ldc):
     """``c = scale · a @ b + beta · c`` as BLAS has it: addresses, and steps between columns."""
     sizes = i32(m), i32(n), i32(k)
     _sgemm(turn_a, turn_b, *sizes, f32(scale), a, i32(lda), b, i32(ldb), f32(beta), c, i32(ldc))
 
 
 @inlined
-def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):  # type: ignore[no-untyped-def]
+def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):
     of_a, of_b, of_c = a.ctypes.data, b.ctypes.data, c.ctypes.data
     steps = a.shape[1], b.shape[1], c.shape[1]
     multiply_at(
@@ -79,21 +79,21 @@ def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):  # type: ignore[no
 
 
 @inlined
-def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
+def score_all(scale, query, key, scores):
     """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
     n, d = query.shape
     _multiply(TURNED, PLAIN, key.shape[0], n, d, scale, key, query, 0, scores)
 
 
 @inlined
-def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
+def mix_into(scale, weights, value, out):
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
     _multiply(PLAIN, PLAIN, e, n, value.shape[0], scale, value, weights, 1, out)
 
 
 @inlined
-def add_transposed(scale, weights, rows, out):  # type: ignore[no-untyped-def]
+def add_transposed(scale, weights, rows, out):
     """Adds ``scale · weightsᵀ @ rows`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
     _multiply(PLAIN, TURNED, e, m, rows.shape[0], scale, rows, weights, 1, out)
@@ -127,7 +127,7 @@ class GridBlock(NamedTuple):
 
 
 @inlined
-def _tile_range(first, stop, n0, n1):  # type: ignore[no-untyped-def]
+def _tile_range(first, stop, n0, n1):
     """End of a tile, and the range of its keys; it ends before queries with disjoint keys."""
     low, high = first[n0], stop[n0]
     for n in range(n0 + 1, n1):
@@ -143,7 +143,7 @@ def _tile_range(first, stop, n0, n1):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tile_of(pairs, block, b, n0, last):  # type: ignore[no-untyped-def]
+def _tile_of(pairs, block, b, n0, last):
     """End of the tile that begins at ``n0``, and the range of its keys."""
     n1 = min(n0 + block.tile, last)
     if pairs.first.size:
@@ -154,7 +154,7 @@ def _tile_of(pairs, block, b, n0, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _visible_range(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
+def _visible_range(pairs, b, n, m0, m1):
     """Visible range of keys ``m0`` to ``m1``, counted from ``m0``."""
     if pairs.first.size:
         b = b % pairs.first.shape[0]
@@ -164,7 +164,7 @@ def _visible_range(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _adjust(row, pairs, block, b, h, n, m0, N):  # type: ignore[no-untyped-def]
+def _adjust(row, pairs, block, b, h, n, m0, N):
     """Add bias and mask to a query's scores with keys from ``m0`` on."""
     if pairs.bias.size:
         bias = pairs.bias
@@ -186,7 +186,7 @@ def _adjust(row, pairs, block, b, h, n, m0, N):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
+def _drop(row, pairs, b, h, n, m0):
     """Apply dropout to weights."""
     of_row, of_keys = pairs.row_bits[b, h, n], pairs.key_bits[m0:]
     threshold, growth = u32(pairs.threshold), f32(pairs.growth)
@@ -195,7 +195,7 @@ def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _zero_outside(row, low, high):  # type: ignore[no-untyped-def]
+def _zero_outside(row, low, high):
     """Zero the masked keys on both sides."""
     for m in range(low):
         row[m] = f32(0)
@@ -204,7 +204,7 @@ def _zero_outside(row, low, high):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
+def _to_powers(row, best, total, mixed):
     """Turn scores to powers of e; rescale earlier sums to the new best. Returns best and sum."""
     top = max(best, largest(row))
     if top > best:
@@ -221,7 +221,7 @@ def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _divide(mixed, total):  # type: ignore[no-untyped-def]
+def _divide(mixed, total):
     """Turn sums of powers times values to means."""
     for n in range(total.size):
         if total[n] != 0:
@@ -284,20 +284,20 @@ def forward(
 
 
 @inlined
-def _slopes(weights, slopes, mean):  # type: ignore[no-untyped-def]
+def _slopes(weights, slopes, mean):
     """Turn gradients of weights to those of scores."""
     for m in range(weights.size):
         slopes[m] = weights[m] * (slopes[m] - mean) if weights[m] != 0 else f32(0)
 
 
 @inlined
-def _to_weights(row, best, part):  # type: ignore[no-untyped-def]
+def _to_weights(row, best, part):
     for m in range(row.size):
         row[m] = exp(row[m] - best) * part
 
 
 @inlined
-def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):  # type: ignore[no-untyped-def]
+def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):
     """Add the gradients of a query's scores to those of biases."""
     if of_pairs.size:
         at = (b % of_pairs.shape[0], h % of_pairs.shape[1], n % of_pairs.shape[2])

@@ -37,31 +37,31 @@ def write_factors(
 
 
 @inlined
-def bits_of_head(seed, b, h):  # type: ignore[no-untyped-def]
+def bits_of_head(seed, b, h):
     """Random bits of a head of a batch row."""
     return _mix(_mix(u32(seed) + u32(b) * _GOLDEN) + u32(h) * _GOLDEN)
 
 
 @inlined
-def bits_of_row(of_head, n):  # type: ignore[no-untyped-def]
+def bits_of_row(of_head, n):
     """Random bits of a query of a head."""
     return _mix(of_head + u32(n) * _GOLDEN)
 
 
 @inlined
-def bits_of_key(m):  # type: ignore[no-untyped-def]
+def bits_of_key(m):
     """Random bits of a key."""
     return _mix(u32(m) * _GOLDEN)
 
 
 @inlined
-def factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-def]
+def factor(row_bits, key_bits, threshold, growth):
     """Dropout factor of a weight."""
     return growth if _mix(row_bits ^ key_bits) ^ u32(0x80000000) >= threshold else f32(0)
 
 
 @inlined
-def _mix(bits):  # type: ignore[no-untyped-def]
+def _mix(bits):
     """Every bit of the result depends on every bit of a 32-bit number."""
     bits = u32(bits)
     bits = u32(bits ^ (bits >> u32(16)))

@@ -69,10 +69,10 @@ def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
 
 
 @intrinsic
-def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, scores, row):  # type: ignore[no-untyped-def]
+def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, scores, row):
     """Scaled scores of each head, (H, M); pads the last SIMD register with −∞."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         query, keys, rows, count, width, key_heads, per, dim, scale, scores, row = arguments
         steps, rest = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
@@ -113,10 +113,10 @@ def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, 
 
 
 @intrinsic
-def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, out):  # type: ignore[no-untyped-def]
+def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, out):
     """Add each head's sum of values to (H D), by its weights, (H, M)."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         weights, row, values, rows, count, width, key_heads, per, dim, out = arguments
         steps, rest = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
@@ -149,7 +149,7 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
 
 
 @shared
-def attend_one_query(query, store, flat_rows, count, first, stop, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+def attend_one_query(query, store, flat_rows, count, first, stop, options, slopes, scores, out):
     """Attend over ``count`` keys and values in ``flat_rows`` of ``store``, (P, 2 G D).
 
     Key heads ``first`` to ``stop`` alone; ``scores`` has a row for each of their queries.

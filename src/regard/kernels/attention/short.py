@@ -22,9 +22,7 @@ _LOWEST, _TINY = np.finfo(f32).min, np.finfo(f32).tiny
 
 
 @parallel
-def forward(  # type: ignore[no-untyped-def]
-    first, stop, sizes, query, key, value, scale, penalty, noise, weights, left, out
-):
+def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weights, left, out):
     """Answers of heads ``first`` to ``stop``, and their weights.
 
     ``sizes`` are (H, N, M, D, E); ``noise`` is (seed, threshold, growth), ``left`` what it leaves
@@ -54,7 +52,7 @@ def forward(  # type: ignore[no-untyped-def]
 
 
 @parallel
-def backward(  # type: ignore[no-untyped-def]
+def backward(
     first, stop, sizes, query, key, value, scale, weights, left, grad, d_query, d_key, d_value
 ):
     """Gradients of queries, keys and values of heads ``first`` to ``stop``."""
@@ -79,14 +77,14 @@ def backward(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _at(operand, b, h):  # type: ignore[no-untyped-def]
+def _at(operand, b, h):
     """Address of a head's first position."""
     numbers, steps = operand
     return numbers.ctypes.data + 4 * (steps[0] + b * steps[1] + h * steps[2])
 
 
 @inlined
-def _add(row, penalty, b, h, n):  # type: ignore[no-untyped-def]
+def _add(row, penalty, b, h, n):
     """Add the penalty of a row, which may be that of all batch rows, heads or queries."""
     of_row = penalty[
         min(b, penalty.shape[0] - 1), min(h, penalty.shape[1] - 1), min(n, penalty.shape[2] - 1)
@@ -96,7 +94,7 @@ def _add(row, penalty, b, h, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_weights(row):  # type: ignore[no-untyped-def]
+def _to_weights(row):
     """Softmax in place; of a row that sees nothing, zeros."""
     top, total = max(largest(row), _LOWEST), f32(0)
     for m in range(row.size):
@@ -109,7 +107,7 @@ def _to_weights(row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_slopes(slope, weights, left):  # type: ignore[no-untyped-def]
+def _to_slopes(slope, weights, left):
     """Gradient of a row of scores, in place of that of the weights that dropout left."""
     total = f32(0)
     for m in range(slope.size):

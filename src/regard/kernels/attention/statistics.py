@@ -63,14 +63,14 @@ class StatisticsBlock(NamedTuple):
 
 
 @inlined
-def _within(index, low, high):  # type: ignore[no-untyped-def]
+def _within(index, low, high):
     """Clamp a position to a range."""
     index = low if index < low else index
     return high if index > high else index
 
 
 @inlined
-def _cut_to_visible(pieces, visibility, b, n, spans):  # type: ignore[no-untyped-def]
+def _cut_to_visible(pieces, visibility, b, n, spans):
     """The columns that a query may see, from where to where in each piece."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
@@ -83,13 +83,13 @@ def _cut_to_visible(pieces, visibility, b, n, spans):  # type: ignore[no-untyped
 
 
 @inlined
-def _mask_row(row, masked):  # type: ignore[no-untyped-def]
+def _mask_row(row, masked):
     for m in range(masked.size):
         row[m] = _NOTHING if masked[m] else row[m]
 
 
 @inlined
-def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
+def _find_tops(row, spans, tops, group):
     """The best score, finite; that of each group is written to ``tops``."""
     best, at = _LEAST, i64(0)
     for p in range(len(spans)):
@@ -102,7 +102,7 @@ def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _insert_best(values, positions, best_values, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
+def _insert_best(values, positions, best_values, start, stop, bound, ranked):
     """Insert a range's best values, equals in order, none below ``bound``; returns their number."""
     last = len(best_values) - 1
     for m in range(start, stop):
@@ -117,7 +117,7 @@ def _insert_best(values, positions, best_values, start, stop, bound, ranked):  #
 
 
 @inlined
-def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-untyped-def]
+def _rank(row, spans, tops, group, groups, values, columns):
     """Columns of the best scores, of equals the first; passes over groups whose top is too low."""
     last, none = len(values) - 1, i64(0)  # a plain 0 would be compiled apart
     count = _insert_best(tops, columns, values, none, groups, _NOTHING, none)
@@ -134,7 +134,7 @@ def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-
 
 
 @inlined
-def _to_powers(scores, best, middle):  # type: ignore[no-untyped-def]
+def _to_powers(scores, best, middle):
     """Turn scores to powers; returns their sum, that times scores, and times distances."""
     total, energy, distance = f32(0), f32(0), f32(0)
     middle = i32(middle)
@@ -150,7 +150,7 @@ def _to_powers(scores, best, middle):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _log_of(total, sink):  # type: ignore[no-untyped-def]
+def _log_of(total, sink):
     """Logarithm of a sum to which ``e^sink`` is added."""
     rest = log(total)
     if sink > rest:
@@ -159,7 +159,7 @@ def _log_of(total, sink):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _of_row(row, pieces, spans, best, visibility, output, block, at):  # type: ignore[no-untyped-def]
+def _of_row(row, pieces, spans, best, visibility, output, block, at):
     """Statistics of a row; returns the factor of its exponentials, 0 where no key is visible."""
     total, energy, distance = f32(0), f32(0), f32(0)
     for p in range(len(pieces)):
@@ -182,7 +182,7 @@ def _of_row(row, pieces, spans, best, visibility, output, block, at):  # type: i
 
 
 @inlined
-def _gather(row, spans, scale, sums):  # type: ignore[no-untyped-def]
+def _gather(row, spans, scale, sums):
     for p in range(len(spans)):
         part, total = row[spans[p, 0] : spans[p, 1]], sums[spans[p, 0] : spans[p, 1]]
         for m in range(part.size):
@@ -190,7 +190,7 @@ def _gather(row, spans, scale, sums):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _flush(pieces, sums, received, pooled, block):  # type: ignore[no-untyped-def]
+def _flush(pieces, sums, received, pooled, block):
     """Add the sums of columns to the keys and to a row of the map, and zero them."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
@@ -208,7 +208,7 @@ def _flush(pieces, sums, received, pooled, block):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _key_of(pieces, column):  # type: ignore[no-untyped-def]
+def _key_of(pieces, column):
     for p in range(len(pieces)):
         if column < pieces[p, 2]:
             break

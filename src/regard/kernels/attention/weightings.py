@@ -53,7 +53,7 @@ def gradient(
 
 
 @inlined
-def weigh(weighting, row):  # type: ignore[no-untyped-def]
+def weigh(weighting, row):
     """Turn a row of scores to weights, in place: ``max(0, s − τ)``, or ``max(0, s / 2 − τ)²``."""
     best, is_linear = largest(row), weighting == _SPARSEMAX
     if best == -np.inf:
@@ -80,13 +80,13 @@ def weigh(weighting, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _share(weight, is_linear):  # type: ignore[no-untyped-def]
+def _share(weight, is_linear):
     """Share of a weight in the mean of the gradients: by its support, or its root."""
     return f32(weight > f32(0)) if is_linear else np.sqrt(weight)
 
 
 @inlined
-def slope(weighting, weights, slopes):  # type: ignore[no-untyped-def]
+def slope(weighting, weights, slopes):
     """Turn the gradient of a row of weights to that of its scores: less its mean, by shares."""
     is_linear = weighting == _SPARSEMAX
     total, shares = f32(0), f32(0)

@@ -66,14 +66,14 @@ def unpack(
 
 
 @shared
-def weight_at(panels, output, index):  # type: ignore[no-untyped-def]
+def weight_at(panels, output, index):
     """One weight."""
     lane = output % OUTPUTS * INPUTS + index % INPUTS
     return i32(panels[output // OUTPUTS, index // INPUTS, lane]) ^ i32(-_SHIFT)
 
 
 @in_order
-def _round_rows(first, stop, states, inputs, out, begins, sizes):  # type: ignore[no-untyped-def]
+def _round_rows(first, stop, states, inputs, out, begins, sizes):
     """Rows as whole numbers, what undoes the shift in their sums, and their scales."""
     most = f32(min(_LARGEST, (2**31 - 1) // (127 * inputs)))
     for r in range(first, stop):
@@ -92,7 +92,7 @@ def _round_rows(first, stop, states, inputs, out, begins, sizes):  # type: ignor
 
 
 @shared
-def multiply_rows(states, inputs, weight, scales, bias, out):  # type: ignore[no-untyped-def]
+def multiply_rows(states, inputs, weight, scales, bias, out):
     """``states @ weightᵀ + bias``, both rounded; scales and bias are padded to ``OUTPUTS``."""
     rows, panels = states.shape[0], weight.shape[0]
     rounded = np.empty((rows, INPUTS * weight.shape[1]), ROUNDED)
@@ -108,13 +108,13 @@ def multiply_rows(states, inputs, weight, scales, bias, out):  # type: ignore[no
 
 
 @parallel
-def round_part(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
+def round_part(first, stop, states, out, begins, sizes):
     """Rows ``first`` to ``stop`` rounded, what their sums begin with, and what gives them back."""
     _round_rows(first, stop, states, states.shape[1], out, begins, sizes)
 
 
 @parallel
-def multiply_part(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+def multiply_part(first, stop, states, weight, begins, sizes, scales, bias, out):
     """Panels ``first`` to ``stop`` of the product; ``out`` has whole panels."""
     _by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out)
 
@@ -145,7 +145,7 @@ class EmbeddingTable(NamedTuple):
 
 
 @shared
-def project(states, inputs, maps, layer, out):  # type: ignore[no-untyped-def]
+def project(states, inputs, maps, layer, out):
     """A layer's map of the first columns of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
@@ -171,14 +171,14 @@ def width_of_rounded(maps: Sequence[Projections]) -> int:
 
 
 @inlined
-def _rows_of(rounded, maps, rows):  # type: ignore[no-untyped-def]
+def _rows_of(rounded, maps, rows):
     """The rounded rows as inputs of a map."""
     width = INPUTS * maps.rounded.shape[2]
     return rounded.values[: rows * width].reshape(rows, width)
 
 
 @shared
-def round_for(first, stop, states, inputs, maps, rounded):  # type: ignore[no-untyped-def]
+def round_for(first, stop, states, inputs, maps, rounded):
     """Round rows ``first`` to ``stop`` as inputs of a map, if that is in int8."""
     if maps.rounded.size:
         rows = _rows_of(rounded, maps, states.shape[0])
@@ -187,7 +187,7 @@ def round_for(first, stop, states, inputs, maps, rounded):  # type: ignore[no-un
 
 @shared_out
 @uncounted_part
-def _multiply(first, stop, grain, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
+def _multiply(first, stop, grain, states, rounded, maps, layer, out):
     """Panels of a layer's map, so many for each of ``first`` to ``stop``."""
     rows, bias, begin = states.shape[0], maps.bias[layer], first * grain
     if maps.rounded.size:
@@ -200,7 +200,7 @@ def _multiply(first, stop, grain, states, rounded, maps, layer, out):  # type: i
 
 
 @uncounted_part
-def project_in_team(team, states, rounded, maps, layer, out):  # type: ignore[no-untyped-def]
+def project_in_team(team, states, rounded, maps, layer, out):
     """A layer's map of the states, rounded before; ``out`` has whole panels."""
     rows, is_rounded = states.shape[0], maps.rounded.size > 0
     panels = maps.rounded.shape[1] if is_rounded else maps.weight.shape[1]
@@ -214,7 +214,7 @@ def project_in_team(team, states, rounded, maps, layer, out):  # type: ignore[no
 
 
 @inlined
-def embed(table, token, position, out):  # type: ignore[no-untyped-def]
+def embed(table, token, position, out):
     """Write the vector of a token plus that of its position."""
     if table.values.size:
         scale = table.scales[token] * table.scale

@@ -287,7 +287,7 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
     once for each loop that it becomes a part of.
     """
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         first, stop, states, width, begins, sizes, *of_panels, out, out_width = arguments
         weights, stride, steps, scales, biases = of_panels
         row, wide = first, ir.Constant(_SIZE, 4 * kind.sums.count)
@@ -316,7 +316,7 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
         return context.get_dummy_value()
 
     @intrinsic
-    def in_tiles(  # type: ignore[no-untyped-def]
+    def in_tiles(
         typing,
         first,
         stop,
@@ -344,7 +344,7 @@ def tiling(kind: Kind) -> Callable[..., None]:
     wide, panels, most = 4 * kind.sums.count, kind.panels, kind.block
 
     @shared
-    def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+    def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):
         rows, steps = states.shape[0], weight.shape[1]
         width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
         stride = steps * weight.shape[2] * weight.itemsize
@@ -377,7 +377,7 @@ _by_tiles = tiling(_Plain)
 
 
 @shared
-def plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+def plain_panels(first, stop, states, weight, bias, out):
     """Panels ``first`` to ``stop`` of ``plain_rows``."""
     rows, outputs = out.shape
     whole = min(stop, outputs // OUTPUTS)
@@ -391,12 +391,12 @@ def plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-unt
 
 
 @shared
-def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
+def plain_rows(states, weight, bias, out):
     """``states @ weightᵀ + bias``, of packed weight and padded bias."""
     plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
 
 
 @parallel
-def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+def multiply_panels(first, stop, states, weight, bias, out):
     """Panels ``first`` to ``stop`` of ``plain_rows``."""
     plain_panels(first, stop, states, weight, bias, out)

@@ -77,7 +77,7 @@ _GATED = ACTIVATIONS.index("swiglu")
 
 
 @inlined
-def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
+def rotate(heads, count, rotary, options):
     """Rotate the pairs of ``count`` heads side by side by this position's angles."""
     apart, D = options.pair_apart, options.head_dim
     step = 2 if apart == 1 else 1
@@ -91,7 +91,7 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
+def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows, scores, out):
     """Store a row's key and value at position ``now``, and attend to its past and itself.
 
     Key heads ``first`` to ``stop`` alone; ``row`` is projected.
@@ -113,7 +113,7 @@ def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows
 
 
 @shared
-def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows, scores, out):  # type: ignore[no-untyped-def]
+def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows, scores, out):
     """Attend to the memory of a row's sentence, (B, M, W), with key heads ``first`` to ``stop``."""
     M, width = memory.shape[1], memory.shape[2]
     sentence = past.sentences[r]
@@ -125,7 +125,7 @@ def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows
 
 
 @inlined
-def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
+def _norm(row, weight, bias, eps, is_rms, out):
     """The norm of one row; ``bias`` has no entries where the norm has none."""
     width = row.size
     mean = f32(0)
@@ -147,14 +147,14 @@ def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
 
 
 @shared
-def norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+def norm_rows(states, weight, bias, options, normed):
     """The norm of each row."""
     for r in range(states.shape[0]):
         _norm(states[r], weight, bias, options.eps, options.is_rms, normed[r])
 
 
 @shared
-def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+def add_norm_rows(states, change, weight, bias, options, normed):
     """Add the change to the states, and norm them; post-norm in place."""
     for r in range(states.shape[0]):
         for c in range(states.shape[1]):
@@ -164,7 +164,7 @@ def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignor
 
 
 @inlined
-def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
+def _insert(values, tokens, value, token):
     """Insert a value among the best, after those equal to it."""
     k = values.size - 1
     while k > 0 and values[k - 1] < value:
@@ -176,7 +176,7 @@ def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
 
 
 @shared
-def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
+def best_of(row, banned, tops, values, tokens):
     """``best_tokens`` of one row."""
     V, K, groups = row.size, values.size, tops.size
     top = f32(-np.inf)
@@ -205,19 +205,19 @@ def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
 
 
 @parallel
-def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+def add_norm(first, stop, states, change, weight, bias, options, normed):
     """Add the change to the states; their norm goes to ``normed``, or in place (post)."""
     add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
 @parallel
-def activate_rows(first, stop, inner, kind):  # type: ignore[no-untyped-def]
+def activate_rows(first, stop, inner, kind):
     """Apply the activation in place."""
     activate(inner[first:stop], activated_width(inner.shape[1], kind), kind)
 
 
 @parallel
-def best_tokens(first, stop, logits, banned, values, tokens):  # type: ignore[no-untyped-def]
+def best_tokens(first, stop, logits, banned, values, tokens):
     """Log-probabilities and ids of each row's likeliest tokens, of equals the lowest id first."""
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(first, stop):
@@ -225,13 +225,13 @@ def best_tokens(first, stop, logits, banned, values, tokens):  # type: ignore[no
 
 
 @inlined
-def activated_width(width, kind):  # type: ignore[no-untyped-def]
+def activated_width(width, kind):
     """Columns that an activation leaves."""
     return width // 2 if kind == _GATED else width
 
 
 @shared
-def activate(inner, width, kind):  # type: ignore[no-untyped-def]
+def activate(inner, width, kind):
     """Apply an activation in place, to ``width`` columns; ``kind`` indexes ``ACTIVATIONS``."""
     gates = width * (kind == _GATED)
     for r in range(inner.shape[0]):
@@ -254,7 +254,7 @@ def activate(inner, width, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gelu(x):  # type: ignore[no-untyped-def]
+def _gelu(x):
     """``x · Φ(x)``, erf to 1.5e-7: Abramowitz & Stegun, 7.1.26."""
     z = abs(x) * f32(0.70710678)
     t = f32(1) / (f32(1) + f32(0.3275911) * z)
@@ -267,7 +267,7 @@ def _gelu(x):  # type: ignore[no-untyped-def]
 
 
 @parallel
-def gather(first, stop, cache, ancestors, copied):  # type: ignore[no-untyped-def]
+def gather(first, stop, cache, ancestors, copied):
     """Copy the past of each row, by its ancestors, into a slot of its own."""
     for layer in range(cache.shape[0]):
         for t in range(ancestors.shape[1]):

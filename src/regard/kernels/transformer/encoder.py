@@ -69,7 +69,7 @@ class Sources(NamedTuple):
 
 
 @shared
-def _weigh(scores, N, slope, seen):  # type: ignore[no-untyped-def]
+def _weigh(scores, N, slope, seen):
     """Turn scores to weights, row by row; whole registers, with −∞ behind the last key."""
     for n in range(N):
         row = scores[n]
@@ -83,7 +83,7 @@ def _weigh(scores, N, slope, seen):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _weigh_near(row, begin, stop):  # type: ignore[no-untyped-def]
+def _weigh_near(row, begin, stop):
     """Attention weights of one row on the keys from ``begin`` to ``stop``."""
     first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
     for m in range(first, begin):
@@ -98,7 +98,7 @@ def _weigh_near(row, begin, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _in_panels(rows, panels):  # type: ignore[no-untyped-def]
+def _in_panels(rows, panels):
     """Pack rows, with zeros where rows are missing; see ``products.packed``."""
     for n in range(panels.shape[0] * OUTPUTS):
         panel, lane = panels[n // OUTPUTS], n % OUTPUTS
@@ -107,7 +107,7 @@ def _in_panels(rows, panels):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
+def _across_panels(rows, panels):
     """Pack a weight matrix of (inputs, outputs)."""
     width = rows.shape[1]
     for p in range(panels.shape[0]):
@@ -118,7 +118,7 @@ def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _head_buffers(N, options):  # type: ignore[no-untyped-def]
+def _head_buffers(N, options):
     """Buffers of a head: query, key, value, scores, answer, and the biases of both products."""
     D = options.head_dim
     across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
@@ -131,7 +131,7 @@ def _head_buffers(N, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _attend_head(h, shares_key, projected, seen, options, room, mixed):  # type: ignore[no-untyped-def]
+def _attend_head(h, shares_key, projected, seen, options, room, mixed):
     """Attention of one head; its key and value may be there, of the head before."""
     H, G, D = options.heads, options.key_heads, options.head_dim
     query, key, value, scores, out, hidden, nothing = room
@@ -150,14 +150,14 @@ def _attend_head(h, shares_key, projected, seen, options, room, mixed):  # type:
 
 
 @inlined
-def _rotate_source(projected, rotary, options):  # type: ignore[no-untyped-def]
+def _rotate_source(projected, rotary, options):
     """Rotate queries and keys of one source."""
     for n in range(projected.shape[0]):
         rotate(projected[n], options.heads + options.key_heads, rotary[n], options)
 
 
 @shared
-def _attend_source(projected, positions, options, mixed):  # type: ignore[no-untyped-def]
+def _attend_source(projected, positions, options, mixed):
     """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
     room = _head_buffers(projected.shape[0], options)
     _rotate_source(projected, positions.rotary, options)
@@ -167,7 +167,7 @@ def _attend_source(projected, positions, options, mixed):  # type: ignore[no-unt
 
 
 @shared
-def _embed_all(first, stop, sources, embeddings, options, x, embedded):  # type: ignore[no-untyped-def]
+def _embed_all(first, stop, sources, embeddings, options, x, embedded):
     """Vectors of a block's tokens, with positions and without."""
     begins, row = sources.begins, 0
     for b in range(first, stop):
@@ -182,7 +182,7 @@ def _embed_all(first, stop, sources, embeddings, options, x, embedded):  # type:
 
 
 @shared
-def _store(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyped-def]
+def _store(first, stop, sources, numbers, side, memory):
     """Write keys (side 0) or values (1) of a layer to the memory, (B, M, W)."""
     width, row = numbers.shape[1], 0
     for b in range(first, stop):
@@ -194,7 +194,7 @@ def _store(first, stop, sources, numbers, side, memory):  # type: ignore[no-unty
 
 
 @shared
-def _project(first, stop, states, embedded, sources, embeddings, memory):  # type: ignore[no-untyped-def]
+def _project(first, stop, states, embedded, sources, embeddings, memory):
     """Keys and values of the memory for every decoder layer."""
     (rows, C), values = states.shape, embedded if sources.mixes_embeddings else states
     projected = np.empty((rows, embeddings.key.outputs), np.float32)
@@ -206,7 +206,7 @@ def _project(first, stop, states, embedded, sources, embeddings, memory):  # typ
 
 
 @shared
-def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: ignore[no-untyped-def]
+def _apply_layers(first, stop, begins, positions, layers, options, x):
     """Apply all layers to a block's vectors, in place."""
     begin, rows, C = begins[first], x.shape[0], x.shape[1]
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
@@ -237,7 +237,7 @@ def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: 
 
 
 @parallel
-def encode_sources(first, stop, sources, positions, embeddings, layers, options, memory):  # type: ignore[no-untyped-def]
+def encode_sources(first, stop, sources, positions, embeddings, layers, options, memory):
     """Read a block of sources, and project them for every layer of the decoder."""
     begins = sources.begins
     rows, C = begins[stop] - begins[first], layers.norms.shape[1]
@@ -250,7 +250,7 @@ def encode_sources(first, stop, sources, positions, embeddings, layers, options,
 
 
 @parallel
-def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, options, states):  # type: ignore[no-untyped-def]
+def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, options, states):
     """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
     begins, C = texts.begins, layers.norms.shape[1]
     while first < stop:
@@ -274,21 +274,21 @@ def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, op
 
 
 @parallel
-def embed_sources(first, stop, sources, embeddings, options, x, embedded):  # type: ignore[no-untyped-def]
+def embed_sources(first, stop, sources, embeddings, options, x, embedded):
     """``_embed_all`` of sources ``first`` to ``stop``."""
     at, to = sources.begins[first], sources.begins[stop]
     _embed_all(first, stop, sources, embeddings, options, x[at:to], embedded[at:to])
 
 
 @parallel
-def rotate_sources(first, stop, begins, positions, options, projected):  # type: ignore[no-untyped-def]
+def rotate_sources(first, stop, begins, positions, options, projected):
     """Queries and keys of some sources turned by their places."""
     for b in range(first, stop):
         _rotate_source(projected[begins[b] : begins[b + 1]], positions.rotary, options)
 
 
 @parallel
-def attend_by_heads(first, stop, begins, positions, options, projected, mixed):  # type: ignore[no-untyped-def]
+def attend_by_heads(first, stop, begins, positions, options, projected, mixed):
     """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
     for task in range(first, stop):
         b, h = task // options.heads, task % options.heads

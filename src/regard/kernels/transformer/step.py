@@ -60,27 +60,27 @@ def step_width(weights: Weights, options: DecoderOptions) -> int:
 
 
 @inlined
-def _cut(room, begin, rows, width):  # type: ignore[no-untyped-def]
+def _cut(room, begin, rows, width):
     """Rows of so many numbers from ``begin`` on, and where they end."""
     end = begin + rows * width
     return room[begin:end].reshape(rows, width), end
 
 
 @inlined
-def _tasks_of_rows(team, rows):  # type: ignore[no-untyped-def]
+def _tasks_of_rows(team, rows):
     """Tasks of rows of which each is little work."""
     return min(4 * team.threads, -(-rows // 4)) if team.threads > 1 else 1
 
 
 @inlined
-def _parts_of_heads(team, rows, options):  # type: ignore[no-untyped-def]
+def _parts_of_heads(team, rows, options):
     """Parts into which the key heads of a row are cut, where rows are few."""
     return min(options.key_heads, team.threads) if rows < 2 * team.threads else 1
 
 
 @shared_out
 @uncounted_part
-def _embed(  # type: ignore[no-untyped-def]
+def _embed(
     begin,
     stop,
     first,
@@ -109,7 +109,7 @@ def _embed(  # type: ignore[no-untyped-def]
 
 @shared_out
 @uncounted_part
-def _norm(first, stop, x, change, weight, bias, options, normed, maps, rounded):  # type: ignore[no-untyped-def]
+def _norm(first, stop, x, change, weight, bias, options, normed, maps, rounded):
     """Add the change to the states, and norm them for a map."""
     some, more = x[first:stop], change[first:stop]
     add_norm_rows(some, more, weight, bias, options, normed[first:stop])
@@ -118,7 +118,7 @@ def _norm(first, stop, x, change, weight, bias, options, normed, maps, rounded):
 
 @shared_out
 @uncounted_part
-def _activate(first, stop, inner, inputs, kind, maps, rounded):  # type: ignore[no-untyped-def]
+def _activate(first, stop, inner, inputs, kind, maps, rounded):
     """Apply the activation, if ``kind`` is one, and round the rows for a map."""
     if kind >= 0:
         activate(inner[first:stop], inputs, kind)
@@ -126,7 +126,7 @@ def _activate(first, stop, inner, inputs, kind, maps, rounded):  # type: ignore[
 
 
 @inlined
-def _round(team, tasks, states, maps, rounded):  # type: ignore[no-untyped-def]
+def _round(team, tasks, states, maps, rounded):
     """Round the rows for a map in int8."""
     if maps.rounded.size:
         rest = (states, states.shape[1], i64(-1), maps, rounded)
@@ -134,7 +134,7 @@ def _round(team, tasks, states, maps, rounded):  # type: ignore[no-untyped-def]
 
 
 @shared_out
-def _attend_to_past(begin, stop, first, parts, projected, store, past, now, options, out):  # type: ignore[no-untyped-def]
+def _attend_to_past(begin, stop, first, parts, projected, store, past, now, options, out):
     """Attend to the past of parts of rows, counted from ``first`` on."""
     G, flat_rows = options.key_heads, np.empty(now + 1, np.int64)
     scores = np.empty((options.heads, now + 1 + OUTPUTS), np.float32)
@@ -147,9 +147,7 @@ def _attend_to_past(begin, stop, first, parts, projected, store, past, now, opti
 
 
 @shared_out
-def _attend_to_memory(  # type: ignore[no-untyped-def]
-    begin, stop, first, parts, query, memory, past, options, queries, out
-):
+def _attend_to_memory(begin, stop, first, parts, query, memory, past, options, queries, out):
     """Attend to the memory of parts of rows, counted from ``first`` on; queries are copied."""
     G, flat_rows = options.key_heads, np.empty(memory.shape[1], np.int64)
     scores = np.empty((options.heads, memory.shape[1] + OUTPUTS), np.float32)
@@ -164,7 +162,7 @@ def _attend_to_memory(  # type: ignore[no-untyped-def]
 
 
 @shared_out
-def _rank(begin, stop, first, logits, outputs, banned, values, tokens):  # type: ignore[no-untyped-def]
+def _rank(begin, stop, first, logits, outputs, banned, values, tokens):
     """``best_tokens`` of rows, counted from ``first`` on."""
     tops = np.empty((outputs + GROUP - 1) // GROUP, np.float32)
     for r in range(begin, stop):
@@ -172,7 +170,7 @@ def _rank(begin, stop, first, logits, outputs, banned, values, tokens):  # type:
 
 
 @inlined
-def _with_rotary(past, rotary):  # type: ignore[no-untyped-def]
+def _with_rotary(past, rotary):
     """The cache for a step of which the rotation is known."""
     return DecoderCache(
         past.store,
@@ -187,9 +185,7 @@ def _with_rotary(past, rotary):  # type: ignore[no-untyped-def]
 
 @parallel
 @uncounted_part
-def decode_step(  # type: ignore[no-untyped-def]
-    first, stop, weights, options, team, inputs, queries, ranking, room, logits, going
-):
+def decode_step(first, stop, weights, options, team, inputs, queries, ranking, room, logits, going):
     """Steps of all layers for rows ``first`` to ``stop``: logits and the likeliest tokens.
 
     The threads of the team share out each part of a step. ``room`` has ``step_width`` numbers for
