@@ -102,11 +102,7 @@ def measure(_: str, threads: int, rounds: int) -> Iterator[Measured]:
             note=f"{smaller.median:.0f} times smaller; threads: {threads}",
         ),
     ]
-    details = {
-        "sides": spreads,
-        "times_as_fast": faster.table(),
-        "times_smaller": smaller.table(),
-    }
+    details = {"sides": spreads, "times_as_fast": faster.table(), "times_smaller": smaller.table()}
     yield f"threads: {threads}", details, figures
 
 

@@ -147,11 +147,7 @@ def main() -> None:
         "attention_mechanisms",
         title="Every way of attention on the phrasebook, equal budgets in CPU minutes",
         figures=figures(results, minutes),
-        details={
-            "cpu_minutes_each": minutes,
-            "threads": arguments.threads,
-            "results": results,
-        },
+        details={"cpu_minutes_each": minutes, "threads": arguments.threads, "results": results},
         started_on=before,
     )
 

@@ -7,7 +7,6 @@ chosen by the development set. A run that is finished is not trained again, and 
 file of its figures in the work folder; the record names the parts that have none.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -337,25 +336,14 @@ def simple(found: Mapping[str, Any], splits: Sequence[str]) -> str:
 
 def main() -> None:
     """Train what is missing, and write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
+    parser = measuring.command(__doc__, work="folder of runs and results")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to measure")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()
     bench = Bench(arguments.work, measuring.corpora().resolve())
-    details: dict[str, Any] = {}
-    for name in PARTS:
-        path = arguments.work / f"{name}.json"
-        if name in (arguments.only or PARTS) and not path.exists():
-            found = {**PARTS[name](bench), "measured": measuring.occasion(before)}
-            path.write_text(json.dumps(found, ensure_ascii=False), "utf-8")
-        if path.exists():
-            details[name] = json.loads(path.read_text("utf-8"))
+    only, work = [*(arguments.only or PARTS)], arguments.work
+    details = measuring.parts_in(work, PARTS, only, lambda name: PARTS[name](bench))
     if arguments.dry:
         return
     details["not measured"] = [name for name in PARTS if name not in details]

@@ -13,20 +13,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import regard.training.trainer as trainer
+from benchmarks import measuring
 from benchmarks.training import train
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
 
 
 def argument_parser(description: str, *, minutes: float | None) -> argparse.ArgumentParser:
-    """Takes what every script here is told: ``work``, ``minutes``, ``threads`` and ``dry``."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
+    """The parser of a script here, with ``--minutes``."""
+    parser = measuring.command(description, work="folder of texts and runs")
     parser.add_argument("--minutes", type=float, default=minutes, help="CPU minutes of each model")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     return parser
 
 

@@ -21,7 +21,7 @@ import argparse
 import hashlib
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -33,13 +33,7 @@ import torch
 from benchmarks import linear_text, measuring
 from benchmarks.encoders import encoder
 from benchmarks.measuring import Figure, Spread, sized
-from benchmarks.peers.fine_tuning_updates import (
-    IN_BFLOAT16,
-    OURS,
-    SIDES,
-    TRAINER,
-    write_batches,
-)
+from benchmarks.peers.fine_tuning_updates import IN_BFLOAT16, OURS, SIDES, TRAINER, write_batches
 from benchmarks.training import settings_of, train
 from regard.config import JsonValue, parse_settings
 from regard.inference import Predictor
@@ -205,7 +199,6 @@ def recipe_of(job: Job, work: Path, pretrained: Path | None, seed: int = 1) -> R
 
 def quality(name: str, work: Path, pretrained: Path | None, seed: int) -> dict[str, Any]:
     """Figures of one training: of the validation part, and of each test part."""
-    started_on = measuring.machine()
     trained = train(recipe_of(JOBS[name], work, pretrained, seed), work / "runs" / f"{name}-{seed}")
     task, summary = trained.predictor.task, trained.summary
     files = task.recipe.files("test")
@@ -218,7 +211,6 @@ def quality(name: str, work: Path, pretrained: Path | None, seed: int) -> dict[s
         "minutes": round(summary["seconds"] / 60, 1),
         "valid": summary["validation"],
         "test": [scores(trained.predictor, part) for part in parts],
-        "measured": measuring.occasion(started_on),
     }
 
 
@@ -373,15 +365,10 @@ def step_figure(job: str, timed: Mapping[str, Any]) -> Figure:
 
 def main() -> None:
     """Train what is missing, and write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser = measuring.command(__doc__, work="where runs and figures are kept")
     parser.add_argument("--pretrained", type=Path, help="their folder, where not the usual one")
     parser.add_argument("--only", nargs="*", choices=[*JOBS, STEP], default=[*JOBS, STEP])
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--side", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -393,23 +380,20 @@ def main() -> None:
         print(json.dumps(SIDES[name](recipe, encoder(JOBS[job].encoder, pretrained), batches)))
         return
     started_on = measuring.machine()
-    (work / "results").mkdir(parents=True, exist_ok=True)
+    results = work / "results"
+    results.mkdir(parents=True, exist_ok=True)
     keep_apart(work)
-
-    def once(name: str, measure: Callable[[], Any]) -> None:
-        path = work / "results" / f"{name}.json"
-        if not path.exists():
-            path.write_text(json.dumps(measure(), ensure_ascii=False), "utf-8")
-
     for name in (name for name in given.only if name != STEP):
         for seed in given.seeds:
-            once(f"{name}-{seed}", partial(quality, name, work, pretrained, seed))
+            measure = partial(quality, name, work, pretrained, seed)
+            measuring.once(results / f"{name}-{seed}.json", measure)
         if name == "sst2":
-            once("sst2-simple", partial(simple_sst2, work))
-    write(work / "results", started_on, is_dry=given.dry)
+            measuring.once(results / "sst2-simple.json", partial(simple_sst2, work))
+    write(results, started_on, is_dry=given.dry)
     if STEP in given.only:
-        once(STEP, partial(step, work, pretrained, given.threads, is_dry=given.dry))
-        write(work / "results", started_on, is_dry=given.dry)
+        measure = partial(step, work, pretrained, given.threads, is_dry=given.dry)
+        measuring.once(results / f"{STEP}.json", measure)
+        write(results, started_on, is_dry=given.dry)
 
 
 def write(results: Path, started_on: Mapping[str, Any], *, is_dry: bool) -> None:
@@ -428,8 +412,7 @@ def write(results: Path, started_on: Mapping[str, Any], *, is_dry: bool) -> None
     if timed := found.get(STEP, before.get(STEP)):
         parts[STEP] = timed
     figures = figures_of(parts, records)
-    for figure in figures:
-        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    print(*figures, sep="\n")
     if not is_dry:
         measuring.write_record(
             "fine_tuning",

@@ -262,22 +262,14 @@ def main() -> None:
         )
         figures.append(figure(TASKS[name], samples))
         print(figures[-1])
-        details[name] = {
-            "goal": TASKS[name].goal,
-            "plan": sides["ours"].plan,
-            "samples": samples,
-        }
+        details[name] = {"goal": TASKS[name].goal, "plan": sides["ours"].plan, "samples": samples}
     if options.dry:
         return
     write_record(
         "gpu_attention",
         title="The engine on a GPU, beside torch's fused kernel and flex_attention",
         figures=figures,
-        details={
-            "cuda": torch.version.cuda,
-            "error": error,
-            "tasks": details,
-        },
+        details={"cuda": torch.version.cuda, "error": error, "tasks": details},
         packages=("torch", "triton"),
         rounds=options.rounds,
         started_on=before,

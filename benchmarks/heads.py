@@ -11,7 +11,6 @@ is that of ``benchmarks.dependencies``. The page of one sentence, which figures 
 drawn from, lies beside the figures: ``docs/figures/course/reader.json``.
 """
 
-import argparse
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -244,15 +243,6 @@ def areas_of(scores: Tensor, labels: Tensor) -> Tensor:
     return (ranks[:, labels].sum(dim=-1) - least) / max(1, positives * (len(labels) - positives))
 
 
-def strongest(heads: Mapping[str, Sequence[Sequence[float]]], kind: str) -> tuple[float, int, int]:
-    """The head with most weight on keys of a kind: the weight, its layer, its number."""
-    return max(
-        (weight, layer, head)
-        for layer, row in enumerate(heads[kind])
-        for head, weight in enumerate(row)
-    )
-
-
 def figures_of(found: Mapping[str, Any]) -> list[measuring.Figure]:
     english, chinese = found["minilm-en"], found["roberta-zh"]
     best, it = english["relations"]["all"], english["pronouns"]
@@ -330,15 +320,11 @@ def chinese(model: Any, tokenizer: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    arguments = parser.parse_args()
+    arguments = measuring.command(__doc__).parse_args()
     torch.set_num_threads(arguments.threads)
     found = {"minilm-en": read("minilm-en", english), "roberta-zh": read("roberta-zh", chinese)}
     figures = figures_of(found)
-    for figure in figures:
-        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    print(*figures, sep="\n")
     if not arguments.dry:
         measuring.write_record(
             "heads",

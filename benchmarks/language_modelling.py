@@ -55,15 +55,10 @@ MODELS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Go through the stages asked for, and write the record when all are there."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring.command(__doc__, work="folder outside the repository", threads=2)
     parser.add_argument("stages", nargs="*", default=[*STAGES])
-    parser.add_argument("--work", type=Path, required=True, help="folder outside the repository")
     parser.add_argument("--nanogpt", type=Path, help="folder of its scripts")
     parser.add_argument("--minutes", type=float, default=3, help="CPU minutes of each word model")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
     before = measuring.machine()
     given.work.mkdir(parents=True, exist_ok=True)
@@ -113,11 +108,7 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
         found = _ours(name, text, given, run=run, updates=TIMED)
         return statistics.median(found["milliseconds"][SETTLING:])
 
-    sides = {
-        "nanoGPT": their_pace,
-        SAME: lambda: our_pace(SAME),
-        FAST: lambda: our_pace(FAST),
-    }
+    sides = {"nanoGPT": their_pace, SAME: lambda: our_pace(SAME), FAST: lambda: our_pace(FAST)}
     if given.nanogpt is None:
         del sides["nanoGPT"]
     before = measuring.before_timing(ROUNDS, is_dry=given.dry)

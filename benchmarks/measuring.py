@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -111,6 +112,46 @@ class Spread:
     def table(self) -> dict[str, Any]:
         """The spread as JSON, with its relative width."""
         return {**asdict(self), "relative": round(self.relative, 4)}
+
+
+def command(
+    about: str | None, *, work: str | None = None, threads: int = 1
+) -> argparse.ArgumentParser:
+    """The parser of a script: ``--threads``, ``--dry``, and ``--work`` where that has a meaning."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if work is not None:
+        parser.add_argument("--work", type=Path, required=True, help=work)
+    parser.add_argument("--threads", type=int, default=threads)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    return parser
+
+
+def once(path: Path, measure: Callable[[], Any]) -> Any:
+    """The figures in a file, which are measured where it is not there."""
+    if not path.exists():
+        before = machine()
+        found = measure()
+        found = {"measured": occasion(before), **found}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+    return json.loads(path.read_text("utf-8"))
+
+
+def parts_in(
+    work: Path,
+    names: Iterable[str],
+    only: Sequence[str],
+    measure: Callable[[str], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Parts by name, each in a file of ``work``: those wanted, and those that are there."""
+    files = {name: work / f"{name}.json" for name in names}
+    return {
+        name: once(file, partial(measure, name))
+        for name, file in files.items()
+        if name in only or file.exists()
+    }
 
 
 def alternate(

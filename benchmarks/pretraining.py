@@ -17,7 +17,6 @@ Sides:
 Each training leaves its run in ``--work``, each side its figures; run again, the script goes on.
 """
 
-import argparse
 import gzip
 import json
 import re
@@ -106,28 +105,15 @@ TOKENIZERS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Pretrain, fine-tune, and write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring.command(__doc__, work="folder of texts and runs")
     parser.add_argument("sides", nargs="*", default=[*SIDES], help=f"of {', '.join(SIDES)}")
-    parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
     parser.add_argument("--updates", type=int, default=UPDATES, help="updates of pretraining")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     before, work = measuring.machine(), given.work.resolve()
-    for name in given.sides:
-        path = work / f"{name}.json"
-        if not path.exists():
-            found = measure(name, work, given.updates)
-            found["measured"] = measuring.occasion(before)
-            path.write_text(json.dumps(found, indent=1), "utf-8")
-    done = {
-        name: json.loads((work / f"{name}.json").read_text("utf-8"))
-        for name in SIDES
-        if (work / f"{name}.json").exists()
-    }
+    done = measuring.parts_in(
+        work, SIDES, given.sides, lambda name: measure(name, work, given.updates)
+    )
     if not given.dry:
         write(done, before)
 

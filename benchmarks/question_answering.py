@@ -11,7 +11,6 @@ development part is the test.
 the run that begins with one. Run again after an interruption, the script goes on where it was.
 """
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -206,36 +205,20 @@ def _shown(score: dict[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser = measuring.command(__doc__, work="where runs and figures are kept")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--pretrained", type=Path, help="run of a masked language model")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    work: Path = arguments.work
-    work.mkdir(parents=True, exist_ok=True)
-    facts = measuring.machine()
-    for name in arguments.only:
-        kept = work / f"{name}.json"
-        if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
-            continue
-        before = measuring.machine()
-        if name == SIMPLE:
-            part = simple_figures()
-        else:
-            part = trained_figures(name, work, arguments.pretrained)
-        part["measured"] = measuring.occasion(before)
-        kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
-    done = {
-        name: json.loads((work / f"{name}.json").read_text("utf-8"))
-        for name in PARTS
-        if (work / f"{name}.json").exists()
-    }
+    work, pretrained, facts = arguments.work, arguments.pretrained, measuring.machine()
+    only = [name for name in arguments.only if name != PRETRAINED or pretrained is not None]
+
+    def measure(name: str) -> dict[str, Any]:
+        return simple_figures() if name == SIMPLE else trained_figures(name, work, pretrained)
+
+    done = measuring.parts_in(work, PARTS, only, measure)
     figures = figures_of(done)
-    for figure in figures:
-        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    print(*figures, sep="\n")
     missing = [name for name in PARTS if name not in done]
     if arguments.dry:
         return

@@ -13,7 +13,6 @@ even weights in place of the query's own (Jain & Wallace, 2019, https://arxiv.or
 Run again after an interruption, it goes on where it was; the record has the seeds that are there.
 """
 
-import argparse
 import hashlib
 import json
 import math
@@ -314,28 +313,20 @@ def _number(text: str) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser = measuring.command(__doc__, work="where runs and figures are kept")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     work: Path = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     for seed in arguments.seeds:
-        stored = work / f"{seed}.json"
-        if not stored.exists():
-            before = measuring.machine()
-            part = {"part": measured(seed, work), "measured": measuring.occasion(before)}
-            stored.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
+        measuring.once(work / f"{seed}.json", lambda seed=seed: {"part": measured(seed, work)})
     rows = {
         f"seed {file.stem}": json.loads(file.read_text("utf-8"))
         for file in sorted(work.glob("*.json"))
     }
     figures = figures_of(rows)
-    for figure in figures:
-        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    print(*figures, sep="\n")
     if not arguments.dry:
         measuring.write_record(
             "reasons",

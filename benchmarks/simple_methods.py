@@ -9,7 +9,6 @@ that is measured has a file in the work folder and is not measured again; the re
 missing ones.
 """
 
-import argparse
 import csv
 import json
 import math
@@ -17,6 +16,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -261,10 +261,7 @@ def figures_of(
 
 def main() -> None:
     """Measure what is missing, and write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
+    parser = measuring.command(__doc__, work="folder of runs and results")
     parser.add_argument(
         "--only", nargs="+", choices=[*CORPORA, *SIMPLE], default=[*CORPORA, *SIMPLE]
     )
@@ -275,8 +272,6 @@ def main() -> None:
         default=0,
         help="of a training on more than 10,000 texts; 0 as its recipe",
     )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()
@@ -286,27 +281,13 @@ def main() -> None:
         for size in SIZES:
             folder = work / f"{name}-{size}"
             path = folder / "result.json"
-            if name in arguments.only and size in arguments.sizes and not path.exists():
+            if (name in arguments.only and size in arguments.sizes) or path.exists():
                 folder.mkdir(parents=True, exist_ok=True)
-                found = measure_table(corpus, size, folder, arguments.seconds)
-                path.write_text(
-                    json.dumps(
-                        {**found, "measured": measuring.occasion(before)}, ensure_ascii=False
-                    ),
-                    "utf-8",
-                )
+                measure = partial(measure_table, corpus, size, folder, arguments.seconds)
+                found = tables.setdefault(name, {})[size] = measuring.once(path, measure)
                 print(name, size, found, flush=True)
-            if path.exists():
-                tables.setdefault(name, {})[size] = json.loads(path.read_text("utf-8"))
-    simple = {}
-    for name in SIMPLE:
-        path = work / f"{name}.json"
-        if name in arguments.only and not path.exists():
-            work.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(measure_simple(name)), "utf-8")
-            print(name, path.read_text("utf-8"), flush=True)
-        if path.exists():
-            simple[name] = json.loads(path.read_text("utf-8"))
+    simple = measuring.parts_in(work, SIMPLE, arguments.only, measure_simple)
+    print(simple, flush=True)
     if arguments.dry:
         return
     missing = [

@@ -17,7 +17,6 @@ there, and the record says what is not in it. Of corpora that may not be quoted 
 outputs only.
 """
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -226,14 +225,9 @@ def figure_of(corpus: str, model: str, row: Mapping[str, Any]) -> measuring.Figu
 
 def main() -> None:
     """Train or take each row, measure it, write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
+    parser = measuring.command(__doc__, work="folder of texts and runs")
     parser.add_argument("--corpus", nargs="+", choices=list(CORPORA), help="some")
     parser.add_argument("--model", nargs="+", choices=list(MODELS), help="some")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for corpus, model in product(arguments.corpus or CORPORA, arguments.model or MODELS):

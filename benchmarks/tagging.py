@@ -12,8 +12,6 @@ Run again after an interruption, it goes on where it was; with ``--only``, it do
 work. The record names the parts that are not there yet.
 """
 
-import argparse
-import json
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -197,36 +195,19 @@ def _minutes(run: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser = measuring.command(__doc__, work="where runs and figures are kept", threads=2)
     parser.add_argument("--only", nargs="+", choices=[*RUNS, STEPS], default=[*RUNS, STEPS])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    work: Path = arguments.work
-    work.mkdir(parents=True, exist_ok=True)
-    for name in arguments.only:
-        kept = work / f"{name}.json"
-        if kept.exists():
-            continue
-        before = measuring.machine()
-        part = step_ratios() if name == STEPS else trained_figures(name, work)
-        part = {
-            "threads": arguments.threads,
-            "measured": measuring.occasion(before),
-            "part": part,
-        }
-        kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
-    done = {
-        name: json.loads((work / f"{name}.json").read_text("utf-8"))
-        for name in (*RUNS, STEPS)
-        if (work / f"{name}.json").exists()
-    }
+
+    def measure(name: str) -> dict[str, Any]:
+        part = step_ratios() if name == STEPS else trained_figures(name, arguments.work)
+        return {"threads": arguments.threads, "part": part}
+
+    done = measuring.parts_in(arguments.work, (*RUNS, STEPS), arguments.only, measure)
     missing = [name for name in (*RUNS, STEPS) if name not in done]
     figures = figures_of({name: each["part"] for name, each in done.items()})
-    for figure in figures:
-        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    print(*figures, sep="\n")
     if arguments.dry:
         return
     measuring.write_record(

@@ -17,7 +17,6 @@ tokenizer; the model itself is cased.
 Tatoeba's pairs are merged by Chinese sentence, which may have several translations.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -208,13 +207,10 @@ def _trainings(trainings: Sequence[Mapping[str, Any]], tokens: float) -> str:
 
 def main() -> None:
     """Train and measure what is missing, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
+    parser = measuring.command(__doc__, work="folder of runs and results")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=[*ROWS], metavar="ROW")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--also", type=Path, nargs="*", default=[], help="work of other machines")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()

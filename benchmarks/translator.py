@@ -178,9 +178,7 @@ def make(work: Path, *, back_minutes: float, minutes: float, seed: int) -> Made:
     print(counts, flush=True)
     recipe, longer = trained(pairs, valid, work / NAME, settings=_FORTH, minutes=minutes, seed=seed)
     return Made(
-        recipes={"back": back, NAME: recipe},
-        minutes={"back": took, NAME: longer},
-        pairs=counts,
+        recipes={"back": back, NAME: recipe}, minutes={"back": took, NAME: longer}, pairs=counts
     )
 
 
@@ -262,22 +260,16 @@ def contributors() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--work", type=Path, required=True, help="folder of runs and text")
+    parser = measuring.command(__doc__, work="folder of runs and text")
     parser.add_argument("--back-minutes", type=float, default=11)
     parser.add_argument("--minutes", type=float, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--ship", action="store_true", help="write the file of the package")
-    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before, work = measuring.machine(), arguments.work
     made = make(
-        work,
-        back_minutes=arguments.back_minutes,
-        minutes=arguments.minutes,
-        seed=arguments.seed,
+        work, back_minutes=arguments.back_minutes, minutes=arguments.minutes, seed=arguments.seed
     )
     bundle = pack(work / NAME, work / f"{SHIPS}.regard", readme="")
     predictor = Predictor.load(bundle)

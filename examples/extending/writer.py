@@ -14,14 +14,7 @@ In the package: ``tasks/sequences/NAME.py``, a line of TASKS in ``tasks/registry
 from regard.cli import main
 from regard.metrics import exact_match
 from regard.models import MODELS
-from regard.tasks import (
-    DataConfig,
-    DecodingConfig,
-    Parts,
-    SequenceTask,
-    TaskEntry,
-    register_task,
-)
+from regard.tasks import DataConfig, DecodingConfig, Parts, SequenceTask, TaskEntry, register_task
 from regard.text import Pair, read_lines
 from regard.text.reading.lines import readable
 

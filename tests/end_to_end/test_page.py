@@ -13,17 +13,7 @@ from tests.end_to_end.browsing import CHOSEN, open_tab, written
 from tests.end_to_end.long_texts import long_document, text_of_length
 from tests.end_to_end.test_views import ROWS, example
 
-from regard.viewer import (
-    Change,
-    Document,
-    Example,
-    GoldLinks,
-    HeadMap,
-    Token,
-    View,
-    page,
-    show,
-)
+from regard.viewer import Change, Document, Example, GoldLinks, HeadMap, Token, View, page, show
 from regard.viewer.notebook import RowServer
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"

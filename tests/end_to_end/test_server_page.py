@@ -271,10 +271,7 @@ serve({"summaries": predictor}, port=0, ready=ready)
 def test_a_run_that_summarises_has_an_output_to_explain_and_a_beam(chromium, tmp_path):
     script = tmp_path / "summariser.py"
     script.write_text(SUMMARISER, "utf-8")
-    with (
-        serving(script=script) as server,
-        served_tab(chromium, server.address, tmp_path) as tab,
-    ):
+    with serving(script=script) as server, served_tab(chromium, server.address, tmp_path) as tab:
         tab.page.wait_for_selector("#beam[placeholder='5']")
         assert "Output to explain" in tab.text("label[for=target]")
         tab.page.fill("#text", "It rained.")

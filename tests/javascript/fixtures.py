@@ -24,15 +24,7 @@ from regard.inference.look import attention_to_source
 from regard.inference.search.searcher import FORBIDDEN
 from regard.text import EOS_ID
 from regard.text.phrasebook import phrases
-from regard.viewer import (
-    Document,
-    Example,
-    GoldLinks,
-    HeadMap,
-    OneAttention,
-    Token,
-    example_of,
-)
+from regard.viewer import Document, Example, GoldLinks, HeadMap, OneAttention, Token, example_of
 from regard.viewer.packing import PackedArray, pack
 
 H, N, M, D = 3, 7, 5, 11

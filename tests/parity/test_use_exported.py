@@ -44,11 +44,7 @@ def hidden(batch, length):
 
 CASES = {
     "self": (Attention, lambda b, n, m: (states(b, n),), ({0: B, 1: N},)),
-    "causal": (
-        lambda: Attention(is_causal=True),
-        lambda b, n, m: (states(b, n),),
-        ({0: B, 1: N},),
-    ),
+    "causal": (lambda: Attention(is_causal=True), lambda b, n, m: (states(b, n),), ({0: B, 1: N},)),
     "causal, and a zero": (
         lambda: Attention(is_causal=True, add_zero_attn=True),
         lambda b, n, m: (states(b, n),),

@@ -4,14 +4,7 @@ import pytest
 import torch
 from tests.property.test_models import BOS, TRANSLATORS, VOCAB, model
 
-from regard.decoding import (
-    NoRepeatedNgrams,
-    Prefix,
-    RepetitionPenalty,
-    beam,
-    greedy,
-    sample,
-)
+from regard.decoding import NoRepeatedNgrams, Prefix, RepetitionPenalty, beam, greedy, sample
 
 PAD, EOS, LONGEST = 0, 3, 5
 KINDS = ["transformer", "conv_seq2seq", "rnn_seq2seq gru", "rnn_seq2seq luong general", "decoder"]

@@ -56,9 +56,7 @@ def picture(
 ) -> Callable[[Callable[[Figure, Data, Say], None]], Callable[[Figure, Data, Say], None]]:
     """Register the function that draws a figure, with the one that computes its numbers."""
 
-    def register(
-        draw: Callable[[Figure, Data, Say], None],
-    ) -> Callable[[Figure, Data, Say], None]:
+    def register(draw: Callable[[Figure, Data, Say], None]) -> Callable[[Figure, Data, Say], None]:
         PICTURES[name] = Picture((width, height), data, draw, is_learned)
         return draw
 

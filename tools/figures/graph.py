@@ -33,11 +33,7 @@ def _layout(rounds: int = 300) -> torch.Tensor:
 
 def _club() -> Data:
     looked, sides = _karate.weights(_karate.train(0))
-    return {
-        "weights": looked.numpy(),
-        "side": sides.numpy(),
-        "places": _layout().numpy(),
-    }
+    return {"weights": looked.numpy(), "side": sides.numpy(), "places": _layout().numpy()}
 
 
 @picture("tasks-graph", 5.4, 4, _club, is_learned=True)

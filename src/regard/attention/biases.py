@@ -256,11 +256,7 @@ class _Relative(PositionBias):
 @final
 class _Shaw(PositionBias):
     def __init__(
-        self,
-        key_table: Tensor,
-        value_table: Tensor | None,
-        scale: float | None,
-        first: int | None,
+        self, key_table: Tensor, value_table: Tensor | None, scale: float | None, first: int | None
     ) -> None:
         super().__init__(first)
         for name, table in (("key_table", key_table), ("value_table", value_table)):

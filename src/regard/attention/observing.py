@@ -225,7 +225,7 @@ EDITOR: ContextVar[Editor | None] = ContextVar("editor", default=None)
 _location: ContextVar[tuple[str, int] | None] = ContextVar("location", default=None)
 
 # What a compiler cannot follow in context variables it can in these. How many observe and edit, in
-# whatever thread, and the place that was named last where it traces.
+# whatever thread, and the location that was named last where it traces.
 _counts = {"observers": 0, "editors": 0}
 _is_watched = False
 _is_edited = False
@@ -274,7 +274,7 @@ def _active(variable: ContextVar[T | None], value: T, who: str) -> Iterator[None
 
 
 class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
-    """Name the place for whoever observes: ``with at("cross", 3): attend(...)``.
+    """Name the location for observers: ``with at("cross", 3): attend(...)``.
 
     Costs next to nothing when nobody does.
 
@@ -362,7 +362,7 @@ def current_location() -> tuple[str, int]:
 
 
 def _trace(location: tuple[str, int]) -> tuple[str, int]:
-    """Name a place to a compiler; gives the one before."""
+    """Name a location to a compiler; gives the one before."""
     global _traced_location
     before, _traced_location = _traced_location, location
     return before

@@ -139,11 +139,7 @@ def evaluate(
 
 
 def _check_options(
-    predictor: "Predictor",
-    *,
-    also: Sequence[Path],
-    plot: Path | None,
-    decoding: SearchFlags,
+    predictor: "Predictor", *, also: Sequence[Path], plot: Path | None, decoding: SearchFlags
 ) -> None:
     """Refuse options that have no effect on a run of this task."""
     where = f"for a run of {predictor.recipe.task}"

@@ -78,12 +78,7 @@ def serve(
 
     if not 0 <= port <= _MOST_PORTS:
         raise SettingError(f"--port must be from 0 to {_MOST_PORTS}; got {port}.")
-    limits = Limits(
-        max_batch=max_batch,
-        queue=queue,
-        timeout=timeout,
-        max_length=max_length,
-    )
+    limits = Limits(max_batch=max_batch, queue=queue, timeout=timeout, max_length=max_length)
     token = _token(token, token_file)
     if not [folder for folder in runs if not is_checkpoint(folder)]:
         require({"--precision": precision}, "a run")

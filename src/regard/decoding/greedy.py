@@ -29,11 +29,7 @@ _Numbers: TypeAlias = Tensor | np.ndarray[Any, Any]
 
 
 @torch.no_grad()
-def greedy(
-    step: Step[StateT],
-    state: StateT,
-    **options: Unpack[SearchOptions],
-) -> list[Hypothesis]:
+def greedy(step: Step[StateT], state: StateT, **options: Unpack[SearchOptions]) -> list[Hypothesis]:
     """The answer made of the likeliest token at each step, for every sentence of a batch.
 
     Of tokens that are equally likely the one with the lowest id is taken. What a sentence gets does

@@ -41,11 +41,7 @@ class StreamedToken:
 
 
 def stream(
-    step: Step[StateT],
-    state: StateT,
-    *,
-    draw: Draw | None = None,
-    **options: Unpack[SearchOptions],
+    step: Step[StateT], state: StateT, *, draw: Draw | None = None, **options: Unpack[SearchOptions]
 ) -> Iterator[StreamedToken]:
     """Every token of the answers of `greedy`, or of `sample`, as soon as it is chosen.
 

@@ -14,14 +14,7 @@ from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_j
 from regard.files import fill_file
 from regard.inference import Predictor
 from regard.interop.checkpoints.models import save_checkpoint
-from regard.models import (
-    Classifier,
-    Decoder,
-    Encoder,
-    MaskedLanguageModel,
-    Tagger,
-    Transformer,
-)
+from regard.models import Classifier, Decoder, Encoder, MaskedLanguageModel, Tagger, Transformer
 from regard.runs import Run
 from regard.runs.bundle import README
 from regard.runs.files import new_folder

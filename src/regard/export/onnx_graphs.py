@@ -15,18 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.export.form import (
-    PROGRAM,
-    ExportForm,
-    reading,
-    run_program,
-    search_differences,
-    sides,
-)
+from regard.export.form import PROGRAM, ExportForm, reading, run_program, search_differences, sides
 from regard.export.graphs import Graph, head_graph, refuse_head, write_folder
 from regard.export.step_graphs import refuse_steps, step_graphs
 from regard.inference import Predictor
 from regard.layers import RecurrentEncoder
+from regard.layers.inputs import real_positions
 from regard.models import Seq2Seq
 from regard.progress import progress
 from regard.runs import Run
@@ -258,11 +252,7 @@ _Attribute = (
     int | float | str | bool | Sequence[int] | Sequence[float] | Sequence[str] | Sequence[bool]
 )
 # What ONNX calls a recurrence of torch, and the order it has the gates in.
-_OPERATORS = {
-    "RNN_TANH": ("RNN", (0,)),
-    "GRU": ("GRU", (1, 0, 2)),
-    "LSTM": ("LSTM", (0, 3, 1, 2)),
-}
+_OPERATORS = {"RNN_TANH": ("RNN", (0,)), "GRU": ("GRU", (1, 0, 2)), "LSTM": ("LSTM", (0, 3, 1, 2))}
 
 
 def with_operators(model: nn.Module) -> nn.Module:
@@ -318,7 +308,7 @@ class _OnnxRecurrence(nn.Module):
                 shape=(S, 2, B, self.hidden_dim),
             )
             out = read.permute(2, 0, 1, 3).flatten(2)
-        real = torch.arange(S, device=inputs.device) < lengths[:, None]
+        real = real_positions(lengths, S)
         out = out.masked_fill(~real[..., None], 0)
         ahead = out[torch.arange(B, device=inputs.device), lengths - 1, : self.hidden_dim]
         return out, torch.cat([ahead, out[:, 0, self.hidden_dim :]], dim=-1)

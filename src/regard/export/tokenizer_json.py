@@ -97,11 +97,7 @@ def _characters(names: list[str]) -> Table:
     return {
         "normalizer": {"type": "Sequence", "normalizers": _normed()},
         "pre_tokenizer": _split(r"[\s\S]", "Isolated"),
-        "model": {
-            "type": "WordLevel",
-            "vocab": _numbered(names),
-            "unk_token": RESERVED[UNK_ID],
-        },
+        "model": {"type": "WordLevel", "vocab": _numbered(names), "unk_token": RESERVED[UNK_ID]},
         "decoder": {"type": "Fuse"},
     }
 

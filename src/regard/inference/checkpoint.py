@@ -99,10 +99,7 @@ class Checkpoint(InUse):
         if len(examples) == 1 and (answer := examples[0].answer) and answer.labels:
             title = f"{title} → {answer.labels[0][0]}"
         page.document = replace(
-            page.document,
-            title=title,
-            task=self._job.replace("_", " "),
-            examples=tuple(examples),
+            page.document, title=title, task=self._job.replace("_", " "), examples=tuple(examples)
         )
         return page
 

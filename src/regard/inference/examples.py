@@ -87,8 +87,7 @@ def example(
 ) -> Example:
     """A look as the viewer's plain data."""
     source = Text(
-        text=look.source,
-        tokens=_tokens(look.source_pieces, look.source)[: _source_width(look)],
+        text=look.source, tokens=_tokens(look.source_pieces, look.source)[: _source_width(look)]
     )
     output = Text(text=look.output, tokens=_tokens(look.output_pieces, look.output))
     is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)

@@ -122,10 +122,7 @@ def scoring(
 
 
 def answers(
-    groups: Iterable[Sequence[Line]],
-    answering: LineAnswering,
-    *,
-    skip_bad_lines: bool = False,
+    groups: Iterable[Sequence[Line]], answering: LineAnswering, *, skip_bad_lines: bool = False
 ) -> Iterator[list[AnsweredLine]]:
     """The answers to each group of lines, in order; what repeats is answered once.
 

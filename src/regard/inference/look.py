@@ -58,8 +58,8 @@ class Look:
     Attributes:
         source: The source text.
         output: The output text.
-        source_pieces: The source's tokens with their places in ``source``.
-        output_pieces: The output's tokens with their places in ``output``.
+        source_pieces: The source's tokens with their spans in ``source``.
+        output_pieces: The output's tokens with their spans in ``output``.
         maps: Every attention of the model, if source and output have at most 512 tokens.
         summaries: The same of a text of more than 64, in memory that grows with its length.
 

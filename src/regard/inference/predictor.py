@@ -15,11 +15,11 @@ from regard.errors import DataError, SettingError
 from regard.inference.loading import in_use, load_run
 from regard.inference.look import Look, attention_to_source
 from regard.inference.options import LookOptions
-from regard.inference.preparation import Preparation
 from regard.inference.requests import record_of, records_in
+from regard.inference.sequences import Sequences
 from regard.inference.use import Answering, RunInUse
 from regard.models import Seq2Seq
-from regard.tasks import AnyTask, DecodingConfig, Recipe, SequenceTask
+from regard.tasks import AnyTask, DecodingConfig, SequenceTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize
@@ -43,6 +43,8 @@ class Predictor(Generic[AnswerT]):
 
     Attributes:
         use: The model in use, by its kind.
+        preparation: Makes the model ready for use, which answers whatever the amount of work.
+        recipe: The one that the run was trained by.
 
     Example:
         >>> from regard.tasks import TASKS, recipe_from_table
@@ -57,6 +59,8 @@ class Predictor(Generic[AnswerT]):
 
     def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
         self.use: RunInUse[AnyTask] = in_use(model, task)
+        self.model, self.task, self.recipe = model, self.use.task, task.recipe
+        self.preparation = self.use.preparation
 
     @classmethod
     def load(
@@ -74,29 +78,9 @@ class Predictor(Generic[AnswerT]):
         )
 
     @property
-    def model(self) -> nn.Module:
-        """The model."""
-        return self.use.model
-
-    @property
-    def task(self) -> AnyTask:
-        """The task that the model was trained for."""
-        return self.use.task
-
-    @property
-    def preparation(self) -> Preparation:
-        """Makes the model ready for use, which answers whatever the amount of work."""
-        return self.use.preparation
-
-    @property
     def device(self) -> torch.device:
         """Where the model is."""
         return self.use.device
-
-    @property
-    def recipe(self) -> Recipe:
-        """Recipe that the run was trained by."""
-        return self.use.recipe
 
     @property
     def writes(self) -> bool:
@@ -116,12 +100,14 @@ class Predictor(Generic[AnswerT]):
     @property
     def sequence_task(self) -> SequenceTask:
         """The task, which writes a text for a text; a RunError of one of another kind."""
-        return self.use.translator.task
+        task: SequenceTask = self.use.translator.task
+        return task
 
     @property
     def seq2seq(self) -> Seq2Seq:
         """The model, of a run that writes a text for a text."""
-        return self.use.translator.seq2seq
+        model: Seq2Seq = self.use.translator.seq2seq
+        return model
 
     @property
     def tokenizer(self) -> PairTokenizer:
@@ -210,7 +196,7 @@ class Predictor(Generic[AnswerT]):
             SettingError: A setting is out of range or contradicts another; a word cannot be
                 spelled; or the model has no attention, or not in these layers.
         """
-        use = self.use.translator
+        use: Sequences = self.use.translator
         options = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
         changes: dict[str, object] = {k: v for k, v in options.items() if v is not None}
         if beam_size is not None:

@@ -281,8 +281,8 @@ class Sequences(RunInUse[SequenceTask]):
             alignment = cast(Translations, outputs).alignment
             if alignment is not None and alignment.tokens:
                 words = [
-                    text if place is None else f"[{text}]{place}"
-                    for text, place in alignment.copies()
+                    text if position is None else f"[{text}]{position}"
+                    for text, position in alignment.copies()
                 ]
                 lines.append(f"copied, from which character on: {' '.join(words)}")
         return lines

@@ -28,7 +28,6 @@ from regard.viewer.example import Share
 from regard.viewer.parts import RowSource
 
 if TYPE_CHECKING:
-    from regard.inference.sequences import Sequences
     from regard.interop.pages.explaining import Why
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
@@ -177,7 +176,7 @@ class RunInUse(InUse, Generic[TaskT]):
         return device_of(self.model)
 
     @property
-    def translator(self) -> "Sequences":
+    def translator(self) -> Any:
         """Itself, if it writes a text for a text; else a RunError."""
         raise RunError(
             f"run must be the run of a translator; it is one of {self.job}. "

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from regard.checks import check_count
 from regard.errors import ShapeError
+from regard.layers.inputs import real_positions
 
 # What a forbidden pair of tags costs: more than any scores gain, and finite, so that a broken gold
 # sequence has a loss and a gradient.
@@ -59,10 +60,7 @@ class Crf(nn.Module):
         self.register_buffer("penalties", penalties, persistent=False)
 
     def log_prob(
-        self,
-        scores: Float[Tensor, "B N K"],
-        tags: Int[Tensor, "B N"],
-        lengths: Int[Tensor, " B"],
+        self, scores: Float[Tensor, "B N K"], tags: Int[Tensor, "B N"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, " B"]:
         """The log-probability of each row's tags; minus their sum is the loss.
 
@@ -121,7 +119,7 @@ class Crf(nn.Module):
 
     def _score(self, scores: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """The sum of what the given tags are worth."""
-        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        real = real_positions(lengths, tags.shape[1])
         fits = scores.gather(2, tags[..., None]).squeeze(2)
         follows = self._follow()[tags[:, :-1], tags[:, 1:]]
         last = tags.gather(1, lengths[:, None] - 1).squeeze(1)
@@ -152,7 +150,7 @@ class Crf(nn.Module):
                 f"lengths must be from 1 to N = {N}; "
                 f"got {int(lengths.min())} to {int(lengths.max())}."
             )
-        return torch.arange(N, device=scores.device) < lengths[:, None]
+        return real_positions(lengths, N)
 
     def _check_tags(self, tags: Tensor, real: Tensor) -> Tensor:
         """Raise ShapeError, or return the tags with zeros in padding."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.devices.finding import warn_of_slow_bfloat16
 from regard.errors import SettingError
+from regard.layers.inputs import real_positions
 
 # How many heads a part of a projection has, and how wide each is.
 Part = tuple[int, int]
@@ -69,8 +70,7 @@ class Packing:
     # run on the real ones alone, (R, C) instead of (B, N, C); only attention needs the rectangle.
 
     def __init__(self, lengths: Int[Tensor, " B"], width: int) -> None:
-        is_real = torch.arange(width, device=lengths.device) < lengths[:, None]
-        self.positions = is_real.flatten().nonzero()[:, 0]
+        self.positions = real_positions(lengths, width).flatten().nonzero()[:, 0]
         self.shape = (len(lengths), width)
 
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Int, Int64
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
 from regard.errors import SettingError, ShapeError, TokenError, excerpt
@@ -31,6 +31,11 @@ def whole(name: str, numbers: Tensor) -> Int64[Tensor, "*any"]:
     if numbers.dtype.is_floating_point or numbers.dtype.is_complex or numbers.dtype == torch.bool:
         raise ShapeError(f"{name} must be whole numbers; got {numbers.dtype}.")
     return numbers.long()
+
+
+def real_positions(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B N"]:
+    """Which positions of padded rows are no padding."""
+    return torch.arange(width, device=lengths.device) < lengths[:, None]
 
 
 def unknown_ids(name: str, ids: Tensor, size: int) -> TokenError:

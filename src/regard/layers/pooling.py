@@ -14,7 +14,7 @@ from regard.attention.scores import Dot
 from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
-from regard.layers.inputs import known_ids
+from regard.layers.inputs import known_ids, real_positions
 
 
 def first(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
@@ -25,7 +25,8 @@ def first(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[T
 def mean(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The mean over real positions: attention with equal weights."""
     # Not masked_fill(), which takes three times as long where one mask is for many columns.
-    real = torch.where(_real(states, lengths), states, 0)
+    is_real = real_positions(lengths, states.shape[1])[..., None]
+    real = torch.where(is_real, states, 0)
     # torch adds up every fourth row, and what is left over of four by itself: with nothing left
     # over, how much padding stands behind a text does not change its sum.
     return F.pad(real, (0, 0, 0, -real.shape[1] % 4)).sum(1) / lengths[:, None]
@@ -33,7 +34,8 @@ def mean(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Te
 
 def maximum(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The largest number over real positions, column by column: Collobert et al. (2011)."""
-    return torch.where(_real(states, lengths), states, -torch.inf).amax(1)
+    is_real = real_positions(lengths, states.shape[1])[..., None]
+    return torch.where(is_real, states, -torch.inf).amax(1)
 
 
 class LearnedQuery(nn.Module):
@@ -133,10 +135,7 @@ class AspectQuery(nn.Module):
         self.look = AdditiveAttention(model_dim, model_dim, model_dim)
 
     def forward(
-        self,
-        states: Float[Tensor, "B M C"],
-        lengths: Int[Tensor, " B"],
-        aspects: Int[Tensor, " B"],
+        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"], aspects: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches its text's aspect."""
         return _attend(
@@ -232,8 +231,3 @@ def _attend(attention: AdditiveAttention, query: Tensor, states: Tensor, lengths
     with at("cross", 0):
         pooled: Tensor = attention(query, attention.prepare(states), states, mask=visible(lengths))
     return pooled
-
-
-def _real(states: Tensor, lengths: Tensor) -> Tensor:
-    """Mask of the positions that are no padding, (B, M, 1)."""
-    return (torch.arange(states.shape[1], device=states.device) < lengths[:, None])[..., None]

@@ -1,6 +1,6 @@
 """How far links between words are from those that people, or a grammar, set.
 
-Links are pairs (source place, target place); where they come from is no matter here.
+Links are pairs (source position, target position); where they come from is no matter here.
 """
 
 from collections.abc import Iterable, Set

@@ -212,10 +212,7 @@ def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> flo
 
 
 def draw(
-    systems: Mapping[str, Sequence[str]],
-    metrics: "Mapping[str, Metric]",
-    kind: str,
-    draws: int,
+    systems: Mapping[str, Sequence[str]], metrics: "Mapping[str, Metric]", kind: str, draws: int
 ) -> "dict[str, tuple[str, list[Result]]]":
     """Results of sacrebleu's significance test: "bs" draws sentences again, "ar" swaps outputs."""
     from sacrebleu.significance import PairedTest, Result

@@ -13,7 +13,7 @@ from regard.attention import Dot, at, attend, lengths
 from regard.checks import check_count, check_fraction
 from regard.errors import SettingError
 from regard.layers import Dropout, LearnedPositions, TokenEmbedding
-from regard.layers.inputs import check_state, pairs, step_tokens, texts
+from regard.layers.inputs import check_state, pairs, real_positions, step_tokens, texts
 from regard.models.configs.generation import ConvSeq2SeqConfig
 from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 
@@ -119,8 +119,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         return log_probs, replace(state, past=tuple(past), length=state.length + 1)
 
     def _read(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> SourceMemory:
-        positions = torch.arange(source.shape[1], device=source.device)
-        is_real = (positions < source_lengths[:, None]).unsqueeze(-1)
+        is_real = real_positions(source_lengths, source.shape[1]).unsqueeze(-1)
         embedded = self.dropout(self.source_positions(self.source_embedding(source)))
         states = self.encoder_input(embedded)
         for convolution in self.encoder:

@@ -15,7 +15,7 @@ from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers import Dropout
 from regard.layers.crf import Crf
-from regard.layers.inputs import known_ids, rows_of_ids, texts, whole
+from regard.layers.inputs import known_ids, real_positions, rows_of_ids, texts, whole
 from regard.layers.ngram_scores import NgramScores
 from regard.layers.pooling import Pooling
 from regard.models.configs.readers import ClassifierConfig, SpanFinderConfig, TaggerConfig
@@ -253,15 +253,12 @@ class Tagger(nn.Module):
         return scores
 
     def loss(
-        self,
-        scores: Float[Tensor, "B N K"],
-        tags: Int[Tensor, "B N"],
-        lengths: Int[Tensor, " B"],
+        self, scores: Float[Tensor, "B N K"], tags: Int[Tensor, "B N"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, ""]:
         """Minus the log-probability of the tags, summed; of padding nothing."""
         if self.crf is not None:
             return -self.crf.log_prob(scores, tags, lengths).sum()
-        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        real = real_positions(lengths, tags.shape[1])
         return F.cross_entropy(scores[real], tags[real], reduction="sum")
 
     def best(
@@ -270,7 +267,7 @@ class Tagger(nn.Module):
         """The likeliest tags; zero in padding."""
         if self.crf is not None:
             return self.crf.best(scores, lengths)
-        real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+        real = real_positions(lengths, scores.shape[1])
         return scores.argmax(-1).masked_fill(~real, 0)
 
 
@@ -324,8 +321,8 @@ class SpanFinder(nn.Module):
         """
         ids, lengths = texts("ids", ids, lengths, least=1, cure=_NO_TEXT)
         logits = self.output(self.dropout(self.reader(ids, lengths, **reading)))
-        padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
-        start, end = logits.masked_fill(padding[..., None], -torch.inf).unbind(-1)
+        is_real = real_positions(lengths, ids.shape[1])[..., None]
+        start, end = logits.masked_fill(~is_real, -torch.inf).unbind(-1)
         return start, end
 
     @staticmethod

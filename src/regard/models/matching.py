@@ -256,11 +256,7 @@ class MemoryNetwork(nn.Module):
     """
 
     def __init__(
-        self,
-        config: MemoryNetworkConfig,
-        *,
-        vocab_size: int,
-        num_features: int = 0,
+        self, config: MemoryNetworkConfig, *, vocab_size: int, num_features: int = 0
     ) -> None:
         super().__init__()
         self.config = config

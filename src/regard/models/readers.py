@@ -18,7 +18,7 @@ from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PartsEmbedding, check_parts
 from regard.layers.heads import Packing
-from regard.layers.inputs import check_beside, known_ids, rows_of_ids, texts
+from regard.layers.inputs import check_beside, known_ids, real_positions, rows_of_ids, texts
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs import LayersConfig
@@ -286,8 +286,7 @@ class BagReader(TextReader):
         if parts is not None and self.parts is not None:
             states = torch.cat([states, self.parts(parts)], dim=-1)
         if lengths is not None:
-            real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
-            states = states * real[..., None]
+            states = states * real_positions(lengths, ids.shape[1])[..., None]
         dropped: Tensor = self.dropout(states)
         return dropped
 

@@ -127,7 +127,7 @@ class Sampled(nn.Module):
 
 
 class Near(nn.Module):
-    """Places near p_t only: the *local* attention of Luong et al. (2015), section 3.2."""
+    """Positions near p_t only: the *local* attention of Luong et al. (2015), section 3.2."""
 
     def __init__(self, query_dim: int, reach: int, *, is_predictive: bool) -> None:
         super().__init__()
@@ -193,9 +193,7 @@ AttentionVariant = Soft | Covering | Sampled | Near | Mixture
 
 
 def reinforce(
-    log_probs: Float[Tensor, "B T"],
-    gains: Float[Tensor, "B T"],
-    is_real: Bool[Tensor, "B T"],
+    log_probs: Float[Tensor, "B T"], gains: Float[Tensor, "B T"], is_real: Bool[Tensor, "B T"]
 ) -> Float[Tensor, ""]:
     """REINFORCE loss of sampled positions, with the rest of the batch as baseline."""
     # ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
@@ -210,7 +208,7 @@ def reinforce(
 
 
 def draw(weights: Float[Tensor, "B S"]) -> Int[Tensor, " B"]:
-    """A place for each row, drawn with the probability of its weight."""
+    """A position for each row, drawn with the probability of its weight."""
     return torch.multinomial(weights, 1).squeeze(1)
 
 

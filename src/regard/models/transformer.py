@@ -8,15 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention import (
-    KeyValueCache,
-    Mask,
-    PositionBias,
-    alibi,
-    at,
-    lengths,
-    window,
-)
+from regard.attention import KeyValueCache, Mask, PositionBias, alibi, at, lengths, window
 from regard.attention.scores.content import make_score
 from regard.layers import Dropout, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock

@@ -56,12 +56,7 @@ class VisionTransformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.layers = BlockStack(
             config.num_layers,
-            partial(
-                TransformerBlock,
-                "encoder",
-                norm="pre",
-                **block_options(config),
-            ),
+            partial(TransformerBlock, "encoder", norm="pre", **block_options(config)),
         )
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, num_classes)

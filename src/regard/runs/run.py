@@ -30,15 +30,7 @@ from regard.checks import check_path
 from regard.config import JsonValue, write_toml
 from regard.errors import RunError
 from regard.files import fill_file, new_file, sync_file, sync_folder, write_file
-from regard.runs.bundle import (
-    README,
-    is_bundle,
-    naming,
-    pack,
-    shipped,
-    unpack,
-    without_folders,
-)
+from regard.runs.bundle import README, is_bundle, naming, pack, shipped, unpack, without_folders
 from regard.runs.card import (
     CARD_FILE,
     CHECKSUMS,

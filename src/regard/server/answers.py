@@ -49,7 +49,7 @@ class Translated(Ranked):
         None, description="With alignments: a row of weights over the source for each output token."
     )
     links: list[tuple[int, int]] | None = Field(
-        None, description="With alignments: places of source and output tokens that go together."
+        None, description="With alignments: positions of source and output tokens that go together."
     )
     copied_from: list[int | None] | None = Field(
         None, description="Of models that copy: the source token each output token may be from."

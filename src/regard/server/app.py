@@ -271,8 +271,5 @@ async def _refuse(request: Request, error: Exception) -> Response:
     else:
         problem = problem_of(error)
     return Response(
-        problem.body(),
-        problem.status,
-        headers=dict(problem.headers),
-        media_type="application/json",
+        problem.body(), problem.status, headers=dict(problem.headers), media_type="application/json"
     )

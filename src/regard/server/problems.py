@@ -124,10 +124,10 @@ _RULES = {
 
 def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
     """The error answer for a body that is no request of this model, by pydantic's first error."""
-    place = error["loc"][1:]  # behind "body"
-    if not place and error["type"] == "missing":
+    path = error["loc"][1:]  # behind "body"
+    if not path and error["type"] == "missing":
         return Problem(400, "body must be JSON; got nothing.")
-    name = _name(place)
+    name = _name(path)
     if error["type"] == "extra_forbidden":
         members = list(model.model_fields)
         near = nearest(name, members)
@@ -147,10 +147,10 @@ def _figure(value: object) -> object:
     return f"{value:g}" if isinstance(value, float) else value
 
 
-def _name(place: Sequence[str | int]) -> str:
+def _name(path: Sequence[str | int]) -> str:
     """``edits[3].layer``; branches of a union, which pydantic names too, are left out."""
-    name, *rest = place or ["name of a member"]
+    name, *rest = path or ["name of a member"]
     name = str(name)
-    for before, at in zip(place, rest, strict=False):
+    for before, at in zip(path, rest, strict=False):
         name += f"[{at}]" if isinstance(at, int) else f".{at}" if isinstance(before, int) else ""
     return name

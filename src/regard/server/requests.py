@@ -87,7 +87,7 @@ BeamSize = Annotated[
     Field(ge=1, description="Hypotheses kept at each step, 1 is greedy; the run's if left out."),
 ]
 
-Place = Annotated[int, Field(ge=0)]
+Index = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=0)] | Literal["mean"]
 
 # Tokens written after a text, and samples of it, at most.
@@ -150,10 +150,10 @@ _FORMS: dict[str, Any] = {
     "max_ratio": Annotated[float | None, Field(ge=0, le=_MOST_RATIO)],
     "avoid": Annotated[list[str] | None, Field(max_length=_MOST_AVOIDED)],
     "attribute": list[str] | None,
-    "layers": list[Place] | None,
-    "heads": list[Place] | None,
-    "neurons": list[Annotated[list[Place], Field(min_length=2, max_length=2)]] | None,
-    "scores": list[Annotated[list[Place], Field(min_length=2, max_length=4)]] | None,
+    "layers": list[Index] | None,
+    "heads": list[Index] | None,
+    "neurons": list[Annotated[list[Index], Field(min_length=2, max_length=2)]] | None,
+    "scores": list[Annotated[list[Index], Field(min_length=2, max_length=4)]] | None,
 }
 _DEFAULTS = {"n_best": 1}
 
@@ -175,8 +175,8 @@ class HeadsEdit(_Request):
     """Heads of one layer that are muted or scaled."""
 
     kind: Literal["cross", "encoder", "decoder"] = Field(description="Whose heads.")
-    layer: Place = Field(description="Counted from 0.")
-    heads: list[Place] | None = Field(
+    layer: Index = Field(description="Counted from 0.")
+    heads: list[Index] | None = Field(
         None, min_length=1, max_length=1024, description="Counted from 0; all if left out."
     )
     factor: float = Field(
@@ -235,13 +235,13 @@ class RowsRequest(LookRequest):
     )
     layer: Number = Field("mean", description="Counted from 0; or mean, over all layers.")
     head: Number = Field("mean", description="Counted from 0; or mean, over all heads.")
-    queries: list[Place] | None = Field(
+    queries: list[Index] | None = Field(
         None,
         min_length=1,
         max_length=1024,
-        description="Places of the tokens that look; all if left out.",
+        description="Positions of the tokens that look; all if left out.",
     )
-    keys: list[Place] | None = Field(
+    keys: list[Index] | None = Field(
         None,
         min_length=2,
         max_length=2,
@@ -308,16 +308,16 @@ def inputs_of(request: PredictRequest, limits: Limits) -> list[Input]:
     (name,) = present
     if request.text is not None:
         return [(checked(name, request.text, limits.max_length), name)]
-    inputs = [(value, f"{name}[{place}]") for place, value in enumerate(getattr(request, name))]
+    inputs = [(value, f"{name}[{index}]") for index, value in enumerate(getattr(request, name))]
     if len(inputs) > limits.max_texts:
         raise Problem(
             413,
             f"{name} must be at most {limits.max_texts:,}; got {len(inputs):,}. "
             "Send them in several requests.",
         )
-    for value, place in inputs:
+    for value, where in inputs:
         for text in _texts_in(value):
-            checked(place, text, limits.max_length, is_whole=name == "texts")
+            checked(where, text, limits.max_length, is_whole=name == "texts")
     return inputs
 
 
@@ -349,8 +349,7 @@ def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str
         raise Problem(422, f"{name} must be Unicode; got half a surrogate pair at {half.start()}.")
     if control := _CONTROL.search(text):
         raise Problem(
-            422,
-            f"{name} must hold no control characters; got {control[0]!r} at {control.start()}.",
+            422, f"{name} must hold no control characters; got {control[0]!r} at {control.start()}."
         )
     if is_whole and _UNSEEN.fullmatch(text):
         raise Problem(422, f"{name} must hold something to read; got an empty text.")

@@ -39,10 +39,7 @@ def boxed(rows: Sequence[Int32[Tensor, "_ _"]]) -> Tensor:
 
 
 def dropped(
-    ids: Int[Tensor, "..."],
-    may_be: Bool[Tensor, "..."],
-    rate: float,
-    generator: torch.Generator,
+    ids: Int[Tensor, "..."], may_be: Bool[Tensor, "..."], rate: float, generator: torch.Generator
 ) -> Int[Tensor, "..."]:
     """The ids, a random fraction of those that may be unknown made so."""
     drawn = torch.rand(ids.shape, generator=generator) < rate

@@ -54,7 +54,7 @@ class TextSummary:
 
     @classmethod
     def of(cls, texts: Sequence[tuple[str, str]]) -> "TextSummary":
-        """Summarise texts with their places."""
+        """Summarise texts and where they were read."""
         plain = [text for text, _ in texts]
         sizes = [sum(word != " " for word in split_words(text)) for text in plain]
         longest, script = int(np.argmax(sizes)), side_script(plain)

@@ -42,11 +42,11 @@ class CheckedExample:
         return "\t".join(self.parts)
 
     def side(self, number: int) -> tuple[str, str]:
-        """One part, and its place."""
+        """One part, and where it was read."""
         return self.parts[number], (self.target_where if number else None) or self.where
 
     def texts(self) -> list[tuple[str, str]]:
-        """All parts and answers, and their places."""
+        """All parts and answers, and where they were read."""
         sides = map(self.side, range(len(self.parts)))
         return [*sides, *((answer, self.where) for answer in self.answers)]
 
@@ -70,7 +70,7 @@ class Corpus:
         return self.splits["train"]
 
     def sides(self, split: str) -> dict[str, list[tuple[str, str]]]:
-        """The texts of a split with their places: those of each side, or the whole ones."""
+        """The texts of a split and where they were read: those of each side, or the whole ones."""
         part = self.splits[split]
         if not self.is_translation:
             return {"text": [(one.text, one.where) for one in part]}

@@ -258,11 +258,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return list(self.samples(list(examples), counts, training=training))
 
     def encode_parts(
-        self,
-        train: Sequence[ExampleT],
-        valid: Sequence[ExampleT],
-        *,
-        too_long: BadLines,
+        self, train: Sequence[ExampleT], valid: Sequence[ExampleT], *, too_long: BadLines
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         with progress("encoding"):
             encoded = self.encode(train, training=True, too_long=too_long)

@@ -35,7 +35,7 @@ class Word:
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text with their places; spaces are none."""
+    """The words of a text with their spans; spaces are none."""
     words, start_of_word = [], 0
     for word in split_words(re.sub(r"\s", " ", text)):
         bare = word.strip(" ")

@@ -141,12 +141,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
 
-        return check_examples(
-            read,
-            unit=cls.unit,
-            examples=examples,
-            are_texts=cls.are_texts,
-        )
+        return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
 
     @classmethod
     @abstractmethod
@@ -217,11 +212,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def encode_parts(
-        self,
-        train: Sequence[ExampleT],
-        valid: Sequence[ExampleT],
-        *,
-        too_long: BadLines,
+        self, train: Sequence[ExampleT], valid: Sequence[ExampleT], *, too_long: BadLines
     ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
         """Ids of the training and of the validation examples.
 

@@ -32,7 +32,7 @@ class BatchPlan:
     """Indices of the samples of a batch.
 
     Attributes:
-        indices: Their places in the corpus.
+        indices: Their indices in the corpus.
         cursor: How many samples of the epoch are used up when this batch is.
     """
 
@@ -161,7 +161,7 @@ class Batches:
         return 1 - real / padded if padded else 0.0
 
     def _drawn(self, epoch: int) -> Callable[[int], Indices]:
-        """A function from a place in the epoch's order to the samples of the window there."""
+        """A function from an index in the epoch's order to the samples of the window there."""
         block, size = self._block, self._window
         order = permutation(len(self) // block, seed=self._seed, epoch=epoch)
         if block == 1:
@@ -217,7 +217,7 @@ def permutation(n: int, *, seed: int, epoch: int, stream: int = 0) -> Indices:
 
 
 def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Places of sentences, shortest first, in groups of at most ``max_tokens`` padded tokens.
+    """Indices of sentences, shortest first, in groups of at most ``max_tokens`` padded tokens.
 
     Example:
         >>> list(batched([5, 2, 3], max_tokens=6))

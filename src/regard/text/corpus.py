@@ -134,7 +134,7 @@ def encode_corpus(
 def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int) -> Corpus:
     """Tokenize the pairs anew, for one epoch of training.
 
-    The same seed and epoch give the same ids, and pairs keep their places. A tokenizer that does
+    The same seed and epoch give the same ids, and pairs keep their order. A tokenizer that does
     not sample gives ``corpus`` back.
     """
     check_kind("corpus", corpus, Corpus)

@@ -14,13 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regard.checks import (
-    check_at_least,
-    check_count,
-    check_fraction,
-    check_kind,
-    check_positive,
-)
+from regard.checks import check_at_least, check_count, check_fraction, check_kind, check_positive
 from regard.errors import SettingError, ShapeError
 from regard.text.files import TABLE_FILE
 from regard.text.normalization import split_words, unspaced_runs
@@ -119,7 +113,7 @@ def words_of_spans(
 
 
 def _choose(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Places of the words of each row with the smallest random numbers."""
+    """Indices of the words of each row with the smallest random numbers."""
     if not words.numel():
         return torch.zeros_like(words, dtype=torch.bool)
     is_text = words != NO_WORD
@@ -142,7 +136,7 @@ _FEWEST_RUNS, _MOST_RUNS = 100, 20_000
 
 
 class WholeWords:
-    """Places of words; in unspaced scripts, by a unigram model (Kudo, 2018) of the text."""
+    """Spans of words; in unspaced scripts, by a unigram model (Kudo, 2018) of the text."""
 
     def __init__(self, segmenter: Tokenizer | None) -> None:
         self._segmenter = segmenter

@@ -13,36 +13,19 @@ from regard.devices import device_of, moved, preserved_randomness
 from regard.devices.memory import describing_out_of_memory
 from regard.devices.moving import Ahead
 from regard.devices.randomness import random_states, repeatable, set_random_states
-from regard.errors import (
-    Interrupted,
-    ProcessLost,
-    ReportedElsewhere,
-    RunError,
-    TrainingError,
-)
+from regard.errors import Interrupted, ProcessLost, ReportedElsewhere, RunError, TrainingError
 from regard.runs import Checkpoint, DamageError, Run
 from regard.runs.checkpoints import fill_model
 from regard.tasks.task import BatchT
 from regard.text.batches import WINDOW
-from regard.training.callbacks import (
-    Callback,
-    OngoingTraining,
-    TrainedSummary,
-    Update,
-    Validation,
-)
+from regard.training.callbacks import Callback, OngoingTraining, TrainedSummary, Update, Validation
 from regard.training.continuing import check_finite, describe_memory, resume_command
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer, choose_strategy
 from regard.training.distributed.world import SINGLE_PROCESS, BatchShard, World
 from regard.training.final_weights import FinalWeights, candidate_weights
 from regard.training.interruption import Interruption
 from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at
-from regard.training.position import (
-    Position,
-    TrainerState,
-    drop_unvalidated,
-    restored_position,
-)
+from regard.training.position import Position, TrainerState, drop_unvalidated, restored_position
 from regard.training.precision import (
     LossScale,
     compiled,

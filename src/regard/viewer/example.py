@@ -139,7 +139,7 @@ class Importance:
         correlation: Rank correlation with the attention beside it, or None.
         target: The explained token or class, where it is none of the output's.
         against: The token or class that it is held against; empty for none.
-        position: The token in whose place, or after which, the target is predicted.
+        position: The token in whose position, or after which, the target is predicted.
         start: The value of the start sign, which is no token.
         total: What the values sum to, with the start's, if the method is complete.
         change: What they ought to sum to: the change of the explained number from the baseline.

@@ -22,13 +22,7 @@ from regard.viewer.html import page
 from regard.viewer.layer_summary import AXES
 from regard.viewer.parts import Attention, OneAttention, PlainWeights, RowSource
 from regard.viewer.search import SearchTree
-from regard.viewer.summaries import (
-    LONGEST_WITH_ROWS,
-    HeadName,
-    Padding,
-    example_of,
-    watched_rows,
-)
+from regard.viewer.summaries import LONGEST_WITH_ROWS, HeadName, Padding, example_of, watched_rows
 from regard.viewer.texts import Text
 
 if TYPE_CHECKING:
@@ -247,11 +241,7 @@ def _one(
 
 
 def _sides(
-    is_cross: bool,
-    N: int,
-    M: int,
-    keys: Tokens | None,
-    queries: Tokens | None,
+    is_cross: bool, N: int, M: int, keys: Tokens | None, queries: Tokens | None
 ) -> tuple[Tokens, Tokens | None]:
     """Return the tokens of both sides, numbered where they have no names."""
     keys = [str(number) for number in range(1, M + 1)] if keys is None else keys

@@ -71,7 +71,7 @@ class LogitSum:
         target: The token or class.
         against: What it is held against; empty for none.
         output: The output token that it is, or None.
-        position: The token in whose place, or after which, it is predicted.
+        position: The token in whose position, or after which, it is predicted.
 
     Raises:
         DataError: A number is not finite.

@@ -245,16 +245,8 @@ def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch
 @pytest.mark.parametrize(
     ("make_it", "error", "message"),
     [
-        (
-            lambda: rg.window(before=1.5),
-            SettingError,
-            "before must be a whole number; got 1.5",
-        ),
-        (
-            lambda: rg.causal(first=0.5),
-            SettingError,
-            "first must be a whole number; got 0.5",
-        ),
+        (lambda: rg.window(before=1.5), SettingError, "before must be a whole number; got 1.5"),
+        (lambda: rg.causal(first=0.5), SettingError, "first must be a whole number; got 0.5"),
         (lambda: rg.where(3), SettingError, "where must be given a function of batch"),
         (lambda: rg.lengths("abc"), ShapeError, "lengths must be integers; got 'abc'"),
         (lambda: rg.prefix([1, [2]]), ShapeError, "prefix must be integers; got"),

@@ -26,11 +26,7 @@ def counts(monkeypatch):
 
         return call
 
-    for kind, name in (
-        (Run, "open"),
-        (Text, "stream"),
-        (Text, "answer"),
-    ):
+    for kind, name in ((Run, "open"), (Text, "stream"), (Text, "answer")):
         monkeypatch.setattr(kind, name, counted(kind, name))
     return calls
 

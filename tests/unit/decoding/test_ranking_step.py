@@ -99,10 +99,7 @@ def test_a_beam_by_numpy_finds_the_same(seed, monkeypatch):
 
 @pytest.mark.parametrize(
     ("search", "settings"),
-    [
-        (greedy, {"rules": [RepetitionPenalty(3.0)]}),
-        (beam, {"rules": [RepetitionPenalty(3.0)]}),
-    ],
+    [(greedy, {"rules": [RepetitionPenalty(3.0)]}), (beam, {"rules": [RepetitionPenalty(3.0)]})],
 )
 def test_rules_request_all_numbers(search, settings):
     tables, ranked = random_tables(5), Ranked()

@@ -159,8 +159,7 @@ def test_the_tag_of_each_word_is_explained(model, parts):
 
 def test_the_vectors_of_words_hold_what_their_parts_bring():
     predictor = a_labeller(
-        *("tagging", SENTENCES, {**RECURRENT, "parts": "convolution"}),
-        data={"parts": "characters"},
+        *("tagging", SENTENCES, {**RECURRENT, "parts": "convolution"}), data={"parts": "characters"}
     )
     batch = batch_of(predictor, "John 在")
     inputs = {name: batch[name] for name in ("ids", "lengths", "parts")}

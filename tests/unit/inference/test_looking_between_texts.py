@@ -100,7 +100,7 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
     (answer,) = labeller.predict(
         [json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]]
     )
-    row = answer.place if task == "multiple_choice" else 0
+    row = answer.index if task == "multiple_choice" else 0
     request = json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]
     weights_of = calls_of(labeller, request)
     rows, columns = len(example.output_tokens), len(example.source_tokens)

@@ -6,12 +6,7 @@ from torch.nn import functional as F
 
 from regard.attention import observe
 from regard.errors import SettingError, ShapeError
-from regard.models import (
-    MatchReader,
-    MatchReaderConfig,
-    MemoryNetwork,
-    MemoryNetworkConfig,
-)
+from regard.models import MatchReader, MatchReaderConfig, MemoryNetwork, MemoryNetworkConfig
 
 N, M, FEATURES, V = 7, 5, 3, 17
 

@@ -26,10 +26,7 @@ TABLES = {
 EXAMPLES = {
     "translation": [Pair("我爱你", "I love you", ("I love you",), "")],
     "language_modelling": [Passage(("我爱你", "你爱我"), "")],
-    "classification": [
-        LabelledText("好", "good", None, ""),
-        LabelledText("坏", "bad", None, ""),
-    ],
+    "classification": [LabelledText("好", "good", None, ""), LabelledText("坏", "bad", None, "")],
 }
 KINDS = {"translation": "cross", "language_modelling": "decoder", "classification": "encoder"}
 

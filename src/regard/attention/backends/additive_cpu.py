@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.backends.base import Answer, Backend, LoopPass, Notes, Offer, Refusal
-from regard.attention.engine.blocks import (
-    Block,
-    BlockInputs,
-    BlockPass,
-    Sizes,
-    bias_of,
-    keys_of,
-)
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, Sizes, bias_of, keys_of
 from regard.attention.engine.gradients import add_to_bias, add_to_keys
 from regard.attention.engine.numerics import as_array
 from regard.attention.engine.request import Request

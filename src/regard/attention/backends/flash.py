@@ -9,14 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import (
-    Answer,
-    Backend,
-    Offer,
-    Refusal,
-    padded,
-    with_heads,
-)
+from regard.attention.backends.base import Answer, Backend, Offer, Refusal, padded, with_heads
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.grid import Band, Segment
@@ -70,11 +63,7 @@ def _run(sequences: "_Sequences", request: Request) -> Answer:
     kernel, options = _kernel()
     if "enable_gqa" not in options:
         key, value = with_heads(key, H), with_heads(value, H)
-    known = {
-        "scale": scale,
-        "enable_gqa": key.shape[1] != H,
-        "window_size": sequences.window,
-    }
+    known = {"scale": scale, "enable_gqa": key.shape[1] != H, "window_size": sequences.window}
     wide = -(-max(query.shape[-1], width) // 8) * 8
     out = kernel(
         *(_by_position(padded(t, wide)) for t in (query, key, value)),

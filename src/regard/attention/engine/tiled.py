@@ -141,11 +141,7 @@ def sizes_of(request: Request) -> Sizes:
 
 class _Tiled(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        job: BlockPass,
-        *flat: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, job: BlockPass, *flat: Tensor | None) -> tuple[Tensor, Tensor]:
         out, top, total = forward(job, BlockInputs.from_flat(flat))
         ctx.job = job
         ctx.save_for_backward(out, top, total, *flat)

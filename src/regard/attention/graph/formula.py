@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.engine.blocks import BlockInputs, mixed_by, whole_scores
+from regard.attention.engine.gradients import weights_of
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Call, make_request
 from regard.attention.masks.base import Mask, as_mask
@@ -99,16 +100,11 @@ def attend_under_transforms(
     scores = whole_scores(request, inputs)
     if visible is not None:
         scores = scores.masked_fill(~visible, float("-inf"))
-    top = scores.detach().amax(dim=-1, keepdim=True) if M else scores.new_zeros(B, H, N, 1)
-    is_empty = top == float("-inf")
-    powers = (scores - top.masked_fill(is_empty, 0)).exp()
-    total = powers.sum(dim=-1, keepdim=True)
-    is_empty = is_empty | (total == 0)
-    weights = powers / total.masked_fill(is_empty, 1)
-    mixed = mixed_by(request, inputs, weights)
-    lse = (top + total.masked_fill(is_empty, 1).log()).masked_fill(is_empty, float("-inf"))
-    lse = lse.squeeze(-1)
-    mixed = mixed.to(request.query.dtype)
+    if M:
+        weights, lse, _ = weights_of(weighting, scores, None)
+    else:
+        weights, lse = scores, scores.new_full((B, H, N), float("-inf"))
+    mixed = mixed_by(request, inputs, weights).to(request.query.dtype)
     if request.sink is not None:
         mixed, lse = apply_sink(request.sink, mixed, lse)
     mixed = mixed.reshape(*request.leading, N, mixed.shape[-1])

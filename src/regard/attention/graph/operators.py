@@ -147,8 +147,8 @@ def attend_operator(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``attend``, planned when it runs: mixed values, log-sum-exp, and sums or zeros for both."""
     # Encoded are the score, the mask, the bias, the weighting (its sink is left to the graph), the
-    # dropout, its seed, the pinned backend, whether the log-sum-exp is wanted, and the place for
-    # who observes. The plan depends on which gradients of query, key, value and tensors may be
+    # dropout, its seed, the pinned backend, whether the log-sum-exp is wanted, and the location for
+    # observers. The plan depends on which gradients of query, key, value and tensors may be
     # asked for.
     if (observer := current_observer()) is not None:
         score, mask, bias, weighting, *_, kind, layer = decode(

@@ -37,9 +37,7 @@ _MOST_PAIRS = 2**22
 
 @takes(WeightsOptions)
 def weights(
-    query: Float[Tensor, "*q N D"],
-    key: Float[Tensor, "*k M K"],
-    **options: Unpack[WeightsOptions],
+    query: Float[Tensor, "*q N D"], key: Float[Tensor, "*k M K"], **options: Unpack[WeightsOptions]
 ) -> Float[Tensor, "*b N M"]:
     """The attention weights of every query over every key: the whole matrix, when it is wanted.
 
@@ -164,7 +162,7 @@ def _weights(job: BlockPass, inputs: BlockInputs, queries: range) -> Tensor:
 
 
 def positions_of(positions: Positions, size: int, kind: str) -> list[int]:
-    """Places from 0; raises ShapeError if one is outside."""
+    """Positions from 0; raises ShapeError if one is outside."""
     if isinstance(positions, slice):
         return list(range(size))[positions]
     numbers = as_numbers("positions", positions)

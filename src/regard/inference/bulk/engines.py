@@ -31,10 +31,7 @@ _PATIENCE = 10
 _ATTEMPTS = 3
 _LOOPBACK = "127.0.0.1"
 # What Ray reads from the environment: no statistics of its use are sent.
-_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
+_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 # What makes it take the loopback for the address of this machine, on every system.
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # Of what goes through Ray there are names and numbers only: files are read by the workers.
@@ -109,8 +106,7 @@ def _on_ray(
         context.print_on_execution_start = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         work = ray.data.from_items(
-            [{"place": index} for index in range(len(ordered))],
-            override_num_blocks=len(ordered),
+            [{"place": index} for index in range(len(ordered))], override_num_blocks=len(ordered)
         )
         answered = work.map(
             _Worker,

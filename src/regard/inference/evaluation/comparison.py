@@ -9,12 +9,7 @@ from typing import Any, cast
 from regard import metrics
 from regard.checks import check_count
 from regard.errors import DataError, RunError
-from regard.inference.evaluation.evaluate import (
-    Member,
-    best_texts,
-    check_sources,
-    reports_rouge,
-)
+from regard.inference.evaluation.evaluate import Member, best_texts, check_sources, reports_rouge
 from regard.inference.evaluation.report import Comparison, Difference
 from regard.inference.predictor import Predictor
 from regard.metrics import References, SystemComparison

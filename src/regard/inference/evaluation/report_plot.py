@@ -256,11 +256,7 @@ def _curve_batch(task: Regression, batch: Batch) -> Batch:
 
 
 def _draw_curve(
-    axes: "Axes",
-    task: Regression,
-    batch: Batch,
-    curve: Batch,
-    predicted: Float[np.ndarray, " N"],
+    axes: "Axes", task: Regression, batch: Batch, curve: Batch, predicted: Float[np.ndarray, " N"]
 ) -> None:
     learned, queries, line = (
         (each * task.step + task.origin)[:, 0].tolist()

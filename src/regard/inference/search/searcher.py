@@ -218,7 +218,7 @@ class _Word:
         return completing
 
     def is_in(self, text: str, first: int = 0) -> bool:
-        """Whether ``text`` holds the word, from its ``first`` place on."""
+        """Whether ``text`` holds the word, from character ``first`` on."""
         return any(
             self._begins_with(text[index:], self.word) and self._may_begin(text[:index])
             for index in range(first, len(text))

@@ -145,7 +145,7 @@ class ConvSeq2SeqConfig(ModelConfig):
         hidden_dim: Width of the convolutions' states.
         num_encoder_layers: Convolutions that read the source.
         num_decoder_layers: Convolutions that write the target, each with attention.
-        kernel_size: Places that a convolution sees, k; odd.
+        kernel_size: Positions that a convolution sees, k; odd.
         dropout: Share dropped of embeddings, of each convolution's inputs and before the last
             layer.
         weight_norm: Whether lengths and directions of the weights are learned apart.
@@ -191,7 +191,7 @@ class RnnSeq2SeqConfig(ModelConfig):
             state after it, and the answer is an input of the next step.
         local: Whether attention is near one position: ``monotonic`` (local-m) or ``predictive``
             (local-p).
-        reach: Places to each side of a local window, D.
+        reach: Positions to each side of a local window, D.
         hard: Whether attention takes one position, drawn while training (REINFORCE).
         mean_share: The share of sentences that get all positions' mean instead, while training.
         reward_weight: What the loss of the draws is multiplied by, λ_r: far below one, since the

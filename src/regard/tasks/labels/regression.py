@@ -324,12 +324,7 @@ class Regression(OnePassTask[Point, Guess]):
         for part in np.array_split(np.argsort(true, kind="stable"), _PARTS):
             if len(part):
                 errors = predicted[part] - true[part]
-                figures = (
-                    true[part[0]],
-                    true[part[-1]],
-                    errors.mean(),
-                    (errors**2).mean() ** 0.5,
-                )
+                figures = (true[part[0]], true[part[-1]], errors.mean(), (errors**2).mean() ** 0.5)
                 low, high, bias, rmse = (f"{figure:.4g}" for figure in figures)
                 rows.append((f"{low} to {high}", bias, rmse, len(part)))
         columns = ("right", "mean error", "rmse", "count")

@@ -11,12 +11,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics.labels import (
-    as_known,
-    entities,
-    entity_tags,
-    is_bio,
-)
+from regard.metrics.labels import as_known, entities, entity_tags, is_bio
 from regard.models import READERS, Reader, Tagger, TaggerConfig
 from regard.tasks.batches import Batch
 from regard.tasks.one_pass_task import Loss, OnePassTask

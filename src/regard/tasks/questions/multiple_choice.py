@@ -61,17 +61,17 @@ class Choice(Answer):
     """The answer chosen, its index among the choices, and the probability of every choice."""
 
     answer: str
-    place: int
+    index: int
     probabilities: tuple[float, ...]
 
     def text(self) -> str:
         """The answer and its probability."""
-        return f"{self.answer}\t{self.probabilities[self.place]:.4f}"
+        return f"{self.answer}\t{self.probabilities[self.index]:.4f}"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         shares: list[JsonValue] = [round(share, 6) for share in self.probabilities]
-        return {"answer": self.answer, "choice": self.place, "probabilities": shares}
+        return {"answer": self.answer, "choice": self.index, "probabilities": shares}
 
 
 class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
@@ -204,7 +204,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         ]
 
     def scores(self, answer: Choice, example: Choices) -> Mapping[str, float]:
-        return {"accuracy": answer.place == example.right}
+        return {"accuracy": answer.index == example.right}
 
     def groups(self, example: Choices) -> Mapping[str, str]:
         """By length, and by whether the text has the very answer."""
@@ -243,7 +243,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     def draw(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Drawing:
         """Question and text, the attention of the chosen answer to the text, and each choice."""
-        cut, pair, question = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
+        cut, pair, question = self.tokenizer.pieces, encoded["pairs"][answer.index], example.text
         if self.data.sentences:
             sentence = self.drawn_text(answer.answer, len(pair["ids"]))
             asked = self.drawn_text(question, len(pair["other"]))
@@ -263,7 +263,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         self, read: tuple[str, Text], beside: tuple[str, Text], example: Choices, answer: Choice
     ) -> Drawing:
         """The attention between an answer and what it is read beside, and each choice."""
-        attentions = self.cross_attentions(read, beside, row=answer.place)
+        attentions = self.cross_attentions(read, beside, row=answer.index)
         choices = zip(example.choices, answer.probabilities, strict=True)
         return Drawing(
             text=words_text((example.text, example.context), "\n"),
@@ -273,7 +273,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         )
 
     def show(self, example: Choices, answer: Choice) -> str:
-        share = answer.probabilities[answer.place]
+        share = answer.probabilities[answer.index]
         right = example.choices[example.right] if example.right >= 0 else "?"
         return f"{example.text} → {answer.answer} ({share:.2f}; right: {right})"
 

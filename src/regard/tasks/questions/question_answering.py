@@ -34,7 +34,7 @@ class SpanAnswer(Answer):
 
     Attributes:
         answer: As the text has it; empty if the text does not answer.
-        start: Its place in the text, in characters; −1 if there is none.
+        start: Its position in the text, in characters; −1 if there is none.
         end: One past its last character.
         probability: Of its two ends in the window it was found in.
     """
@@ -254,12 +254,9 @@ def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[
 
 
 def _drawn_answer(
-    answers: Sequence[tuple[int, int]],
-    window: range,
-    first: int,
-    generator: torch.Generator | None,
+    answers: Sequence[tuple[int, int]], window: range, first: int, generator: torch.Generator | None
 ) -> tuple[int, int]:
-    """The places of one of the answers that stand in a window."""
+    """The positions of one of the answers that stand in a window."""
     inside = [answer for answer in answers if answer[0] in window and answer[1] in window]
     if not inside:
         return NO_ANSWER, NO_ANSWER

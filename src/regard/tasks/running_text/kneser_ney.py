@@ -52,10 +52,7 @@ class KneserNey:
         return logs
 
     def _interpolated(
-        self,
-        order: _Order,
-        grams: Int64[np.ndarray, " n"],
-        shorter: Float64[np.ndarray, " n"],
+        self, order: _Order, grams: Int64[np.ndarray, " n"], shorter: Float64[np.ndarray, " n"]
     ) -> Float64[np.ndarray, " n"]:
         counts = _looked_up(order.grams, order.counts, grams)
         contexts = grams // self._size

@@ -23,14 +23,7 @@ from regard.tasks.running_text.running_text import Passage, RunningTextTask, Str
 from regard.tasks.settings.data import TextData
 from regard.tasks.settings.recipe import Recipe, check_positions
 from regard.tasks.tables import Table
-from regard.text import (
-    EOS_ID,
-    Line,
-    Tokenizer,
-    TokenizerConfig,
-    normalize,
-    train_tokenizer,
-)
+from regard.text import EOS_ID, Line, Tokenizer, TokenizerConfig, normalize, train_tokenizer
 from regard.text.batches import padded
 from regard.text.reading.lines import readable
 from regard.text.reading.records import object_of
@@ -178,10 +171,7 @@ class LanguageModelling(RunningTextTask[Surprise]):
         nats = sum(answer.nats for answer in answers)
         tokens = sum(answer.tokens for answer in answers)
         size = sum(example.size for example in examples)
-        return {
-            "perplexity": perplexity(nats, tokens),
-            "bits per byte": nats / math.log(2) / size,
-        }
+        return {"perplexity": perplexity(nats, tokens), "bits per byte": nats / math.log(2) / size}
 
     def example_score(self, answer: Surprise, example: Passage) -> float:
         """The mean probability of a token, geometrically."""

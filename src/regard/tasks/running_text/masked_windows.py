@@ -31,11 +31,7 @@ class Window:
 
 
 def windows_of(
-    stretch: Stretch,
-    *,
-    length: int,
-    halves: bool,
-    generator: torch.Generator | None,
+    stretch: Stretch, *, length: int, halves: bool, generator: torch.Generator | None
 ) -> Iterator[Window]:
     """Windows of ``length`` tokens: one, shifted by the generator, or all without one."""
     if generator is None:

@@ -179,11 +179,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return lines
 
     def encode(
-        self,
-        examples: Iterable[Pair],
-        *,
-        training: bool = False,
-        too_long: BadLines | None = None,
+        self, examples: Iterable[Pair], *, training: bool = False, too_long: BadLines | None = None
     ) -> Sequence[EncodedSequences]:
         """Ids of each pair to learn from; else of each part of the sources that are asked about."""
         if not training:
@@ -191,11 +187,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return EncodedCorpus(self.encode_corpus(list(examples), too_long))
 
     def encode_parts(
-        self,
-        train: Sequence[Pair],
-        valid: Sequence[Pair],
-        *,
-        too_long: BadLines,
+        self, train: Sequence[Pair], valid: Sequence[Pair], *, too_long: BadLines
     ) -> tuple[EncodedCorpus, EncodedCorpus]:
         encoded = [EncodedCorpus(self.encode_corpus(pairs, too_long)) for pairs in (train, valid)]
         return encoded[0], encoded[1]
@@ -203,12 +195,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         """Pairs to learn from, as ids in flat arrays; DataError if none is left."""
         data = self.data
-        corpus = encode_corpus(
-            pairs,
-            self.tokenizer,
-            max_length=data.max_length,
-            too_long=too_long,
-        )
+        corpus = encode_corpus(pairs, self.tokenizer, max_length=data.max_length, too_long=too_long)
         if not len(corpus):
             raise DataError(
                 f"data.max_length must let in at least one pair; got {data.max_length}, and all "

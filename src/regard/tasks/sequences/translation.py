@@ -96,12 +96,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     @classmethod
     def read(
-        cls,
-        recipe: Recipe,
-        split: str,
-        *,
-        bad_lines: BadLines | None = None,
-        merge: bool = True,
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None, merge: bool = True
     ) -> list[Pair]:
         if recipe.uses_phrasebook:
             from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
@@ -122,11 +117,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             pair
             for source, target in files
             for pair in read_pairs(
-                source,
-                target,
-                layout=layout,
-                on_bad_line=data.on_bad_line,
-                bad_lines=bad_lines,
+                source, target, layout=layout, on_bad_line=data.on_bad_line, bad_lines=bad_lines
             )
         ]
         return merged(pairs) if merge and len(files) > 1 else pairs
@@ -212,10 +203,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def to_store(self, examples: Sequence[Pair], *, too_long: BadLines) -> Mapping[str, Sequences]:
         """The ids of both sides, of pairs that are not too long."""
         corpus = encode_corpus(
-            examples,
-            self.tokenizer,
-            max_length=self.data.max_length,
-            too_long=too_long,
+            examples, self.tokenizer, max_length=self.data.max_length, too_long=too_long
         )
         return {"source": corpus.source, "target": corpus.target}
 
@@ -239,12 +227,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             pairs = cls.read(recipe, split, bad_lines=bad_lines, merge=False)
             return [cls.checked(pair) for pair in pairs]
 
-        return check_examples(
-            read,
-            unit=cls.unit,
-            examples=examples,
-            is_translation=True,
-        )
+        return check_examples(read, unit=cls.unit, examples=examples, is_translation=True)
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> None:

@@ -78,8 +78,8 @@ def _spans_of_mentions(labels: Any) -> list[JsonValue]:
         return [
             [start, end + 1, label]
             for label, mentions in labels.items()
-            for places in mentions.values()
-            for start, end in places
+            for spans in mentions.values()
+            for start, end in spans
         ]
     except (AttributeError, TypeError, ValueError):
         return []
@@ -204,10 +204,10 @@ def tagged_words(text: str, spans: Sequence[JsonValue], where: str) -> tuple[lis
         >>> tagged_words("Ann met Li Wei.", [[0, 3, "PER"], [8, 14, "PER"]], "a.jsonl:1")
         (['Ann', 'met', 'Li', 'Wei', '.'], ['B-PER', 'O', 'B-PER', 'I-PER', 'O'])
     """
-    places = words_of(text)
-    if not places:
+    word_spans = words_of(text)
+    if not word_spans:
         raise DataError(f"{where}: the text has no words. Leave it out.")
-    words, tags = [text[start:end] for start, end in places], ["O"] * len(places)
+    words, tags = [text[start:end] for start, end in word_spans], ["O"] * len(word_spans)
     parsed = {_span(span, text, where): None for span in spans}
     ordered = sorted(parsed, key=lambda span: (span.start, span.end))
     for one, other in pairwise(ordered):
@@ -217,13 +217,12 @@ def tagged_words(text: str, spans: Sequence[JsonValue], where: str) -> tuple[lis
                 f"{_quote(one, text)} and {_quote(other, text)}. Keep one of them."
             )
     for span in ordered:
-        inside = [
-            n for n, place in enumerate(places) if span.start < place[1] and place[0] < span.end
-        ]
+        positions = enumerate(word_spans)
+        inside = [n for n, (start, end) in positions if span.start < end and start < span.end]
         if not inside:
             raise DataError(f"{span.where}: a span must hold a word; got white space. Take it out.")
         for n in inside:
-            start, end = places[n]
+            start, end = word_spans[n]
             if start < span.start or span.end < end:
                 raise DataError(
                     f"{span.where}: a span must begin and end with a word; got "

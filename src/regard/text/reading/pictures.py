@@ -60,19 +60,12 @@ def read_pictures(path: Path, **handling: Unpack[Handling]) -> Iterator[Picture]
         return picture
 
     yield from usable(
-        read_lines(path),
-        parse,
-        "pictures",
-        rule=f"{path} must hold pictures",
-        **handling,
+        read_lines(path), parse, "pictures", rule=f"{path} must hold pictures", **handling
     )
 
 
 def read_picture_folder(
-    folder: Path,
-    *,
-    size: int = 0,
-    **handling: Unpack[Handling],
+    folder: Path, *, size: int = 0, **handling: Unpack[Handling]
 ) -> Iterator[Picture]:
     """Read the picture files of a folder of labels, scaled to ``size`` unless that is 0."""
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)

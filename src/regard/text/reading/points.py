@@ -39,11 +39,7 @@ class Point:
 
 
 def read_points(
-    path: Path,
-    *,
-    inputs: Sequence[str] = (),
-    target: str = "",
-    **handling: Unpack[Handling],
+    path: Path, *, inputs: Sequence[str] = (), target: str = "", **handling: Unpack[Handling]
 ) -> Iterator[Point]:
     """Read the rows of a file of numbers; inputs are all columns but the target, or some."""
     ending = text_suffix(path)

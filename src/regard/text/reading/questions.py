@@ -195,7 +195,7 @@ def _question(item: _Item, spans: bool) -> Question:
 
 
 def answer_list(answers: JsonValue) -> JsonValue:
-    """Answers each by itself, where tables have one list of texts and one of places."""
+    """Answers each by itself, where tables have one list of texts and one of positions."""
     if not isinstance(answers, Mapping):
         return answers
     if isinstance(answers.get("text"), str):

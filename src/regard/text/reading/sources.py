@@ -16,11 +16,7 @@ from regard.text.reading.forms import BRAT, text_suffix
 from regard.text.reading.opening import PACKED, missing
 
 # What other tools call the parts of a data set.
-_SPLITS = {
-    "train": ("train",),
-    "valid": ("valid", "validation", "dev"),
-    "test": ("test",),
-}
+_SPLITS = {"train": ("train",), "valid": ("valid", "validation", "dev"), "test": ("test",)}
 # What Hugging Face's ``datasets`` writes beside the data.
 _DATASET, _DATASETS = "state.json", "dataset_dict.json"
 _NUMBERED = re.compile(r"(.*)-(\d+)-of-(\d+)(\..*)?")

@@ -49,11 +49,7 @@ class TaggedWords:
 
 
 def read_tagged(
-    path: Path,
-    *,
-    word: int | str = 1,
-    tag: int | str = 2,
-    **handling: Unpack[Handling],
+    path: Path, *, word: int | str = 1, tag: int | str = 2, **handling: Unpack[Handling]
 ) -> Iterator[TaggedWords]:
     """Read the sentences of one file of words and tags: CoNLL(-U), columns, CSV, JSONL, tables."""
     ending, fields = text_suffix(path), (Field("word", word), Field("tag", tag))
@@ -184,7 +180,7 @@ def text_columns(blocks: Sequence[Sequence[Sequence[str]]]) -> list[int]:
 
 
 def sentence_column(table: TextTable) -> int | None:
-    """The place of the column that says which sentence a word is of, from 0, if there is one."""
+    """The index of the column that says which sentence a word is of, from 0, if there is one."""
     names = [name.casefold() for name in table.header or ()]
     return next((index for index, name in enumerate(names) if name in _SENTENCE), None)
 

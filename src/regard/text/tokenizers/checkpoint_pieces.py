@@ -1,7 +1,7 @@
 """The tokenizer of a checkpoint that others trained, on our reserved ids.
 
 WordPiece and byte-level BPE as a folder of Hugging Face's holds them in ``tokenizer.json``. Its
-begin, end, padding and unknown token take the places that they have in every tokenizer here, 0 to
+begin, end, padding and unknown token take the ids that they have in every tokenizer here, 0 to
 3, and its other tokens follow in their order: no task needs to know. Whoever takes over the
 checkpoint's table of embeddings puts its rows into the same order: ``CheckpointPieces.theirs``.
 """

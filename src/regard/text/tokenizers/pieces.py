@@ -31,8 +31,8 @@ class Piece:
         text: What to show people: the piece without the space before it, a space alone as ␣. One
             such may stand at the very front without a place, before a word spelled in characters.
         id: Its number in the vocabulary.
-        start: Place of its first character in the normalised text.
-        end: One past its last character. The bytes of one character all share its place.
+        start: Position of its first character in the normalised text.
+        end: One past its last character. The bytes of one character all share its position.
 
     Example:
         >>> from regard.text import TokenizerConfig, train_tokenizer
@@ -108,10 +108,10 @@ class Tokenizer(Protocol):
         return self.decode_with_spans(ids)[0]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text of ``ids`` and the place of each id in it, in characters."""
+        """The text of ``ids`` and the span of each id in it, in characters."""
 
     def pieces(self, text: str) -> list[Piece]:
-        """The pieces of ``normalize(text)`` with their places in it."""
+        """The pieces of ``normalize(text)`` with their spans in it."""
 
     def save(self, folder: str | Path) -> None:
         """Write plain files into ``folder``, for ``load_tokenizer``."""

@@ -36,13 +36,7 @@ from regard.training.corpora.cache import (
     tally_to_json,
 )
 from regard.training.corpora.encoding import ChunkEncoder, encode_into
-from regard.training.corpora.scanning import (
-    CHUNK_LINES,
-    chunks,
-    read_chunks,
-    scan,
-    write_lines,
-)
+from regard.training.corpora.scanning import CHUNK_LINES, chunks, read_chunks, scan, write_lines
 from regard.training.distributed.launching import count_cores
 
 _SAMPLE, _HELD = "sample.jsonl", "held.jsonl"

@@ -48,11 +48,7 @@ _LARGE_FILE, _PARTS = 1 << 20, 8
 _READING = "questions whose answers stand in a text"
 _SENTENCES = "questions that a sentence of a text answers"
 # Settings of keys that need none, as documents are read.
-_USUAL = (
-    ("data.document", "context"),
-    ("data.answer", "answers"),
-    ("data.answer", "summary"),
-)
+_USUAL = (("data.document", "context"), ("data.answer", "answers"), ("data.answer", "summary"))
 # Pictures that are looked at, the size that larger ones are scaled to, and the side of a patch.
 _PICTURES, _SIZE, _PATCH = 32, 32, 4
 # A text in SQuAD's JSON.

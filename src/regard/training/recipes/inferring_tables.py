@@ -261,10 +261,7 @@ def _as_running_text(text: Column, path: Path) -> str:
 
 
 def _of_numbers(
-    columns: Sequence[Column],
-    numbers: Sequence[Column],
-    path: Path,
-    target: Column | None = None,
+    columns: Sequence[Column], numbers: Sequence[Column], path: Path, target: Column | None = None
 ) -> InferredTasks:
     """Numbers to predict a number from; DataError if there is something else in the table."""
     every = [c for c in columns if c in numbers or (c.kind == "label" and c.is_numeric)]

@@ -5,11 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.inspect.alignment import (
-    diagonal_links,
-    links_from_weights,
-    words_from_tokens,
-)
+from regard.attention.inspect.alignment import diagonal_links, links_from_weights, words_from_tokens
 from regard.errors import ShapeError
 
 B, H, T, S = 2, 3, 5, 7

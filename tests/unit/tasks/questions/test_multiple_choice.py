@@ -99,7 +99,7 @@ def test_baselines_score_and_tables():
     job = MultipleChoiceAnswering.learn(recipe(), examples())
     wrong = replace(examples()[0], choices=("a king", "an owl and a cat", "a fox", "a bear"))
     baselines = job.baselines([], [wrong])
-    assert {name: answers[0].place for name, answers in baselines.items()} == {
+    assert {name: answers[0].index for name, answers in baselines.items()} == {
         "always the first": 0,
         "longest overlap": 0,
         "sliding window": 0,

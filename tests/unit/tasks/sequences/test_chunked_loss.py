@@ -5,10 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard import kernels
-from regard.tasks.sequences.chunked_loss import (
-    backward_in_chunks,
-    smoothed_cross_entropy,
-)
+from regard.tasks.sequences.chunked_loss import backward_in_chunks, smoothed_cross_entropy
 
 R, V, C = 7, 13, 5
 

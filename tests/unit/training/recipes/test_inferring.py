@@ -48,10 +48,7 @@ def spans(n, start="start", end="end"):
 
 
 EXPORTS = {
-    "doccano": (
-        lambda n: {"label": [list(spans(n).values())]},
-        "tagging-entities data.tag=label",
-    ),
+    "doccano": (lambda n: {"label": [list(spans(n).values())]}, "tagging-entities data.tag=label"),
     "doccano relations": (
         lambda n: {"id": n, "entities": [spans(n, "start_offset", "end_offset")]},
         "tagging-entities data.tag=entities",
