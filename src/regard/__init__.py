@@ -58,9 +58,11 @@ if TYPE_CHECKING:
     from regard.interop import look as look
     from regard.interop import use as use
     from regard.interop.attribution.attribute import attribute as attribute
+    from regard.interop.attribution.circuits import head_circuits as head_circuits
     from regard.interop.attribution.decomposition import decompose_score as decompose_score
     from regard.interop.attribution.decomposition import logit_attribution as logit_attribution
     from regard.interop.attribution.faithfulness import faithfulness as faithfulness
+    from regard.interop.attribution.feed_forward import feed_forward_neurons as feed_forward_neurons
     from regard.interop.interventions.edit import edit as edit
     from regard.interop.interventions.patching import activations as activations
     from regard.interop.interventions.patching import patch as patch

@@ -1,6 +1,7 @@
 """The engine inside models that others wrote, and whole models looked into."""
 
 from regard.interop.attribution.attribute import Attribution, attribute
+from regard.interop.attribution.circuits import HeadCircuits, TopTokens, head_circuits
 from regard.interop.attribution.decomposition import (
     LogitParts,
     ScoreParts,
@@ -8,6 +9,7 @@ from regard.interop.attribution.decomposition import (
     logit_attribution,
 )
 from regard.interop.attribution.faithfulness import Faithfulness, faithfulness, rank_correlation
+from regard.interop.attribution.feed_forward import Neuron, Neurons, feed_forward_neurons
 from regard.interop.attribution.linear_functions import StreamPart
 from regard.interop.checkpoints.folder import CheckpointTokenizer, load_folder
 from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, save_checkpoint
@@ -25,11 +27,15 @@ __all__ = [
     "Edits",
     "EngineAttention",
     "Faithfulness",
+    "HeadCircuits",
     "LogitParts",
+    "Neuron",
+    "Neurons",
     "PatchEffects",
     "PretrainedModel",
     "ScoreParts",
     "StreamPart",
+    "TopTokens",
     "Watch",
     "Watched",
     "activations",
@@ -37,6 +43,8 @@ __all__ = [
     "decompose_score",
     "edit",
     "faithfulness",
+    "feed_forward_neurons",
+    "head_circuits",
     "load_checkpoint",
     "load_folder",
     "logit_attribution",

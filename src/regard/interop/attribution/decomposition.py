@@ -185,13 +185,7 @@ def decompose_score(
         True
     """
     run = linear_run(model, inputs)
-    sites = [site for site in run.calls if site[1] == layer and kind in (None, site[0])]
-    if len(sites) != 1:
-        raise SettingError(
-            f"layer and kind must name one attention: {_listed(run)}; got layer={layer}, "
-            f"kind={kind!r}."
-        )
-    return score_parts(run, sites[0], head, query, key)
+    return score_parts(run, site_of(run, layer, kind), head, query, key)
 
 
 def logit_attribution(
@@ -237,10 +231,47 @@ def logit_attribution(
 
 def linear_run(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> LinearRun:
     """Run a model on one text so that its scores and logits can be taken apart."""
+    return LinearRun(*at_rest(model, inputs))
+
+
+def at_rest(
+    model: nn.Module, inputs: Mapping[str, object] | Tensor
+) -> tuple[nn.Module, Mapping[str, object]]:
+    """Return a model in evaluation mode, and the inputs of one text by name."""
     model = module_of(model)
     if model.training:
         raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    return LinearRun(model, named_inputs(model, inputs))
+    return model, named_inputs(model, inputs)
+
+
+def site_of(run: LinearRun, layer: int, kind: str | None) -> Site:
+    """The attention of a layer; SettingError unless there is one."""
+    sites = [site for site in run.calls if site[1] == layer and kind in (None, site[0])]
+    if len(sites) != 1:
+        raise SettingError(
+            f"layer and kind must name one attention: {_listed(run)}; got layer={layer}, "
+            f"kind={kind!r}."
+        )
+    return sites[0]
+
+
+def check_product(call: AttentionCall, site: Site, head: int) -> None:
+    """Raise SettingError unless scores of a head are products of queries and keys."""
+    if not isinstance(call.score, ScaledDot | Dot) or not isinstance(call.weighting, Softmax):
+        raise SettingError(
+            "score must be a product of a query and a key, for a softmax, to be taken apart; got "
+            f"{call.score!r} of {' '.join(map(str, site))}."
+        )
+    count = call.query.shape[-3] if call.query.dim() > 3 else 1
+    if not 0 <= head < count:
+        raise SettingError(f"head must be one of {count}; got {head}.")
+
+
+def scale_of(call: AttentionCall) -> float:
+    """The factor of the products of queries and keys."""
+    if not isinstance(call.score, ScaledDot):
+        return 1.0
+    return call.query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
 
 
 def logit_parts(
@@ -257,23 +288,14 @@ def logit_parts(
 def score_parts(run: LinearRun, site: Site, head: int, query: int, key: int) -> ScoreParts:
     """Take a score of a run apart."""
     call = run.calls[site]
-    if not isinstance(call.score, ScaledDot | Dot) or not isinstance(call.weighting, Softmax):
-        raise SettingError(
-            "score must be a product of a query and a key, for a softmax, to be taken apart; got "
-            f"{call.score!r} of {' '.join(map(str, site))}."
-        )
-    count = call.query.shape[-3] if call.query.dim() > 3 else 1
-    if not 0 <= head < count:
-        raise SettingError(f"head must be one of {count}; got {head}.")
+    check_product(call, site, head)
     queries, keys = run.spans[site]
     query, key = (
         _position(name, number, span)
         for name, number, span in (("query", query, queries), ("key", key, keys))
     )
     score, product, weight = _score(call, head, query - queries.start, key - keys.start)
-    scale = 1.0
-    if isinstance(call.score, ScaledDot):
-        scale = call.query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
+    scale = scale_of(call)
     one, other = run.query(site, head, query - queries.start), run.key(site, head, key - keys.start)
     values = scale * (_stacked(one, call) @ _stacked(other, call).mT)
     parts = ScoreParts(

@@ -74,9 +74,11 @@ class LinearFunctions(TorchFunctionMode):
         add: Callable[[Tensor, StreamPart], Tensor],
         tokens: Sequence[Tensor],
         names: Mapping[int, str],
+        hold: Callable[[Tensor], Tensor] = torch.detach,
     ) -> None:
         super().__init__()
-        self._add, self._tokens, self._names = add, tokens, names
+        self._add, self._tokens, self._names, self._hold = add, tokens, names, hold
+        self.tables: dict[int, Tensor] = {}  # where these tokens are looked up
 
     def __torch_function__(
         self,
@@ -95,7 +97,7 @@ class LinearFunctions(TorchFunctionMode):
         args = tuple(map(_constant, args))
         kwargs = {key: _constant(each) for key, each in kwargs.items()}
         if name == "embedding" and args[1].is_floating_point():
-            kind = self._kind_of(args[0], names.get(id(table), ""))
+            kind = self._kind_of(args[0], args[1], names.get(id(table), ""))
             return self._add(func(*args, **kwargs), StreamPart(kind))
         if name == "layer_norm":
             return self._layer_norm(*args, **kwargs)
@@ -107,22 +109,30 @@ class LinearFunctions(TorchFunctionMode):
             return func(*self._summands(args), **kwargs)
         out = func(*args, **kwargs)
         if name in _SCALES or (name in _POWERS and args[-1] in (-0.5, 0.5)):
-            return out.detach()
+            return self._hold(out.detach()) if _has_graph(args[0]) else out.detach()
         if name in _ACTIVATIONS and _has_graph(args[0]):
-            return _Held.apply(args[0], out.detach())  # type: ignore[no-untyped-call]
+            states, out = args[0].detach(), out.detach()
+            gate = torch.where(states == 0, 0, out / states)
+            held = self._hold(gate)
+            out = out if held is gate else states * held
+            return _Held.apply(args[0], out, held)  # type: ignore[no-untyped-call]
         return out
 
-    def _kind_of(self, ids: Tensor, name: str) -> str:
+    def _kind_of(self, ids: Tensor, table: Tensor, name: str) -> str:
         """Name an embedding by the ids that are looked up and the name of its table."""
         if _SEGMENT.search(name):
             return "segment"
         flat = ids.flatten()
-        is_token = any(
-            each.numel() == len(flat) and bool((each.flatten() == flat).all())
-            for each in self._tokens
-        )
-        is_position = bool(_POSITION.search(name)) or not is_token
-        return "position" if is_position else "token"
+        numbers = [
+            n
+            for n, each in enumerate(self._tokens)
+            if each.numel() == len(flat) and bool((each.flatten() == flat).all())
+        ]
+        if _POSITION.search(name) or not numbers:
+            return "position"
+        for n in numbers:
+            self.tables.setdefault(n, table)
+        return "token"
 
     def _bias(self, bias: Tensor | None) -> Tensor | None:
         return None if bias is None else self._add(bias, StreamPart("biases"))
@@ -154,6 +164,7 @@ class LinearFunctions(TorchFunctionMode):
         wide = states.to(torch.promote_types(states.dtype, torch.float32))
         centred = wide - wide.mean(dim=axes, keepdim=True)
         scale = (centred.detach().square().mean(dim=axes, keepdim=True) + eps).rsqrt()
+        scale = self._hold(scale) if _has_graph(states) else scale
         out = (centred * scale).to(states.dtype)
         out = out if weight is None else out * weight
         return out if bias is None else out + torch.as_tensor(self._bias(bias))
@@ -169,6 +180,7 @@ class LinearFunctions(TorchFunctionMode):
         wide = states.to(torch.promote_types(states.dtype, torch.float32))
         eps = torch.finfo(states.dtype).eps if eps is None else eps
         scale = (wide.detach().square().mean(dim=axes, keepdim=True) + eps).rsqrt()
+        scale = self._hold(scale) if _has_graph(states) else scale
         out = (wide * scale).to(states.dtype)
         return out if weight is None else out * weight
 
@@ -206,11 +218,11 @@ class _Held(torch.autograd.Function):
     """An activation whose ratio to its input is held: GELU, SiLU, ReLU and tanh are gates."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, out: Tensor) -> Tensor:
-        ctx.save_for_backward(torch.where(states == 0, 0, out / states))
+    def forward(ctx: Any, states: Tensor, out: Tensor, gate: Tensor) -> Tensor:
+        ctx.save_for_backward(gate)
         return out.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (gate,) = ctx.saved_tensors
-        return grad * gate, None
+        return grad * gate, None, None

@@ -34,6 +34,15 @@ class _Leaf(NamedTuple):
     part: StreamPart  # the first head of an attention, whose output (B, H, N, E) it is
 
 
+def token_inputs(inputs: Mapping[str, object]) -> dict[str, Tensor]:
+    """Inputs that are ids of tokens, by name: what is read, then what is written."""
+    return {
+        name: each
+        for name, each in inputs.items()
+        if isinstance(each, Tensor) and each.dim() == 2 and not _BESIDE.search(name)
+    }
+
+
 class LinearRun:
     """A forward in which queries, keys and logits have linear gradients by all that is written.
 
@@ -41,30 +50,35 @@ class LinearRun:
         SettingError: The attention of the model cannot be reached.
     """
 
-    def __init__(self, model: nn.Module, inputs: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, object],
+        *,
+        hold: Callable[[Tensor], Tensor] = torch.detach,
+    ) -> None:
         self.calls: dict[Site, AttentionCall] = {}  # of the model as it is
         self.spans: dict[Site, tuple[range, range]] = {}  # positions of queries and keys
-        self.model = model
+        self.names: dict[Site, str] = {}  # of the modules that attend
+        self.model, self.inputs = model, inputs
         self._queries: dict[Site, Tensor] = {}  # with their graph
         self._keys: dict[Site, Tensor] = {}
         self._leaves: list[_Leaf] = []
-        names: dict[Site, str] = {}
         with torch.no_grad(), edit(model) as edits:
-            edits.change(_Noting(self, names))
+            edits.change(_Noting(self))
             model(**inputs)
-        tokens = [
-            each
-            for name, each in inputs.items()
-            if isinstance(each, Tensor) and each.dim() == 2 and not _BESIDE.search(name)
-        ]
+        tokens = token_inputs(inputs)
         parameters = {id(each): name for name, each in model.named_parameters()}
         # Outside of ``edit``, whose own mode has to see who calls a function.
-        self._mode = LinearFunctions(self._add, tokens, parameters)
-        with torch.enable_grad(), self._mode, edit(model) as edits:
+        self.mode = LinearFunctions(self._add, list(tokens.values()), parameters, hold)
+        with torch.enable_grad(), self.mode, edit(model) as edits:
             edits.change(_Cutting(self))
-            for site, module in modules_of(model, "mlp", names, is_needed=False).items():
+            self.feed_forward = modules_of(model, "mlp", self.names, is_needed=False)
+            for site, module in self.feed_forward.items():
                 edits.change_module(module, _FeedForward(self, site))
             self.answer = model(**inputs)
+        tables = self.mode.tables
+        self.tables = {name: tables[n] for n, name in enumerate(tokens) if n in tables}
         if not any(each.part.kind == "token" for each in self._leaves):
             raise SettingError(
                 "model must look its tokens up in a table for its parts to be told apart; got "
@@ -74,7 +88,7 @@ class LinearRun:
     @torch.enable_grad()
     def output(self, number: Callable[[object], Tensor]) -> tuple[dict[StreamPart, float], float]:
         """Contributions of the parts to a number of the model's output, and the number itself."""
-        with self._mode:
+        with self.mode:
             value = number(self.answer)[0]
         held = self._nonlinear(value, through=True)
         if held and self._nonlinear(value, through=False, leaves=True):
@@ -93,6 +107,17 @@ class LinearRun:
         keys = self._keys[site]
         group = head * keys.shape[1] // self._queries[site].shape[1]
         return self._vector(keys[0, group, position])
+
+    def reached_by(self, number: Tensor) -> Float[Tensor, " N"]:
+        """Size of the gradients of a number by what heads mixed last, at each position."""
+        last = next(leaf.tensor for leaf in reversed(self._leaves) if leaf.part.kind == "head")
+        (gradient,) = torch.autograd.grad(number, [last], retain_graph=True)
+        return gradient[0].abs().sum(dim=(0, 2))
+
+    def mixed(self, site: Site) -> Float[Tensor, "B H N E"]:
+        """What the heads of an attention mix."""
+        part = StreamPart("head", *site, 0)
+        return next(leaf.tensor.detach() for leaf in self._leaves if leaf.part == part)
 
     def _vector(self, vector: Float[Tensor, " D"]) -> dict[StreamPart, Tensor]:
         if held := self._nonlinear(vector, through=True):
@@ -184,10 +209,9 @@ class _Noting(AttentionChange):
     """Notes what attends, and to what."""
 
     run: LinearRun
-    names: dict[Site, str]
 
     def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
-        self.names[call.site] = call.name
+        self.run.names[call.site] = call.name
         if call.attention is not None:
             self.run.calls[call.site] = call.attention
         self.run.spans[call.site] = (call.queries, call.keys)

@@ -35,9 +35,10 @@ class _Substitute:
 
     def __call__(self, *args: object, **options: object) -> object:
         thread = get_ident()
-        if thread in self.outputs:
-            return self.outputs[thread]
-        return self.forward(*args, **options)
+        if thread not in self.outputs:
+            return self.forward(*args, **options)
+        output = self.outputs[thread]
+        return output(*args, **options) if callable(output) else output
 
 
 _lock = Lock()
@@ -45,7 +46,7 @@ _lock = Lock()
 
 @contextmanager
 def returning(module: nn.Module, output: object) -> Iterator[None]:
-    """Let a module return an output in this thread instead of computing it."""
+    """Let a module return an output in this thread, or a function's, instead of computing it."""
     with _lock:
         if not isinstance(module.forward, _Substitute):
             module.forward = _Substitute(module)
