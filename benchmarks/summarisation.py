@@ -31,8 +31,8 @@ from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.config import read_toml
 from regard.inference import Predictor
-from regard.inference.evaluation.evaluate import evaluate
 from regard.inference.evaluation.report import TextReport
+from regard.inference.evaluation.texts import evaluate
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.sequences.documents import extracts, read_documents
 from regard.tasks.sequences.generation import DocumentData, DocumentExample

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.checks import check_path
-from regard.cli.options import LOOKED_AT_WHOLE, LookFlags, heads_of
+from regard.cli.options import LOOKED_AT_WHOLE, LookFlags
 from regard.cli.output import (
     check_output,
     end_interrupted_line,
@@ -26,6 +26,7 @@ from regard.cli.output import (
     say,
 )
 from regard.cli.seeds import look_at_seeds
+from regard.cli.sharpest import show_sharpest
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
 from regard.files import write_file
@@ -111,7 +112,7 @@ def look(
         unfit = {"--serve": serve, "--pair": pair, "--truncate": truncate, **looked.flags()}
         refuse(unfit, "with --sharpest")
         lines = _lines_of(words, file)
-        _show_sharpest(models, sharpest, lines, out, device, allow_download, open_page=open_page)
+        show_sharpest(models, sharpest, lines, out, device, allow_download, open_page=open_page)
         return
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
@@ -154,40 +155,6 @@ def look(
 
     pages = [look_by(*each) for each in models]
     _show(pages, names, requests, out, open_page=open_page, serve=serve)
-
-
-def _show_sharpest(
-    models: Sequence[tuple[str, bool]],
-    word: str,
-    texts: Sequence[str],
-    out: Path,
-    device: str,
-    allow_download: bool,
-    *,
-    open_page: bool,
-) -> None:
-    """List the texts in which a head is sharpest, and write their page."""
-    from regard.inference.checkpoint import Checkpoint
-    from regard.inference.loading import load_run
-    from regard.inference.sharpest import sharpest_texts
-
-    (name, is_run), *more_models = models
-    (layer, head), *more_heads = heads_of("sharpest", word)
-    if more_models or more_heads:
-        raise SettingError("--sharpest must go with one model and one head; got more.")
-    page, found = sharpest_texts(
-        load_run(name, device=device)
-        if is_run
-        else Checkpoint.load(name, device=device, allow_download=allow_download),
-        texts,
-        layer,
-        head,
-    )
-    say("\n".join(f"{confidence:.2f}  {text}" for text, confidence in found))
-    write_file(out, page.page().encode())
-    note(f"wrote {out}: {len(found)} of {len(texts)} texts, where head {layer}.{head} is sharpest")
-    if open_page:
-        webbrowser.open(out.resolve().as_uri())
 
 
 def _look_by_run(

@@ -94,16 +94,11 @@ def searched(decoding: DecodingConfig) -> Table:
         table |= {
             "num_beams": decoding.beam_size,
             "length_penalty": decoding.length_penalty,
-            # It stops as ours: nothing is better than what it has by then.
-            "early_stopping": True,
+            "early_stopping": True,  # as ours: nothing is better than what it has by then
         }
     elif decoding.method == "sample":
-        table |= {
-            "do_sample": True,
-            "temperature": decoding.temperature,
-            "top_k": decoding.top_k or 0,
-            "top_p": decoding.top_p,
-        }
+        table |= {"do_sample": True, "temperature": decoding.temperature}
+        table |= {"top_k": decoding.top_k or 0, "top_p": decoding.top_p}
     return {name: value for name, value in table.items() if value is not None}
 
 

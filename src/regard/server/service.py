@@ -33,9 +33,8 @@ from regard.server.requests import (
     RowsRequest,
     checked,
     inputs_of,
-    sentences,
 )
-from regard.server.work import Job, Part, Worker
+from regard.server.work import Job, Part, Worker, cost_of, weigh
 from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.task import Answer
 from regard.viewer import Document
@@ -43,12 +42,8 @@ from regard.viewer import Document
 # Bounds of histograms: seconds, from a page's file to a long list; texts worked on at once.
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# Sentences that are translated while a text is looked into: a short one, and any at most.
-_SHORT_LOOK, _LONGEST_LOOK = 8, 64
 # Characters that are cut into parts, and joined, without a thread of their own.
 _AT_ONCE = 2000
-# Tokens that a language model writes while a sentence is translated.
-_WRITTEN = 32
 
 # Seconds within which it is noticed that a client has gone, while the worker has all cores.
 _NOTICED = 0.5
@@ -126,7 +121,7 @@ class Service:
         }
         self._batcher: Batcher[Job, Any, Any] = Batcher(
             Worker(self._served),
-            weigh=_weigh,
+            weigh=weigh,
             max_batch=limits.max_batch,
             capacity=limits.queue,
             turn=limits.turn,
@@ -145,7 +140,7 @@ class Service:
         options = request.options()
         decoding = self._decoding(use, request, options)
         records = inputs_of(request, self.limits)
-        weights = [_cost(use, decoding, str(record)) for record, _ in records]
+        weights = [cost_of(use, decoding, str(record)) for record, _ in records]
         # Before any work is done for it.
         await self._in_line(lambda: self._batcher.check_room(sum(weights)))
         is_much = sum(len(str(record)) for record, _ in records) > _AT_ONCE
@@ -385,23 +380,3 @@ def _refuse_settings(
         )
     if options.layers is not None and not options.attention:
         raise Problem(422, f"layers must go with alignments; got {quoted(options.layers)} alone.")
-
-
-def _cost(use: RunInUse[AnyTask], decoding: DecodingConfig | None, text: str) -> int:
-    """Cost of a text in sentences: by what is written after it, where that is not bound to it."""
-    if decoding is None or "max_tokens" in use.useless:
-        return sentences(text)
-    return min(_LONGEST_LOOK, 1 + decoding.n_best * decoding.max_tokens // _WRITTEN)
-
-
-def _weigh(job: Job, item: Any) -> int:
-    """Cost of an item: attention weights grow with the square of a text."""
-    match job.kind:
-        case "answer":
-            return int(item.sentences)
-        case "look" | "attribute":
-            longest = max(len(item.text), len(item.target or ""))
-            short = _SHORT_LOOK if job.kind == "look" else _LONGEST_LOOK
-            return min(_LONGEST_LOOK, short + (longest // 8) ** 2)
-        case _:
-            return 1

@@ -19,7 +19,13 @@ from regard.inference.look import Calls, weights_of_row
 from regard.inference.use import InUse, Reply, RunInUse
 from regard.interop.interventions.edit import edit
 from regard.server.batching import AbandonedError
-from regard.server.requests import AttentionRequest, ExplainRequest, LookRequest, RowsRequest
+from regard.server.requests import (
+    AttentionRequest,
+    ExplainRequest,
+    LookRequest,
+    RowsRequest,
+    sentences,
+)
 from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.task import Answer
 from regard.viewer import Document
@@ -231,3 +237,31 @@ def _size(calls: Calls) -> int:
 def _listed(numbers: Iterable[int]) -> str:
     ordered = sorted(numbers)
     return f"{ordered[0]} to {ordered[-1]}" if len(ordered) > 1 else str(ordered[0])
+
+
+# Sentences that are translated while a text is looked into: a short one, and any at most.
+_SHORT_LOOK, _LONGEST_LOOK = 8, 64
+
+
+# Tokens that a language model writes while a sentence is translated.
+_WRITTEN = 32
+
+
+def cost_of(use: RunInUse[AnyTask], decoding: DecodingConfig | None, text: str) -> int:
+    """Cost of a text in sentences: by what is written after it, where that is not bound to it."""
+    if decoding is None or "max_tokens" in use.useless:
+        return sentences(text)
+    return min(_LONGEST_LOOK, 1 + decoding.n_best * decoding.max_tokens // _WRITTEN)
+
+
+def weigh(job: Job, item: Any) -> int:
+    """Cost of an item: attention weights grow with the square of a text."""
+    match job.kind:
+        case "answer":
+            return int(item.sentences)
+        case "look" | "attribute":
+            longest = max(len(item.text), len(item.target or ""))
+            short = _SHORT_LOOK if job.kind == "look" else _LONGEST_LOOK
+            return min(_LONGEST_LOOK, short + (longest // 8) ** 2)
+        case _:
+            return 1

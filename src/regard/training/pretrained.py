@@ -22,13 +22,14 @@ from regard.interop.checkpoints.encoders import encoder_of
 from regard.interop.checkpoints.hub import fetch, is_hub_name
 from regard.interop.checkpoints.layout import CONFIG
 from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_checkpoint, read_config
-from regard.models import READERS, Decoder, Encoder, EncoderConfig, MaskedLanguageModel
+from regard.models import READERS, Decoder, Encoder, MaskedLanguageModel
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
 from regard.tasks.settings.recipe import RecipeTable
 from regard.text import TokenizerConfig
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of
 from regard.training.fine_tuning import fine_tuning
+from regard.training.reader_parts import as_encoder, as_writer, is_table, pooler_of, reader_in
 from regard.training.settings import TrainingConfig
 
 # What a checkpoint of each layout was trained to do, and the model of ours that it is.
@@ -54,19 +55,6 @@ _FEATURES = "features.weight"
 _WORD_HEAD = {"transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias"}
 # What tells texts beside each other apart, one row each.
 _SEGMENTS = "segments"
-# Options that an encoder has in a reader and in a writer.
-_OF_BOTH = (
-    *("model_dim", "num_heads", "ffn_dim", "dropout", "norm", "norm_kind", "norm_eps"),
-    *("activation", "positions", "max_length"),
-)
-# What begins the names of an encoder's parameters, in a reader and in a writer.
-_NAMES = {
-    "embedding.": "source_embedding.",
-    "embedding_norm.": "source_norm.",
-    "layers.": "encoder.",
-    "norm.": "encoder_norm.",
-    "positions.": "positions.",
-}
 
 
 def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
@@ -181,12 +169,12 @@ class Pretrained:
         writes = recipe.task == _WRITING
         known, size = self._weights(Encoder if writes else reader)
         if writes:
-            known = _as_encoder(known)
-        for name, tensor in _only(model, reader).state_dict().items():
+            known = as_encoder(known)
+        for name, tensor in reader_in(model, reader).state_dict().items():
             if name not in known and (writes or name == _FEATURES):
                 continue
             source, target = known[name], tensor
-            if _is_table(name) and len(source) != len(target):
+            if is_table(name) and len(source) != len(target):
                 source, target = source[:size], target[:size]
             if source.shape != target.shape:
                 raise SettingError(
@@ -194,8 +182,8 @@ class Pretrained:
                     f"whose {name} is {list(source.shape)}, not {list(target.shape)}."
                 )
             target.copy_(source)
-        pooler = _pooler(model)
-        if pooler is not None and (learned := self._pooler()):
+        pooler = pooler_of(model)
+        if pooler is not None and (learned := self.pooler_of()):
             pooler.load_state_dict(learned)
         if isinstance(model, MaskedLanguageModel):
             for name, tensor in self._word_head().items():
@@ -207,14 +195,14 @@ class Pretrained:
         type_before = str(before["model"]["type"])
         if task != _WRITING or TASKS[before["task"]].models.get(type_before) != _ENCODER:
             return before
-        return _as_writer(before)
+        return as_writer(before)
 
-    def _pooler(self) -> dict[str, Tensor]:
+    def pooler_of(self) -> dict[str, Tensor]:
         """The weights of the pooler, if it has one that learned."""
         if is_run(self.path):
             before = self._predictor
             learned = getattr(before.task.recipe.data, "next_sentence", True)
-            pooler = _pooler(before.model) if learned else None
+            pooler = pooler_of(before.model) if learned else None
         else:
             pooler = getattr(self._checkpoint.model, "pooler", None)
             if any(name.startswith("pooler.") for name in self._checkpoint.absent):
@@ -238,7 +226,7 @@ class Pretrained:
         before = self._predictor
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
-        known = _only(before.model, reader).state_dict()
+        known = reader_in(before.model, reader).state_dict()
         if _SEGMENTS in known and not _distinguishes_segments(before.task.recipe):
             known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
         return known, size
@@ -247,7 +235,7 @@ class Pretrained:
     def _checkpoint_weights(self) -> tuple[dict[str, Tensor], int | None]:
         """Those of a checkpoint; tables in the order of our ids, then of the mask."""
         weights = {
-            name: tensor[self._order] if _is_table(name) else tensor
+            name: tensor[self._order] if is_table(name) else tensor
             for name, tensor in _reader(self._checkpoint).state_dict().items()
         }
         return weights, borrow_pieces(self.path).vocab_size
@@ -398,67 +386,6 @@ def _set_by_recipe(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
     }
 
 
-def _is_table(name: str) -> bool:
-    """Whether a parameter of a reader has a row for each id."""
-    return name.endswith("embedding.weight") or name == "output.weight"
-
-
 def _distinguishes_segments(recipe: Recipe) -> bool:
     """Whether training met texts beside each other."""
     return bool(getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside))
-
-
-def _pooler(model: nn.Module) -> nn.Linear | None:
-    """Pooler of the first state, before a last layer."""
-    poolers = (getattr(part, "pooler", None) for part in model.modules())
-    return next((each for each in poolers if isinstance(each, nn.Linear)), None)
-
-
-def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:
-    """The part of a model that reads the text."""
-    parts = [part for part in model.modules() if isinstance(part, kind)]
-    if len(parts) != 1:
-        raise SettingError(
-            f"training.pretrained must be left out for a model with {len(parts)} readers; it "
-            "fills the one that reads the text."
-        )
-    return parts[0]
-
-
-def _as_writer(recipe: RecipeTable) -> RecipeTable:
-    """The recipe of a reader as that of a writer whose encoder it is."""
-    table = {name: value for name, value in recipe["model"].items() if name != "type"}
-    config = build(EncoderConfig, table, where="model")
-    for name, plain in (("parts", "none"), ("embedding_dim", None)):
-        if (got := getattr(config, name)) != plain:
-            raise SettingError(
-                "training.pretrained must name a model whose states are as wide as its embeddings, "
-                f"and which reads words alone, for generation; got model.{name} = {got!r}."
-            )
-    begins = build(TokenizerConfig, recipe["tokenizer"], where="tokenizer").begins
-    model: dict[str, JsonValue] = {name: getattr(config, name) for name in _OF_BOTH} | {
-        "type": "transformer",
-        "num_encoder_layers": config.num_layers,
-        "tie_embeddings": "target",
-        "scale_embeddings": False,
-        "embedding_norm": True,
-        "own_positions": config.positions == "learned",
-        "source_begin": begins,
-    }
-    return {"task": "generation", "model": model, "tokenizer": recipe["tokenizer"]}
-
-
-def _as_encoder(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a reader by the names that they have in a writer."""
-    # Every text is the first of its row, so that its segment is part of its tokens' embeddings. The
-    # target's begin as the source's.
-    renamed = {
-        ours + name.removeprefix(theirs): tensor
-        for name, tensor in weights.items()
-        for theirs, ours in _NAMES.items()
-        if name.startswith(theirs)
-    }
-    renamed["target_embedding.weight"] = weights["embedding.weight"]
-    if "segments" in weights:
-        renamed["source_embedding.weight"] = weights["embedding.weight"] + weights["segments"][0]
-    return renamed

@@ -8,13 +8,9 @@ from tests.unit.inference.conftest import letters_predictor
 
 from regard.errors import DataError, SettingError
 from regard.inference.evaluation.comparison import compare, compare_answers
-from regard.inference.evaluation.evaluate import (
-    _with_intervals,
-    evaluate,
-    quality_by_length,
-    read_data,
-)
+from regard.inference.evaluation.evaluate import _with_intervals, read_data
 from regard.inference.evaluation.report import answer_timed, beside_baselines
+from regard.inference.evaluation.texts import evaluate, quality_by_length
 from regard.tasks.labels.classification import Classification, LabelledText
 from regard.tasks.labels.label_task import LabelPrediction
 

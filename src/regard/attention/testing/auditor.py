@@ -10,6 +10,7 @@ from regard.attention.observing import AttentionCall, observe
 from regard.attention.testing.call import Call
 from regard.attention.testing.evidence import Traced, sizes
 from regard.attention.testing.experiments import (
+    empty_rows,
     heads,
     learning,
     padding,
@@ -108,7 +109,7 @@ def _experiments(
     call: Call, traced: Traced, causal: bool | None, notes: list[str]
 ) -> Iterator[tuple[str, Callable[[], list[Fault]]]]:
     """The experiments, each under the fault that it looks for first."""
-    yield "empty", lambda: list(padding.empty(call, traced, notes))
+    yield "empty", lambda: list(empty_rows.empty(call, traced, notes))
     yield "dropout", lambda: list(repeats.dropout(call, traced, notes))
     yield "state", lambda: list(repeats.state(call, traced, notes))
     yield "rows", lambda: list(weighting.rows(call, traced))

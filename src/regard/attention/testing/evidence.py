@@ -1,11 +1,13 @@
 """Evidence of a trace: the attention inside a call, its scores and its weights, and their lines."""
 
 import linecache
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -152,3 +154,63 @@ def sizes(shape: Sequence[int]) -> str:
 def count(shape: Sequence[int]) -> int:
     """The number of elements of a shape."""
     return prod(shape)
+
+
+_HERE = str(Path(__file__).parent)
+
+
+_ENGINE = str(Path(__file__).parents[1])
+
+
+def tensors_in(args: Sequence[Any]) -> list[Tensor]:
+    """The tensors among arguments, in lists and tuples too."""
+    found = list[Tensor]()
+    for each in args:
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, list | tuple):
+            found += tensors_in(each)
+    return found
+
+
+def detaches(line: str) -> bool:
+    """Whether a line of code itself detaches."""
+    return "detach(" in line or ".data" in line
+
+
+def storage_of(tensor: Tensor) -> int:
+    """The address of what a tensor is a view of."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def number_in(value: Any) -> float | None:
+    """The number that an operand is, or that a tensor of one element holds."""
+    if isinstance(value, bool | int | float):
+        return float(value)
+    is_one = isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex()
+    return float(value) if is_one else None
+
+
+def is_over_pairs(one: Tensor, other: Tensor, out: Tensor) -> bool:
+    """Whether a product is over pairs: larger than both of its factors, by two axes."""
+    return out.dim() >= 3 and out.numel() > max(one.numel(), other.numel(), 1)
+
+
+def calling_line() -> tuple[str, bool]:
+    """The line of the caller's code that runs, and whether the engine of regard runs for it."""
+    frame: FrameType | None = sys._getframe(3)
+    library = ""
+    is_engine = False
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(_HERE):
+            if frame.f_code.co_name == "run":
+                break
+        elif file.startswith(_ENGINE):
+            is_engine = True
+        elif not file.startswith(TORCH) and not file.startswith("<frozen"):
+            if "site-packages" not in file:
+                return line_of(file, frame.f_lineno), is_engine
+            library = library or line_of(file, frame.f_lineno)
+        frame = frame.f_back
+    return library, is_engine

@@ -1,10 +1,8 @@
 """The attention inside any call, read from the operations that torch runs."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -18,13 +16,16 @@ from regard.attention.testing.evidence import (
     Softmax,
     Traced,
     Weights,
+    calling_line,
+    detaches,
     is_flags,
-    line_of,
+    is_over_pairs,
+    number_in,
+    storage_of,
+    tensors_in,
 )
 
 TORCH = str(Path(torch.__file__).parent)
-_HERE = str(Path(__file__).parent)
-_ENGINE = str(Path(__file__).parents[1])
 # Operations that hand the same numbers on, or some of them, in other places or another dtype.
 _VIEWS = {
     *("view", "_unsafe_view", "reshape", "_reshape_alias", "transpose", "t", "permute", "movedim"),
@@ -98,7 +99,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Name the tensors that the content of the call comes in."""
         for tensor in inputs:
             self._add(_Node(tensor, is_input=True))
-        self._inputs = {_storage(tensor) for tensor in inputs}
+        self._inputs = {storage_of(tensor) for tensor in inputs}
 
     def _add(self, node: _Node) -> None:
         self._nodes[id(node.tensor)] = node
@@ -130,13 +131,13 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
         is_in_place = name.endswith("_") and not name.endswith("__")
         name = name if name.startswith("_") else name.rstrip("_")
-        made = _tensors(out if isinstance(out, list | tuple) else [out])
-        operands = [self._node(each) for each in _tensors(args)]
+        made = tensors_in(out if isinstance(out, list | tuple) else [out])
+        operands = [self._node(each) for each in tensors_in(args)]
         self.seen.operands.update(id(each.tensor) for each in operands)
-        line, is_engine = _where()
-        if name == "detach" and _is_written(line):
+        line, is_engine = calling_line()
+        if name == "detach" and detaches(line):
             self.seen.detached.append(line)
-        if is_in_place and operands and _storage(operands[0].tensor) in self._inputs:
+        if is_in_place and operands and storage_of(operands[0].tensor) in self._inputs:
             self.seen.in_place.append(line)
         if name in _RANDOM:
             self.seen.random.append((name, line))
@@ -171,15 +172,15 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node.is_projected = first.is_projected
         if node.weights is not None:
             is_part = node.tensor.numel() < first.tensor.numel()
-            is_cut = step.name == "detach" and _is_written(step.line)
+            is_cut = step.name == "detach" and detaches(step.line)
             steps = ("part",) * is_part + ("detached",) * is_cut
             node.weights = replace(node.weights, steps=(*node.weights.steps, *steps))
 
     def _multiply(self, step: _Step) -> None:
         first, second = step.operands[0], step.operands[1] if len(step.operands) > 1 else None
-        number = _number(step.args[1]) if len(step.args) > 1 else None
+        number = number_in(step.args[1]) if len(step.args) > 1 else None
         if number is None and second is not None and step.name == "mul" and not first.is_input:
-            number = _number(step.args[0])
+            number = number_in(step.args[0])
             first, second = (second, first) if number is not None else (first, second)
         if number is not None and (second is None or not second.is_input):
             by = number if step.name == "mul" else 1 / number if number else 0.0
@@ -236,7 +237,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if first.outer is None:
             return
         one, other, line = first.outer
-        is_outer = _is_outer(one.tensor, other.tensor, first.tensor)
+        is_outer = is_over_pairs(one.tensor, other.tensor, first.tensor)
         if axis == first.tensor.dim() - 1:
             if not is_outer:
                 return
@@ -367,58 +368,6 @@ def _weigh(step: _Step, first: _Node, second: _Node) -> None:
             node.scores = replace(one.scores, factor=factor, steps=steps)
             return
     is_weighting = first.weights is not None or second.weights is not None
-    is_outer = is_weighting or _is_outer(first.tensor, second.tensor, node.tensor)
+    is_outer = is_weighting or is_over_pairs(first.tensor, second.tensor, node.tensor)
     if step.name == "mul" and is_outer:
         node.outer = (first, second, line)
-
-
-def _tensors(args: Sequence[Any]) -> list[Tensor]:
-    found = list[Tensor]()
-    for each in args:
-        if isinstance(each, Tensor):
-            found.append(each)
-        elif isinstance(each, list | tuple):
-            found += _tensors(each)
-    return found
-
-
-def _is_written(line: str) -> bool:
-    """Whether a line of code itself detaches."""
-    return "detach(" in line or ".data" in line
-
-
-def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
-def _number(value: Any) -> float | None:
-    """The number that an operand is, or that a tensor of one element holds."""
-    if isinstance(value, bool | int | float):
-        return float(value)
-    is_one = isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex()
-    return float(value) if is_one else None
-
-
-def _is_outer(one: Tensor, other: Tensor, out: Tensor) -> bool:
-    """Whether a product is over pairs: larger than both of its factors, by two axes."""
-    return out.dim() >= 3 and out.numel() > max(one.numel(), other.numel(), 1)
-
-
-def _where() -> tuple[str, bool]:
-    """The line of the caller's code that runs, and whether the engine of regard runs for it."""
-    frame: FrameType | None = sys._getframe(3)
-    library = ""
-    is_engine = False
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith(_HERE):
-            if frame.f_code.co_name == "run":
-                break
-        elif file.startswith(_ENGINE):
-            is_engine = True
-        elif not file.startswith(TORCH) and not file.startswith("<frozen"):
-            if "site-packages" not in file:
-                return line_of(file, frame.f_lineno), is_engine
-            library = library or line_of(file, frame.f_lineno)
-        frame = frame.f_back
-    return library, is_engine

@@ -9,8 +9,9 @@ from typing import Any, cast
 from regard import metrics
 from regard.checks import check_count
 from regard.errors import DataError, RunError
-from regard.inference.evaluation.evaluate import Member, best_texts, check_sources, reports_rouge
+from regard.inference.evaluation.evaluate import Member, best_texts, reports_rouge
 from regard.inference.evaluation.report import Comparison, Difference
+from regard.inference.evaluation.texts import check_sources
 from regard.inference.predictor import Predictor
 from regard.metrics import References, SystemComparison
 from regard.progress import track

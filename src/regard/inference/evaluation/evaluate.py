@@ -3,31 +3,25 @@
 import math
 import os
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, singledispatch
-from itertools import chain, pairwise
+from functools import singledispatch
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import nn
 
-from regard import metrics
 from regard.checks import choose
 from regard.config import JsonValue, assign
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.inference.evaluation.report import (
     AnswerReport,
-    Baseline,
-    Bucket,
     Figure,
-    OutputExample,
     TextReport,
     beside_baselines,
 )
-from regard.metrics import MetricScore, References
+from regard.inference.evaluation.texts import evaluate, to_read
 from regard.metrics.score import wilson
 from regard.progress import progress as show_progress
 from regard.progress import track
@@ -37,14 +31,11 @@ from regard.tasks.sequences.sequence_task import SequenceTask
 from regard.tasks.sequences.translation import TranslationTask
 from regard.tasks.sequences.translations import Translations
 from regard.tasks.settings.recipe import DataConfig
-from regard.tasks.tables import Table
 from regard.tasks.task import Answer, AnyTask
 from regard.text import Pair, PairLayout, normalize, read_lines, read_pairs
 
-# Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
-LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
-# Resamples that the intervals of answers are drawn from, and examples shown at random.
-_RESAMPLES, _SHOWN_AT_RANDOM = 200, 4
+# Resamples that the intervals of answers are drawn from.
+_RESAMPLES = 200
 
 
 def parts_in_memory(recipe: Recipe) -> Parts[object]:
@@ -66,63 +57,6 @@ class Member(Protocol):
         self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
     ) -> Sequence[Answer]:
         """The answer to each example."""
-
-
-def evaluate(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    sources: Sequence[str] | None = None,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    training_targets: Iterable[str] = (),
-    resamples: int = 1000,
-    seed: int = 0,
-    trivial: Mapping[str, Sequence[str]] | None = None,
-    rouge: bool = False,
-) -> TextReport:
-    """BLEU, chrF and exact match, with what it takes to judge them.
-
-    Where the target language has spaces, BLEU is also given lower-cased, as many papers report it.
-    Baselines are ``trivial`` outputs, by how they are made, or else the sources themselves; and the
-    most frequent of ``training_targets``. With ``rouge``, for summaries and answers, ROUGE comes
-    before the other figures, and what is taken over from the sources is counted.
-    """
-    check_sources(sources, hypotheses)
-    right = metrics.answers(references)
-    figures = partial(_figures, right, target_language, rouge=rouge)
-    outputs = dict(trivial or ({} if sources is None else {"the source itself": sources}))
-    # Of equally frequent ones the first, so that the order of a file decides and not chance.
-    for text, _ in Counter(training_targets).most_common(1):
-        outputs[f"always {text!r}"] = [text] * len(hypotheses)
-
-    def p_value(texts: Sequence[str]) -> float | None:
-        return metrics.compare_rouge(texts, hypotheses, right)[0].p_value if rouge else None
-
-    by_length: tuple[Bucket, ...] = ()
-    if sources is not None:
-        by_length = quality_by_length(
-            hypotheses,
-            right,
-            sources,
-            source_language=source_language,
-            target_language=target_language,
-        )
-    scores = figures(hypotheses, resamples=resamples)
-    baselines = tuple(
-        Baseline(name=name, scores=figures(texts, resamples=0), p_value=p_value(texts))
-        for name, texts in outputs.items()
-    )
-    main = {baseline.name: baseline.scores[0].value for baseline in baselines}
-    return TextReport(
-        count=len(hypotheses),
-        scores=scores,
-        baselines=baselines,
-        beside=beside_baselines(scores[0].name, scores[0].value, main),
-        by_length=by_length,
-        outputs=_outputs_to_read(hypotheses, right, sources, seed),
-        tables=(ngram_table(hypotheses, right, sources),) if rouge and sources else (),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,20 +193,6 @@ def reports_rouge(task: SequenceTask) -> bool:
     return "rouge_l" in task.metrics
 
 
-def ngram_table(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
-    """Novel and repeated n-grams of outputs and references: figure 6 of See et al. (2017)."""
-    known = [right[0] for right in metrics.answers(references)]
-    rows: list[tuple[str | int | float, ...]] = []
-    for n in range(1, 5):
-        figures = [metrics.novelty(texts, sources, n=n) for texts in (hypotheses, known)]
-        figures += [metrics.repetition(texts, n=n) for texts in (hypotheses, known)]
-        rows.append((f"{n}-grams", *figures))
-    columns = ("", "new", "of references", "said before", "of references")
-    return Table(
-        "n-grams new to the document, and said before in the output, %", columns, tuple(rows)
-    )
-
-
 def evaluate_task(
     predictor: Member,
     examples: Sequence[object],
@@ -295,7 +215,7 @@ def evaluate_task(
     )
     figures = _with_intervals(task, answers, examples, dice)
     baselines = {name: task.score(outputs, examples) for name, outputs in trivial.items()}
-    chosen = _to_read({"worst": (4, order), "best": (2, order[::-1])}, order, dice)
+    chosen = to_read({"worst": (4, order), "best": (2, order[::-1])}, order, dice)
     return AnswerReport(
         count=len(examples),
         unit=task.unit,
@@ -323,64 +243,6 @@ def beside_main_baselines(
     return beside_baselines(metric, figures[metric], main, sign=task.metrics[metric])
 
 
-def quality_by_length(
-    hypotheses: Sequence[str],
-    references: References,
-    sources: Sequence[str],
-    *,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    edges: Sequence[int] = LENGTH_EDGES,
-) -> tuple[Bucket, ...]:
-    """BLEU and chrF by the length of sources: figure 2 of Bahdanau et al. (2015)."""
-    check_sources(sources, hypotheses)
-    if not all(low < high for low, high in pairwise([0, *edges])):
-        raise SettingError(f"edges must rise from 1; got {list(edges)}.")
-    right = metrics.answers(references)
-    words = [source.split() for source in sources]
-    is_unspaced = metrics.is_unspaced(source_language)
-    lengths = [len("".join(each)) if is_unspaced else len(each) for each in words]
-    bleu = partial(metrics.bleu, target_language=target_language)
-    buckets = []
-    for shortest, longest in zip([0, *edges], [*edges, None], strict=True):
-        most = float("inf") if longest is None else longest
-        inside = [i for i, size in enumerate(lengths) if shortest < size <= most]
-        if inside:
-            texts, known = [hypotheses[i] for i in inside], [right[i] for i in inside]
-            buckets.append(
-                Bucket(
-                    shortest=shortest + 1,
-                    longest=longest,
-                    count=len(inside),
-                    mean_length=sum(lengths[i] for i in inside) / len(inside),
-                    scores=(bleu(texts, known), metrics.chrf(texts, known)),
-                )
-            )
-    return tuple(buckets)
-
-
-def _figures(
-    references: Sequence[tuple[str, ...]],
-    target_language: str | None,
-    texts: Sequence[str],
-    *,
-    rouge: bool,
-    resamples: int,
-) -> tuple[MetricScore, ...]:
-    scored = partial(metrics.bleu, target_language=target_language, resamples=resamples)
-    scores = []
-    if rouge:
-        scores.append(metrics.rouge_l(texts, references, resamples=resamples))
-        scores += [metrics.rouge_n(texts, references, n=n, resamples=resamples) for n in (1, 2)]
-    scores.append(scored(texts, references))
-    if not metrics.is_unspaced(target_language):
-        lower = scored(texts, references, lowercase=True)
-        scores.append(replace(lower, name="BLEU lower-cased"))
-    scores.append(metrics.chrf(texts, references, resamples=resamples))
-    scores.append(metrics.exact_match(texts, references, resamples=resamples))
-    return tuple(scores)
-
-
 def _with_intervals(
     task: AnyTask, answers: Sequence[Answer], examples: Sequence[object], dice: random.Random
 ) -> tuple[Figure, ...]:
@@ -400,60 +262,3 @@ def _with_intervals(
             low, high = (ordered[round(share * (_RESAMPLES - 1))] for share in (0.025, 0.975))
         figures.append(Figure(name=name, value=value, low=low, high=high))
     return tuple(figures)
-
-
-def _outputs_to_read(
-    hypotheses: Sequence[str],
-    references: Sequence[tuple[str, ...]],
-    sources: Sequence[str] | None,
-    seed: int,
-) -> tuple[OutputExample, ...]:
-    """Three best, three worst and four at random; of equally good ones, the longer say more."""
-    chrf = metrics.sentence_chrf(hypotheses, references)
-
-    all_indices = range(len(hypotheses))
-
-    def ranked(sign: int) -> list[int]:
-        return sorted(all_indices, key=lambda i: (sign * chrf[i], -max(map(len, references[i])), i))
-
-    ranking = {"best": (3, ranked(-1)), "worst": (3, ranked(1))}
-    chosen = _to_read(ranking, all_indices, random.Random(seed))
-    chosen["random"].sort()
-    return tuple(
-        OutputExample(
-            kind=kind,
-            index=index,
-            source=None if sources is None else sources[index],
-            text=hypotheses[index],
-            references=references[index],
-            chrf=chrf[index],
-        )
-        for kind, indices in chosen.items()
-        for index in indices
-    )
-
-
-def _to_read(
-    ranked: Mapping[str, tuple[int, Sequence[int]]], indices: Sequence[int], dice: random.Random
-) -> dict[str, list[int]]:
-    """So many of each ranking, from its first, and some of all places at random; none twice."""
-    chosen: dict[str, list[int]] = {}
-
-    def unchosen(order: Sequence[int]) -> list[int]:
-        earlier = set(chain(*chosen.values()))
-        return [index for index in order if index not in earlier]
-
-    for kind, (most, order) in ranked.items():
-        chosen[kind] = unchosen(order)[:most]
-    rest = unchosen(indices)
-    chosen["random"] = dice.sample(rest, min(_SHOWN_AT_RANDOM, len(rest)))
-    return chosen
-
-
-def check_sources(sources: Sequence[str] | None, hypotheses: Sequence[str]) -> None:
-    """Raise DataError unless there is a source for each output."""
-    if sources is not None and len(sources) != len(hypotheses):
-        raise DataError(
-            f"sources must have one line per output; got {len(sources)} for "
-            f"{len(hypotheses)} outputs."
-        )

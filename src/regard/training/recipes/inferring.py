@@ -109,10 +109,9 @@ def _check_without_annotations(path: Path) -> None:
 
 def _is_header(line: Line, ending: str) -> bool:
     """Whether a row of a table holds nothing but names of columns that are known."""
-    if ending not in TABLES:
-        return False
     row = next(csv_rows([line]), line) if ending == ".csv" else line
-    return {cell.strip().casefold() for cell in row.text.split("\t")} <= known_names() | {"id"}
+    names = {cell.strip().casefold() for cell in row.text.split("\t")}
+    return ending in TABLES and names <= known_names() | {"id"}
 
 
 def _later_lines(path: Path, first: Line) -> list[list[Line]]:

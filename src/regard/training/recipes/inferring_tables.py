@@ -1,20 +1,18 @@
 """Infers the task of a table from the names and the contents of its columns."""
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations, islice
+from itertools import combinations
 from pathlib import Path
 from statistics import correlation
 from types import MappingProxyType
 
-from regard.config import JsonValue, format_setting
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.languages import guess_language
-from regard.text.reading.forms import text_suffix
-from regard.text.reading.lines import Line, read_lines, readable
-from regard.text.reading.tables import csv_rows, delimiter_of, known_names
+from regard.text.reading.lines import Line, readable
+from regard.text.reading.tables import csv_rows, known_names
 from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import (
     LEAST_ROWS,
@@ -27,6 +25,7 @@ from regard.training.recipes.columns import (
 )
 from regard.training.recipes.inferring_settings import columns_named, of_named
 from regard.training.recipes.table_tasks import (
+    as_running_text,
     column_settings,
     labelled_texts,
     pair_matching,
@@ -240,24 +239,8 @@ def _of_one_text(text: Column, numbers: Sequence[Column], path: Path, why: str) 
     scores = [column for column in numbers if column.is_score]
     if scores:
         raise _no_job(path, f"{why}: texts with a number", _rounding(scores[0]))
-    cure = f"As running text, for a language model: {_as_running_text(text, path)}"
+    cure = f"As running text, for a language model: {as_running_text(text, path)}"
     raise _no_job(path, f"{why}: texts and nothing to learn for each", cure)
-
-
-def _as_running_text(text: Column, path: Path) -> str:
-    """The command that trains on one column as running text, or that writes it into a file."""
-    name, copy = shlex.quote(str(path)), shlex.quote(f"{path.stem}-text.txt")
-    if not text.number:
-        setting = shlex.quote(format_setting("data.column", str(text.called)))
-        return f"regard train language-model-characters-fast {name} --set {setting}"
-    take = f"cut -f{text.number}"
-    if text_suffix(path) == ".csv":
-        delimiter = delimiter_of(list(islice(read_lines(path), 50)))
-        reader = f'csv.reader(sys.stdin, delimiter="{delimiter}")'
-        code = f"import csv, sys; [print(row[{text.number - 1}]) for row in {reader}]"
-        take = f"python -c {shlex.quote(code)}"
-    lines = f"tail -n +2 {name}" if isinstance(text.called, str) else f"cat {name}"
-    return f"{lines} | {take} > {copy} && regard train {copy}"
 
 
 def _of_numbers(

@@ -1,6 +1,13 @@
 """Tasks of a table by the columns that they read."""
 
-from regard.config import JsonValue
+import shlex
+from itertools import islice
+from pathlib import Path
+
+from regard.config import JsonValue, format_setting
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import read_lines
+from regard.text.reading.tables import delimiter_of
 from regard.training.recipes import InferredTask
 from regard.training.recipes.columns import Column, is_chinese
 
@@ -42,3 +49,19 @@ def summarised_documents(document: Column, summary: Column, why: str) -> Inferre
     settings = {} if is_usual else column_settings(document=document, answer=summary)
     recipe = "summarisation-chinese" if is_chinese(document.cells) else "summarisation"
     return InferredTask("documents with summaries", why, recipe, settings)
+
+
+def as_running_text(text: Column, path: Path) -> str:
+    """The command that trains on one column as running text, or that writes it into a file."""
+    name, copy = shlex.quote(str(path)), shlex.quote(f"{path.stem}-text.txt")
+    if not text.number:
+        setting = shlex.quote(format_setting("data.column", str(text.called)))
+        return f"regard train language-model-characters-fast {name} --set {setting}"
+    take = f"cut -f{text.number}"
+    if text_suffix(path) == ".csv":
+        delimiter = delimiter_of(list(islice(read_lines(path), 50)))
+        reader = f'csv.reader(sys.stdin, delimiter="{delimiter}")'
+        code = f"import csv, sys; [print(row[{text.number - 1}]) for row in {reader}]"
+        take = f"python -c {shlex.quote(code)}"
+    lines = f"tail -n +2 {name}" if isinstance(text.called, str) else f"cat {name}"
+    return f"{lines} | {take} > {copy} && regard train {copy}"

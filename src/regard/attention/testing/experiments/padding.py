@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.testing.call import Call
-from regard.attention.testing.evidence import Attention, Traced, is_flags, lines_of
-from regard.attention.testing.inputs import QUERIES, CallFailed, Slot, along
+from regard.attention.testing.evidence import Traced, is_flags, lines_of
+from regard.attention.testing.inputs import QUERIES, CallFailed, Slot
 from regard.attention.testing.report import Fault
 
 _LENGTHS = "rg.attend(query, key, value, mask=rg.lengths(lengths))"
@@ -174,10 +174,10 @@ def _changed(call: Call, found: Padding, given: Tensor, *, is_real: bool) -> dic
         last = found.is_real.long().cumsum(1).argmax(1, keepdim=True)
         which = torch.arange(which.shape[1], device=which.device) == last
     changes = {id(given): found.value}
-    return {**changes, **call.changed(found.slots, lambda t: _spread(call, which, t))}
+    return {**changes, **call.changed(found.slots, lambda t: spread(call, which, t))}
 
 
-def _spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
+def spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
     """A mask of (B, M) as one of an input's shape."""
     axis = call.axis(tensor)
     assert axis is not None
@@ -193,7 +193,7 @@ def _spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
     return which.reshape(shape).expand(tensor.shape)
 
 
-def _is_of_padded(call: Call, found: Padding) -> bool:
+def is_of_padded(call: Call, found: Padding) -> bool:
     """Whether the output has an entry for each position of the padded sequence."""
     own = {id(slot.tensor) for slot in call.own}
     return bool(own & {id(slot.tensor) for slot in found.slots})
@@ -204,15 +204,16 @@ def _of_real(call: Call, found: Padding, moved: Tensor) -> float:
     kept = moved
     rows = found.is_real.any(1)
     axis = call.out_axis
-    if axis is not None and _is_of_padded(call, found):
-        mask = _spread_out(call, found.is_real, moved)
+    if axis is not None and is_of_padded(call, found):
+        mask = spread_out(call, found.is_real, moved)
         kept = torch.where(mask, moved, 0.0)
     if kept.shape[call.out_batch_axis] == len(rows):
         kept = kept.index_select(call.out_batch_axis, rows.nonzero()[:, 0].cpu())
     return float(kept.max()) if kept.numel() else 0.0
 
 
-def _spread_out(call: Call, which: Tensor, out: Tensor) -> Tensor:
+def spread_out(call: Call, which: Tensor, out: Tensor) -> Tensor:
+    """Flags of positions, on the axes of an output."""
     axis, batch_axis = call.out_axis, call.out_batch_axis
     assert axis is not None
     shape = [1] * out.dim()
@@ -225,11 +226,11 @@ def _spread_out(call: Call, which: Tensor, out: Tensor) -> Tensor:
 
 def _at_others(call: Call, found: Padding, moved: Tensor) -> Tensor:
     """Moves without those of the changed token itself, which its own state carries."""
-    if call.out_axis is None or not _is_of_padded(call, found):
+    if call.out_axis is None or not is_of_padded(call, found):
         return moved
     last = found.is_real.long().cumsum(1).argmax(1, keepdim=True)
     which = torch.arange(found.is_real.shape[1], device=last.device) == last
-    return torch.where(_spread_out(call, which, moved), 0.0, moved)
+    return torch.where(spread_out(call, which, moved), 0.0, moved)
 
 
 def _is_about_others(call: Call, found: Padding) -> bool:
@@ -291,7 +292,7 @@ def _more_padding(
     except CallFailed:
         return
     whole = base.narrow(call.out_batch_axis, row, 1)
-    if call.out_axis is not None and _is_of_padded(call, found):
+    if call.out_axis is not None and is_of_padded(call, found):
         whole = whole.narrow(call.out_axis, 0, length)
     if out.shape != whole.shape:
         return
@@ -311,89 +312,6 @@ def _more_padding(
 
 def _weight_of_padding(found: Padding) -> str:
     return "" if found.is_real.any() else " where every key is padding"
-
-
-def empty(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
-    """Queries with nothing to see: NaN, or the mean of what they should not see."""
-    cure = "weights = rg.masked_softmax(scores, mask=visible)  # a row with nothing to see is zero"
-    nan = ~call.base.out.isfinite()
-    rows = [each for each in traced.softmaxes if bool((each.scores == -torch.inf).all(-1).any())]
-    if bool(nan.any()):
-        count = int(nan.sum())
-        lines = tuple(dict.fromkeys(each.line for each in rows))[:2]
-        lines = lines or ((traced.first_bad,) if traced.first_bad else lines_of(traced))
-        name = "empty" if rows or any(map(_hides_rows, traced.attentions)) else "overflow"
-        what = "a query may see no key at all" if name == "empty" else "0 × ∞, or ∞ − ∞"
-        cure = cure if name == "empty" else "scores.masked_fill(~visible, float('-inf'))"
-        yield Fault(
-            name,
-            float(count),
-            f"{count:,} of {nan.numel():,} numbers of the output are NaN: {what}.",
-            lines,
-            cure,
-        )
-        return
-    yield from _of_rows(call, traced, cure)
-    yield from _of_masks(call, traced, cure)
-
-
-def _hides_rows(each: Attention) -> bool:
-    mask = each.mask
-    if mask is None or mask.dim() < 2:
-        return False
-    return bool((~mask if mask.dtype == torch.bool else mask == -torch.inf).all(-1).any())
-
-
-def _of_rows(call: Call, traced: Traced, cure: str) -> Iterator[Fault]:
-    """Rows of the batch that are all padding in the call as it was given."""
-    found = None if call.pads_by_id else padding_of(call, [])
-    if found is None or found.is_real.shape[0] != call.batch:
-        return
-    rows = (~found.is_real.any(1)).nonzero()[:, 0].tolist()
-    if not rows:
-        return
-    last = along(found.is_real, 1, [found.is_real.shape[1] - 1])
-    where = {row: along(found.is_real, 0, [row]) & last for row in rows}
-    for row, which in where.items():
-        out = call.run(call.changed(found.slots, lambda t: _spread(call, which, t))).out  # noqa: B023
-        moved = call.moved(call.base.out, out)
-        if call.out_axis is not None and _is_of_padded(call, found):
-            moved = torch.where(_spread_out(call, last, moved), 0.0, moved)
-        moved = moved.select(call.out_batch_axis, row)
-        if float(moved.max()) > 0:
-            yield Fault(
-                "empty",
-                float(moved.max()),
-                f"Row {row} of the batch is all padding and gets an answer made of it: other "
-                f"padding moves it by up to {float(moved.max()):.2g} of the largest.",
-                lines_of(traced, masks=True),
-                cure,
-            )
-            return
-
-
-def _of_masks(call: Call, traced: Traced, cure: str) -> Iterator[Fault]:
-    """Queries that a mask hides everything from, in every row and head: it is the mask's doing."""
-    for each in traced.attentions:
-        made = each.softmax
-        if made is None or made.scores.dim() < 2 or made.axis != made.scores.dim() - 1:
-            continue
-        hidden = (made.scores <= -1e4).all(-1) & (made.weights > 0).any(-1)
-        flat = hidden.flatten(0, -2) if hidden.dim() > 1 else hidden[None]
-        # Where padding is known, its queries may see nothing; one in every row is no padding.
-        queries = flat.any(0) if call.padding is None else flat.all(0)
-        if bool(queries.any()) and not bool(queries.all()) and made.scores.shape[-1] > 1:
-            query = int(queries.long().argmax())
-            uniform = float(made.weights[hidden].max())
-            yield Fault(
-                "empty",
-                uniform,
-                f"Query {query} may see no key, and gets weights of {uniform:.2g} on those that it "
-                "should not see: the mean of everything.",
-                (made.line,),
-                cure,
-            )
-            return
 
 
 def as_bias(traced: Traced) -> Iterator[Fault]:
