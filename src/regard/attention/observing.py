@@ -320,7 +320,7 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
 
 
 def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
-    """Ask the editor about a call of ``attend``, and tell the observer what came of it."""
+    """Ask the editor about a call of ``attend``, and show the observer the edited call."""
     observer, editor, edit = OBSERVER.get(), EDITOR.get(), None
     if observer is None and editor is None:
         return None

@@ -195,7 +195,7 @@ def _value_of(option: str, arguments: Sequence[str]) -> str | None:
 
 
 def _refused(error: OSError) -> int:
-    """The status of what the system refuses; an error without its reason is no refusal."""
+    """The exit status of a refusal by the system; an error without its reason is no refusal."""
     if isinstance(error, BrokenPipeError):
         return 141  # whoever read our output has gone, and misses nothing
     if error.errno is None:

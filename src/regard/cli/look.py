@@ -93,45 +93,37 @@ def look(
     check_device_name("--device", device)
     words = [word for word in (run, *texts) if word is not None]
     check_output(out, [*words, *model, *([] if file is None else [file])])
+    served = {"--serve": serve, "--truncate": truncate, "--pair": pair}
     if live:
         refused = {n: v for n, v in looked.flags().items() if n != "--beam-size"}
-        refused |= {"--model": model, "--pair": pair, "--allow-download": allow_download}
-        refused |= {"--sharpest": sharpest}
-        refuse({**refused, "--serve": serve, "--truncate": truncate}, "with --live")
+        refused |= {"--model": model, "--allow-download": allow_download, "--sharpest": sharpest}
+        refuse(refused | served, "with --live")
         _write_live(run, texts, file, device, looked.options(LookOptions), out)
         if open_page:
             webbrowser.open(out.resolve().as_uri())
         return
     options = looked.options(LookOptions)
     if options.attribute == []:
-        refuse(
-            {"--not": options.against}, "with --attribute none, as no contributions are computed"
-        )
+        where = "with --attribute none, as no contributions are computed"
+        refuse({"--not": options.against}, where)
     models, words = _models_of(words, model)
     if sharpest is not None:
-        unfit = {"--serve": serve, "--pair": pair, "--truncate": truncate, **looked.flags()}
-        refuse(unfit, "with --sharpest")
+        refuse(served | looked.flags(), "with --sharpest")
         lines = _lines_of(words, file)
         show_sharpest(models, sharpest, lines, out, device, allow_download, open_page=open_page)
         return
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
         averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons", "scores"})
-        averaged |= {"--serve": serve, "--truncate": truncate, "--pair": pair}
-        averaged |= {"--allow-download": allow_download}
+        averaged |= {**served, "--allow-download": allow_download}
+        refuse(averaged, "with three runs or more, whose weights are averaged")
+        runs = [name for name, _ in models]
         look_at_seeds(
-            [name for name, _ in models],
-            _lines_of(words, file),
-            out,
-            target=options.target,
-            beam_size=options.beam_size,
-            device=device,
-            open_page=open_page,
-            refused=averaged,
+            runs, _lines_of(words, file), out, options, device=device, open_page=open_page
         )
         return
-    is_served = serve and len(models) > 1
-    refuse({"--serve": is_served}, "with two models: the page holds what it compares")
+    where = "with two models: the page holds what it compares"
+    refuse({"--serve": serve and len(models) > 1}, where)
     given, requests = words, list[str | Path]()
     if any(is_run for _, is_run in models):
         if all(is_run for _, is_run in models):
@@ -164,7 +156,7 @@ def _look_by_run(
     requests: "Sequence[str | Path]",
     looked: LookFlags,
 ) -> "tuple[NotebookPage, list[str]]":
-    """The page of what a run looked at, and lines to print below what the terminal shows."""
+    """The page of a run's attention, and lines to print below the drawing of the terminal."""
     from regard.inference.loading import load_run
 
     try:

@@ -101,15 +101,11 @@ def predict(
         _check_options(use, answers, is_scored=score)
         search = use.search(use.recipe, options.search())
         n_best = 1 if search is None else search.n_best
-        if options.attention and n_best > 1 and output_format == "text":
-            raise SettingError(
-                "--attention must go with one translation a line, or with --output-format jsonl; "
-                f"got --n-best {n_best}."
-            )
+        if output_format == "text":
+            _check_one_a_line(options, n_best)
         if not files and _is_typed():
             note("type a line and press Enter; Ctrl-D ends")
-        attention, layers = options.attention, options.layers
-        shown = partial(predicting, use, attention=attention, layers=layers)
+        shown = partial(predicting, use, attention=options.attention, layers=options.layers)
         answering = partial(scoring, use) if score else shown
         done, is_text = 0, output_format == "text" and not score
         for file in files or (None,):
@@ -134,7 +130,7 @@ def _is_typed() -> bool:
 
 
 def _refuse_text(run: Path, files: Sequence[Path]) -> None:
-    """Refuse what is no file and looks like a line of text."""
+    """Refuse words that are no files and look like lines of text."""
     from regard.text.reading.opening import missing
 
     for file in files:
@@ -159,6 +155,15 @@ def _check_options(use: "RunInUse[AnyTask]", answers: AnswerFlags, *, is_scored:
         require({"--layers": given.get("layers")}, "--attention")
     elif use.no_attention:
         raise SettingError("--attention must be left out for a language model; see regard look.")
+
+
+def _check_one_a_line(options: AnswerOptions, n_best: int) -> None:
+    """Refuse the links of several translations, of which a line of text has room for one."""
+    if options.attention and n_best > 1:
+        raise SettingError(
+            "--attention must go with one translation a line, or with --output-format jsonl; "
+            f"got --n-best {n_best}."
+        )
 
 
 def _answer_lines(
@@ -245,7 +250,7 @@ class LineWarnings:
         self._unknown: dict[str, None] = {}
 
     def see(self, problem: str | None, unknown: Iterable[str]) -> None:
-        """Count a line and what of it is unknown, with a warning if it could not be read."""
+        """Count a line and its unknown pieces, with a warning if it could not be read."""
         self._lines += 1
         self._unknown |= dict.fromkeys(unknown)
         if problem is not None:
@@ -259,12 +264,12 @@ class LineWarnings:
             note(f"warning: {text}")
 
     def end_unknown(self) -> None:
-        """Print what was not in the vocabulary so far."""
+        """Print the unknown pieces so far."""
         note_unknown(self._unknown)
         self._unknown.clear()
 
     def end(self) -> None:
-        """Print what was unknown, how many lines could not be read, and how many were not named."""
+        """Print unknown pieces, how many lines could not be read, and how many were not named."""
         self.end_unknown()
         if self._unread:
             note(f"warning: {self._unread:,} of {self._lines:,} lines could not be read.")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 
 from regard.cli.jobs import Files, parse_arguments, typed_options
 from regard.cli.output import note, program
-from regard.config import parse_settings
+from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
@@ -87,19 +88,15 @@ def train(
         check_processes(processes)
         if processes > 1:
             return launch(sys.argv[1:], processes)
+    named = {"data.on_bad_line": on_bad_line, "training.device": device}
+    named["training.encoding"] = encoding
     over = {
         **file_settings("valid", valid),
         **file_settings("test", test),
         **pretrained_settings(pretrained),
         **with_minutes(minutes, parse_settings(settings)),
+        **{name: value for name, value in named.items() if value is not None},
     }
-    for name, value in (
-        ("data.on_bad_line", on_bad_line),
-        ("training.device", device),
-        ("training.encoding", encoding),
-    ):
-        if value is not None:
-            over[name] = value
     from regard.text.reading.encodings import encoded_as
 
     try:
@@ -123,9 +120,7 @@ def train(
             if resume:
                 _check_run(folder, is_named=bool(run or arguments.name))
             if recipe is None:
-                from regard import training
-
-                training.resume(folder, settings=over)
+                _resume(folder, over)
             else:
                 _train(recipe, folder, resume=resume)
     except KeyboardInterrupt as stop:
@@ -157,6 +152,13 @@ def _check_run(folder: Path, *, is_named: bool) -> None:
         raise RunError(f"{rule}; there is no folder {folder}. Leave out --resume to begin it.")
     if not is_run(folder):
         raise SettingError(f"{rule}; got none. Name it: --run FOLDER.")
+
+
+def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:
+    """Go on with a run by the recipe that it keeps, and settings over it."""
+    from regard import training
+
+    training.resume(folder, settings=settings)
 
 
 def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:

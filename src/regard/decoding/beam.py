@@ -197,7 +197,7 @@ class _Answers:
     def close(
         self, beams: _Beams, longer: _Beams, stops: Bool[np.ndarray, " A"], length: int
     ) -> None:
-        """Fill the places of the sentences that stop with what is unfinished there."""
+        """Fill the beams of the sentences that stop with their unfinished hypotheses."""
         counts = self.counts[beams.sentences]
         few = stops & (counts < self._n_best)
         # Where nothing could follow and nothing had ended, the last beginnings are the answer.

@@ -123,7 +123,7 @@ def _source_calls() -> Iterator[list[AttentionCall]]:
 
 
 def _check_within(lengths: Int[Tensor, " R"], most: int) -> None:
-    """Raise ShapeError if a source is longer than what is looked at."""
+    """Raise ShapeError if a source is longer than its attention."""
     lowest, highest = map(int, lengths.aminmax())
     if not 0 <= lowest <= highest <= most:
         raise ShapeError(

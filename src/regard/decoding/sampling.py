@@ -134,7 +134,7 @@ class Draw:
     def _drawn(
         self, log_probs: Float[Tensor, "R V"], shares: Float[Tensor, " R"]
     ) -> Int[Tensor, " R"]:
-        """The token of each row that lies at its share of what may be drawn."""
+        """The token of each row that lies at its share of the probability that may be drawn."""
         check_numbers(log_probs)
         drawn_from = log_probs / self.temperature
         if self.top_k is not None:

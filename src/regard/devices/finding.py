@@ -56,7 +56,7 @@ def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model's weights are: what it reads has to be there too.
+    """Where a model's weights are, and its inputs have to be.
 
     Example:
         >>> device_of(nn.Linear(2, 3)), device_of(nn.Identity())
@@ -123,7 +123,7 @@ def find_own_device(
 
 
 def claim_device(device: torch.device) -> str | None:
-    """Make a device this process's own; what tensors on it are sent to other processes by."""
+    """Make a device this process's own; gives the backend that sends its tensors to others."""
     # None is what tensors on a CPU are sent by: gloo.
     if device.type != _ON_GPU:
         return None

@@ -29,7 +29,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def describing_out_of_memory(message: Callable[[], str]) -> Iterator[None]:
-    """Where memory does not do inside the block, that is said, and what would help."""
+    """Describe a lack of memory inside the block, and the cure."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -57,7 +57,7 @@ def in_halves(
 
 
 def _fits(work: Callable[[Sequence[T]], None], items: Sequence[T]) -> bool:
-    """Whether the work was done; what it held on to is let go if not."""
+    """Whether the work was done; its memory is let go if not."""
     try:
         work(items)
     except (RuntimeError, MemoryError) as error:
@@ -68,7 +68,7 @@ def _fits(work: Callable[[Sequence[T]], None], items: Sequence[T]) -> bool:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back to a GPU what its allocator keeps for later."""
+    """Give back to a GPU the memory that its allocator caches."""
     if device.type in ("cuda", "mps"):
         torch.get_device_module(device).empty_cache()
 
@@ -117,7 +117,7 @@ def is_finite(tensor: Shaped[Tensor, "..."]) -> bool:
 
 
 class _Bounded(TorchFunctionMode):
-    """Counts what is made inside the block before it is made, and raises where it is too much."""
+    """Counts tensors inside the block before they are made, and raises where they are too large."""
 
     def __init__(self, tensors: int, numbers: int, refusal: RegardError) -> None:
         super().__init__()

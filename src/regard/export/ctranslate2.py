@@ -241,7 +241,7 @@ def _named(spec: "ModelSpec", names: Sequence[str], blocks: BlockStack) -> "Mode
 
 
 def _array(weight: Tensor) -> Float32[np.ndarray, "..."]:
-    """A copy: what is quantised is changed in place."""
+    """A copy, as quantising changes arrays in place."""
     return weight.detach().cpu().float().numpy().copy()
 
 

@@ -265,7 +265,7 @@ def write_folder(
 
 
 def _ids_of(recipe: Recipe) -> str:
-    """Describe what ids stand for, and in which order they come."""
+    """Describe the meaning of ids, and their order."""
     if recipe.task == "image_classification":
         return ""
     reserved = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."

@@ -128,7 +128,7 @@ _TIES = (
 
 
 def _card(held: Held, run: Run, readme: str) -> str:
-    """The page, with what the hub of Hugging Face reads before it and a script behind it."""
+    """The page, with the header for the hub of Hugging Face before it and a script behind it."""
     lines = [
         "library_name: transformers",
         f"pipeline_tag: {held.pipeline}",

@@ -313,7 +313,7 @@ class Translators(Shape):
         return refused("model", config, options) or self._refuse_tables(predictor, model)
 
     def _refuse_tables(self, predictor: Predictor, model: Transformer) -> str | None:
-        """Why no layout holds its tables, and the norm of what comes out of them."""
+        """Why no layout holds its tables, and the norm of their embeddings."""
         config = model.config
         layout = _TRANSLATORS.get((config.norm, config.positions, config.embedding_norm))
         settings = f"with norm {config.norm!r} and {config.positions} positions"

@@ -45,7 +45,7 @@ def refuse_steps(predictor: Predictor) -> str | None:
 
 
 def step_graphs(predictor: Predictor) -> list[Graph]:
-    """The graphs of a run that ``refuse_steps`` does not refuse: what is read, and a step."""
+    """The graphs of a run that ``refuse_steps`` does not refuse: of the input, and of a step."""
     model = predictor.model
     if isinstance(model, Decoder):
         return [_decoder_graph(model)]

@@ -145,7 +145,7 @@ def plain_view(text: str, answer: str, drawing: Drawing, calls: Calls) -> tuple[
 def document(
     model: nn.Module, recipe: Recipe, examples: Sequence[Example], *, title: str | None = None
 ) -> Document:
-    """Examples as one document, with what the page says of the model."""
+    """Examples as one document, with the description of the model."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Document(
         title=_title(examples[0]) if title is None else title,
@@ -167,7 +167,7 @@ def _opening(model: nn.Module, example: Example) -> View | None:
 
 
 def _title(example: Example) -> str:
-    """The text, and what was said of it; the beginning of a long one."""
+    """The text, and the answer to it; the beginning of a long one."""
     if example.answer is None:
         return f"{example.source} → {example.output}"
     named = example.label if example.image is not None else None
@@ -209,7 +209,7 @@ def _example(
     *,
     gold: GoldLinks | None,
 ) -> Example:
-    """Texts with what was looked at: packed where there is a summary of it, else as numbers."""
+    """Texts with their attention: packed where there is a summary of it, else as numbers."""
     counts = {(one.kind, one.layer): len(one.weights) for one in maps}
     counts |= {(one.kind, one.layer): one.summary.shape[0] for one in summaries}
     chosen.check({layer for _, layer in counts}, range(max(counts.values(), default=0)))

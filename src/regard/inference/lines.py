@@ -124,7 +124,7 @@ def scoring(
 def answers(
     groups: Iterable[Sequence[Line]], answering: LineAnswering, *, skip_bad_lines: bool = False
 ) -> Iterator[list[AnsweredLine]]:
-    """The answers to each group of lines, in order; what repeats is answered once.
+    """The answers to each group of lines, in order; repeated lines are answered once.
 
     The last answers are cached for that, so that no file is too long.
 

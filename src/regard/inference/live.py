@@ -324,7 +324,7 @@ def _packed_tensors(model: nn.Module) -> tuple[list[dict[str, object]], bytes]:
 
 
 def _packed_tokenizer(tokenizer: Tokenizer) -> Mapping[str, object]:
-    """Pieces in the order of their ids; of subwords also their scores, NaN for what is no text."""
+    """Pieces in the order of their ids; of subwords also scores, NaN for those without text."""
     if isinstance(tokenizer, ListTokenizer):
         return {"type": tokenizer.kind, "pieces": tokenizer.names[4:]}
     assert isinstance(tokenizer, SentencePieceTokenizer), "checked before"

@@ -14,7 +14,7 @@ _AT_ONCE = 64  # texts that are looked at together
 
 
 class Looking(Protocol):
-    """A model in use that shows what it looked at."""
+    """A model in use that shows its attention."""
 
     def look(
         self, texts: Sequence[str], options: LookOptions = ..., *, explain: bool = ...

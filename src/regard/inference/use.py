@@ -209,7 +209,7 @@ class RunInUse(InUse, Generic[TaskT]):
     def score(
         self, requests: Sequence[Request], *, decoding: DecodingConfig | None = None
     ) -> Sequence[Answer]:
-        """How likely the model holds what is scored."""
+        """Score each request's text: its log-probability under the model."""
 
     @abstractmethod
     def examples(
@@ -318,7 +318,7 @@ class RunInUse(InUse, Generic[TaskT]):
         return None
 
     def document(self, examples: Sequence[Example], *, title: str | None = None) -> Document:
-        """Examples as one document, with what the page says of the model."""
+        """Examples as one document, with the description of the model."""
         return document(self.model, self.recipe, examples, title=title)
 
     def notes(self, texts: Sequence[object], options: LookOptions) -> list[str]:

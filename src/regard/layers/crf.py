@@ -118,7 +118,7 @@ class Crf(nn.Module):
         return (last + self.end).logsumexp(dim=1)
 
     def _score(self, scores: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """The sum of what the given tags are worth."""
+        """The sum of the scores of the given tags."""
         real = real_positions(lengths, tags.shape[1])
         fits = scores.gather(2, tags[..., None]).squeeze(2)
         follows = self._follow()[tags[:, :-1], tags[:, 1:]]

@@ -85,7 +85,7 @@ class RecurrentEncoder(nn.Module):
         return pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])[0]
 
     def _unpacked(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Padded rows, one direction at a time: what is read after a row's end is thrown away."""
+        """Padded rows, one direction at a time: states after a row's end are thrown away."""
         positions = torch.arange(inputs.shape[1], device=inputs.device)
         real = positions < lengths[:, None]
         # What each row reads when it is turned around in front of its padding.

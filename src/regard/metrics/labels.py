@@ -41,7 +41,7 @@ def by_label(predicted: Sequence[str], true: Sequence[str]) -> list[LabelScore]:
 
 
 def label_score(label: str, hits: int, predicted: int, true: int) -> LabelScore:
-    """The score from counts; what would divide by nothing is zero."""
+    """The score from counts; zero where it would divide by nothing."""
     total = predicted + true
     return LabelScore(
         label=label,

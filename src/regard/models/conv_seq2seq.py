@@ -138,7 +138,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         *,
         first: int,
     ) -> tuple[Float[Tensor, "B T E"], list[Tensor]]:
-        """The outputs for tokens from position ``first`` on, and what later ones see of them."""
+        """The outputs for tokens from position ``first`` on, and their part of later inputs."""
         embedded = self.target_positions(self.target_embedding(target), first=first)
         embedded = self.dropout(embedded)
         states = self.decoder_input(embedded)
@@ -236,7 +236,7 @@ def _convolution(config: ConvSeq2SeqConfig, *, is_causal: bool) -> GatedConvolut
 
 
 def _linear(config: ConvSeq2SeqConfig, input_dim: int, output_dim: int) -> nn.Linear:
-    """One that keeps the variance of what dropout leaves (section 3.5)."""
+    """A projection that keeps the variance after dropout (section 3.5)."""
     linear = nn.Linear(input_dim, output_dim)
     nn.init.normal_(linear.weight, std=((1 - config.dropout) / input_dim) ** 0.5)
     nn.init.zeros_(linear.bias)

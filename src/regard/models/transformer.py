@@ -198,7 +198,7 @@ class Transformer(Seq2Seq[TransformerState]):
     def _encode(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"], packing: Packing | None
     ) -> tuple[Float[Tensor, "*positions C"], Float[Tensor, "*positions C"] | None]:
-        """The encoder's states, and what cross-attention mixes if it is something else."""
+        """The encoder's states, and the values of cross-attention if they differ."""
         if self.config.source_begin:
             with_begin = F.pad(source, (1, 0), value=self.begin_id)
             inside = self._packing(source_lengths + 1, with_begin.shape[1])
@@ -264,7 +264,7 @@ class Transformer(Seq2Seq[TransformerState]):
         source_mask: Mask,
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T Y"]:
-        """The states, with what may be copied beside them."""
+        """The states, with the weights of copies beside them."""
         assert self.copying_layer is not None
         with at("cross", self.copying_layer):
             weights: Tensor = self.copying(states, keys, mask=source_mask)

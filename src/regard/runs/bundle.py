@@ -62,7 +62,7 @@ def shipped(path: Path) -> Path:
 
 
 def pack(bundle: Path, *, written: Mapping[str, str | bytes], files: Mapping[str, Path]) -> None:
-    """Write a bundle of what is ``written`` for it, and of files, by their names in it."""
+    """Write a bundle of the contents of ``written``, and of files, by their names in it."""
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
         for name, content in written.items():
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)

@@ -232,7 +232,7 @@ def _with_usable_search(table: dict[str, JsonValue], run: Path) -> dict[str, Jso
 
 
 def _nearest(value: JsonValue, hint: object) -> JsonValue:
-    """The nearest number that an annotation allows; what is none stays."""
+    """The nearest number that an annotation allows; other values stay."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return nearest_within(value, hint)
@@ -309,6 +309,6 @@ def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
 
 
 def check_tokenizer(folder: Path, expected: str | None) -> None:
-    """Read every file of the tokenizer once; DamageError if one is not what was saved."""
+    """Read every file of the tokenizer once; DamageError if one is not as it was saved."""
     for name, checksum_of_file in tokenizer_files(folder, expected).items():
         read_checked(folder / name, checksum_of_file)

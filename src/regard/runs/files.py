@@ -37,7 +37,7 @@ class RunWarning(UserWarning):
 
 
 def check_plain(path: Path) -> None:
-    """Raise RunError if what is written to at ``path`` would be another file, or none."""
+    """Raise RunError if writing to ``path`` would write to another file, or none."""
     # In a folder of someone else's a link may lead to a file of ours.
     if path.is_symlink() or (path.exists() and not path.is_file()):
         kind = "a link" if path.is_symlink() else "none"
@@ -84,7 +84,7 @@ def remove_folder(path: Path) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """Clear away what a killed writer left in ``folder``; only for who holds the lock."""
+    """Clear away the leftovers of a killed writer in ``folder``; only under its lock."""
     with explain_refusal(folder):
         for leftover in sorted(folder.glob(f"{_REPLACED}*")):
             original = leftover.with_name(leftover.name.removeprefix(_REPLACED))
@@ -191,7 +191,7 @@ def read_sealed(path: Path, kind: type[TableT]) -> TableT:
 
 
 def known_table(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Path) -> TableT:
-    """A sealed table, checked for what regard writes: its checksum anyone can make fit."""
+    """A sealed table, checked against its kind: its checksum anyone can make fit."""
     try:
         return checked_table(str(where), table, kind)
     except SettingError as error:

@@ -127,7 +127,7 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _speed(run: Run) -> tuple[int, float | None, str | None]:
-    """Updates of the newest checkpoint, units a second up to there, and what is unreadable."""
+    """Updates of the newest checkpoint, units a second up to there, and unreadable files."""
     problem = None
     for saved in reversed(run.checkpoints()):
         try:

@@ -211,7 +211,7 @@ def _add_pages(app: FastAPI, schema: Callable[[], Schema]) -> Collection[str]:
 def _described(
     app: FastAPI, service: Service, open_paths: Collection[str], *, has_token: bool
 ) -> Callable[[], Schema]:
-    """The OpenAPI schema of this very server: what asks for its token, and requests to try."""
+    """The OpenAPI schema of this very server: routes that need its token, and requests to try."""
     note = "Whoever started the server has it." if has_token else "This server asks nobody for one."
 
     @cache

@@ -116,7 +116,7 @@ class Batcher(Generic[K, T, R]):
         return max(1, math.ceil(self.waiting / self._speed)) if self._speed else 1
 
     async def close(self) -> None:
-        """Take nobody any more, finish what was taken, and end the thread."""
+        """Take nobody any more, finish the accepted requests, and end the thread."""
         self._is_closed = True
         self._arrived.set()
         if self._task is not None:
@@ -141,7 +141,7 @@ class Batcher(Generic[K, T, R]):
             await asyncio.sleep(0)  # others have their turn, whatever was taken
 
     def _take(self) -> dict[_Job[K, T, R], list[T]]:
-        """The next batch: what it has of each request. Keys take turns."""
+        """The next batch: items of each request. Keys take turns."""
         for job in [job for job in self._jobs if job.future.done()]:
             self._forget(job)  # who has just gone, and has not been called for yet
         jobs = [job for job in self._jobs if job.begun < len(job.items)]
@@ -161,7 +161,7 @@ class Batcher(Generic[K, T, R]):
         return batch
 
     async def _work_on(self, batch: dict[_Job[K, T, R], list[T]]) -> None:
-        """Answer the requests of a batch; what fails, fails alone."""
+        """Answer the requests of a batch; one that fails, fails alone."""
         items = [item for part in batch.values() for item in part]
         self._on_batch(len(items))
         key = next(iter(batch)).key

@@ -106,7 +106,7 @@ class Guard:
             # Otherwise the framework raises again what it has answered.
 
     def _check(self, exchange: "_Exchange") -> None:
-        """Refuse what can be refused before the body is read."""
+        """Check the head of a request, before the body is read."""
         path = exchange.scope["path"]
         if exchange.scope["http_version"] not in _VERSIONS:
             raise Problem(

@@ -137,7 +137,7 @@ def _stop_signals(server: uvicorn.Server) -> asyncio.Event:
 
 
 async def _wind_up(service: Service, limits: Limits) -> None:
-    """Answer what was accepted; whoever comes meanwhile is told that the server stops."""
+    """Answer the accepted requests; whoever comes meanwhile is told that the server stops."""
     log.info("stopping: %d requests are being answered", service.active)
     service.is_stopping = True
     loop = asyncio.get_running_loop()
@@ -217,10 +217,10 @@ _NO_NEWCOMERS = (
 
 
 class Protocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it; what is none is refused in the form of all refusals."""
+    """HTTP/1.1 as uvicorn speaks it; other bytes are refused in the form of all refusals."""
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, saying why, and close."""
+        """Refuse unreadable bytes, saying why, and close."""
         problem = unreadable(sys.exception())
         if self.transport.is_closing():
             return

@@ -121,7 +121,7 @@ class _Inputs(_Request):
     run: Run = None
 
     def options(self) -> AnswerOptions:
-        """The settings of the search that the request has, and what comes with its answers."""
+        """The settings of the search that the request has, and the additions to its answers."""
         return AnswerOptions(**_given(self, AnswerOptions))
 
 

@@ -240,7 +240,7 @@ class Service:
         return generate_latest(self.meters.registry).decode()
 
     async def close(self) -> None:
-        """Finish what was taken, and end the working thread."""
+        """Finish the accepted requests, and end the working thread."""
         self.is_stopping = True
         await self._batcher.close()
 
@@ -368,7 +368,7 @@ def _joined(documents: Sequence[Document]) -> Document:
 def _refuse_settings(
     request: PredictRequest, use: RunInUse[AnyTask], options: AnswerOptions
 ) -> None:
-    """Refuse settings without an effect on what the run answers."""
+    """Refuse settings without an effect on the run's answers."""
     reason = "which searches for nothing" if use.recipe.decoding is None else use.no_attention
     inputs = {"text", "texts", "records", "run"}
     given = request.model_dump(exclude=inputs, exclude_defaults=True)

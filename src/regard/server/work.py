@@ -248,7 +248,7 @@ _WRITTEN = 32
 
 
 def cost_of(use: RunInUse[AnyTask], decoding: DecodingConfig | None, text: str) -> int:
-    """Cost of a text in sentences: by what is written after it, where that is not bound to it."""
+    """Cost of a text in sentences: by the tokens written after it, where their number is set."""
     if decoding is None or "max_tokens" in use.useless:
         return sentences(text)
     return min(_LONGEST_LOOK, 1 + decoding.n_best * decoding.max_tokens // _WRITTEN)

@@ -137,7 +137,7 @@ def check_examples(
     are_texts: bool = True,
     is_translation: bool = False,
 ) -> CheckReport:
-    """Look for what spoils a training or makes its results untrue; DataError without examples.
+    """Look for examples that spoil a training or its results; DataError without examples.
 
     Args:
         read: Returns the examples of a split, and counts lines that are left out.

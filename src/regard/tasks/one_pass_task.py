@@ -237,7 +237,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return self.request(record, line.where)
 
     def encode_one(self, example: ExampleT, too_long: BadLines) -> Any:
-        """The sample of one example; ``too_long`` counts what is cut off for its length."""
+        """The sample of one example; ``too_long`` counts texts that are cut."""
         raise NotImplementedError(f"{type(self).__name__} must have encode_one, or samples.")
 
     def samples(
@@ -336,7 +336,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
 
 def without_id(sample: Sample, index: int) -> Sample:
-    """A sample without one of its ids and what belongs to it; with the only id, the sample."""
+    """A sample without one of its ids and its features; with the only id, the sample."""
     count = len(sample["ids"])
     if count == 1:
         return sample

@@ -127,7 +127,7 @@ class SlidingWindow:
 
 @lru_cache(maxsize=256)  # of one text there are several questions
 def _weighed(context: str) -> tuple[list[Word], dict[str, float]]:
-    """The words of a text, and what each weighs."""
+    """The words of a text, and the weight of each."""
     words = words_of(context)
     counts = Counter(word.text for word in words)
     return words, {word: math.log1p(1 / count) for word, count in counts.items()}

@@ -116,7 +116,7 @@ class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
     def to_store(
         self, examples: Sequence[ExampleT], *, too_long: BadLines
     ) -> Mapping[str, Sequences]:
-        """Ids of what is learned from, by the names of ``stored_as``."""
+        """Ids of the training examples, by the names of ``stored_as``."""
 
     @abstractmethod
     def stored(self, arrays: MappedArrays) -> Stored[EncodedT]:

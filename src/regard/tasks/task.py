@@ -104,7 +104,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def resolved(
         cls, recipe: Recipe, saved: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
-        """The recipe with what it leaves open, as the run has it or as the text says: nothing."""
+        """The recipe with its open settings, of the run or by the text: by default as it is."""
         return recipe
 
     @staticmethod

@@ -216,7 +216,7 @@ class MappedArrays(Mapping[str, Sequences]):
             self.release()
 
     def release(self) -> None:
-        """Give back the memory of what was read."""
+        """Give back the memory of pages that were read."""
         if hasattr(mmap, "MADV_DONTNEED"):
             for each in self._maps:
                 each.madvise(mmap.MADV_DONTNEED)

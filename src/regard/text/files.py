@@ -45,7 +45,7 @@ def read_saved(folder: Path, name: str, kind: type[TableT]) -> TableT:
 
 
 def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
-    """Check that a table holds what its kind says, each word of a list once, or raise RunError."""
+    """Check that a table fits its kind, each word of a list once, or raise RunError."""
     try:
         checked = checked_table(str(path), table, kind)
     except SettingError as error:

@@ -48,7 +48,7 @@ def _script_counts(text: str) -> Counter[str]:
 
 
 def misplaced(sources: Sequence[str], targets: Sequence[str]) -> dict[str, list[int]]:
-    """Indices of pairs by what is in the other script: ``source``, ``target``, or ``exchanged``."""
+    """Indices of pairs by the side in the other script: ``source``, ``target``, ``exchanged``."""
     indices: dict[str, list[int]] = {"exchanged": [], "source": [], "target": []}
     placed = list(zip(map(main_script, sources), map(main_script, targets), strict=True))
     # Counted by pairs: where half of them are exchanged, both sides have as much of each script.

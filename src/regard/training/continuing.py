@@ -62,7 +62,7 @@ def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
 
 
 def record_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
-    """Record in the run what changes, and warn of another number of threads."""
+    """Record the changes in the run, and warn of another number of threads."""
     threads = torch.get_num_threads()
     if run.threads not in (None, threads):
         warnings.warn(

@@ -33,7 +33,7 @@ _OF_LARGE: Sections = MappingProxyType(
 
 
 def fine_tuning(task: str, width: object) -> Sections:
-    """Settings by section for an encoder of this width, for what a recipe leaves open.
+    """Settings by section for an encoder of this width, for a recipe's open settings.
 
     Example:
         >>> settings = [fine_tuning("tagging", width)["training"] for width in (128, 384, 768)]

@@ -105,7 +105,7 @@ def make_optimizer(
 
 
 def encoder_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Parameters of the encoder of a Transformer, or of what a head stands on; and embeddings.
+    """Parameters of the encoder of a Transformer, or of the reader below a head; and embeddings.
 
     Example:
         >>> from regard.models import TransformerConfig

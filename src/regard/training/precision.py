@@ -35,7 +35,7 @@ _PRIMITIVES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "8
 def compute_dtype(
     config: TrainingConfig, device: torch.device, model_dim: int = 512
 ) -> torch.dtype:
-    """The dtype of matrix products: as set, or with ``auto`` what the device is fast in."""
+    """The dtype of matrix products: as set, or with ``auto`` the fastest of the device."""
     # ``auto`` is bfloat16 where it is multiplied natively (on CPUs with AVX-512 BF16 or AMX up to
     # four times as fast as float32, unless products are small), and float16 on other GPUs of CUDA.
     precision = config.precision

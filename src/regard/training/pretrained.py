@@ -139,7 +139,7 @@ class Pretrained:
         )
 
     def describe(self, recipe: Recipe, config: TrainingConfig) -> str:
-        """Line of what a training begins with and how that is learned further."""
+        """Line that describes the pretrained encoder and the settings of its fine-tuning."""
         name = self.name if is_hub_name(self.name) else Path(self.name).name
         width = getattr(recipe.model, "model_dim", None)
         settings = {
@@ -190,7 +190,7 @@ class Pretrained:
                 model.get_parameter(name)[: len(tensor)] = tensor
 
     def _reader_of(self, task: str) -> RecipeTable:
-        """The recipe of what to begin with, as one of a task; a writer's encoder is a reader."""
+        """The recipe of the pretrained run, as one of a task; a writer's encoder is a reader."""
         before = self._recipe()
         type_before = str(before["model"]["type"])
         if task != _WRITING or TASKS[before["task"]].models.get(type_before) != _ENCODER:
@@ -264,7 +264,7 @@ class Pretrained:
         return made
 
     def _recipe(self) -> RecipeTable:
-        """That of what to begin with; its tokenizer is the saved one, and says how texts begin."""
+        """The recipe of the pretrained run, with the saved tokenizer and the begin of texts."""
         recipe = self._run() if is_run(self.path) else self._checkpoint_recipe()
         if TASKS[recipe["task"]].begins:
             recipe["tokenizer"] = {**recipe["tokenizer"], "begin": True}

@@ -188,7 +188,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def backward(
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
     ) -> tuple[Tensor, int]:
-        """The loss summed over what is predicted, and how many that are."""
+        """The loss summed over predictions, and their number."""
         # Only tasks that write take it: see ``__init__``.
         options = {"r_drop": self.config.r_drop} if self.config.r_drop else {}
         return self.task.backward(model, batch, smoothing=smoothing, scale=scale, **options)
@@ -269,7 +269,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return beside_main_baselines(task, figures, scores)
 
     def samples(self, model: nn.Module) -> list[str]:
-        """A few validation examples and what the model makes of them."""
+        """A few validation examples and the model's answers."""
         step = max(1, len(self.valid) // _SAMPLES)
         examples = self.valid[::step][:_SAMPLES]
         answers = self._outputs(model, examples)

@@ -131,7 +131,7 @@ class Trainer(Generic[BatchT]):
 
     @contextmanager
     def _saved_on_leaving(self) -> Iterator[None]:
-        """Whatever ends the block early, what was learned is saved first, where it is whole."""
+        """Save the weights first, where they are whole, whatever ends the block early."""
         try:
             yield
         except TrainingError:
@@ -352,7 +352,7 @@ class Trainer(Generic[BatchT]):
         self.callback.on_resume(self.position.update)
 
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
-        """Go on from what a checkpoint holds beside the weights."""
+        """Restore the state that a checkpoint holds beside the weights."""
         self.position = restored_position(checkpoint, state, self.task.num_samples)
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):

@@ -89,7 +89,7 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> "Document":
-        """Read and check what ``to_json`` wrote, in this version or an older one.
+        """Read and check a document of ``to_json``, of this version or an older one.
 
         Members this version does not know are skipped.
 

@@ -356,7 +356,7 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
 
 
 def _check_predictions(example: Example, sizes: Mapping[str, int]) -> None:
-    """Check what the model predicted token by token."""
+    """Check the predictions token by token."""
     surprise, wanted = example.surprise, sizes["output"]
     if surprise and len(surprise) != wanted:
         raise DataError(

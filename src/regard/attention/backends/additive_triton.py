@@ -358,7 +358,7 @@ class _Launch:
             )
 
     def _fitting(self, sizes: dict[str, int]) -> dict[str, int]:
-        """Blocks no larger than what they are to hold, in powers of two."""
+        """Blocks no larger than their contents, in powers of two."""
         _, _, N, M, D, E = self.sizes
         whole = {"ROWS": N, "KEYS": M, "WIDTH": E, "DIMS": D}
         return {

@@ -109,7 +109,7 @@ def _form_of(request: Request) -> DotForm:
 
 
 def _with_bias(form: DotForm, bias: Tensor | None) -> tuple[DotForm, Tensor | None]:
-    """A score as a dot product alone, and what is added to it, (B or 1, H or 1, N or 1, M)."""
+    """A score as a dot product alone, and its bias, (B or 1, H or 1, N or 1, M)."""
     bias = None if bias is None else bias.to(torch.float32)
     if form.of_keys is None:
         return form, bias

@@ -151,7 +151,7 @@ def _bare_kernel(request: Request) -> Kernel | None:
 
 
 def _is_flag(request: Request) -> bool:
-    """Whether a flag says what the mask does; a bias leaves no room for one."""
+    """Whether a flag stands for the mask; a bias leaves no room for one."""
     has_bias = request.bias is not None or request.position is not None
     return request.mask is not None and request.mask.is_causal and not has_bias
 

@@ -42,7 +42,7 @@ MOST_NUMBERS_OF_A_KERNEL, MOST_OF_ITS_MASK = 2**16, 2**14
 
 
 def _offer_of_document(request: Request) -> Offer:
-    """The offer for one of several documents: of what is simple, or blocks."""
+    """The offer for one of several documents: of a simple backend, or blocks."""
     for backend in (_SHORT, _SDPA):
         if _SLOWER[type(backend)](request) is None:
             offer = _ask(backend, request)

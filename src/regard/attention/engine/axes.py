@@ -38,7 +38,7 @@ def on_four_axes(query: Tensor, key: Tensor, value: Tensor, score: Score) -> Fou
 
 
 def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None:
-    """Raise unless what a score or bias was made with can be worked with beside the query."""
+    """Raise unless the tensors of a score or bias fit the query."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             continue  # its own check knows its name

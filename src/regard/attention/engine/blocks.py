@@ -297,7 +297,7 @@ def _scores(
 
 
 def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
-    """Values, and what the position bias adds to them, mixed by a whole matrix of weights."""
+    """Values, and those of the position bias, mixed by a whole matrix of weights."""
     mixed, steps = weights @ inputs.value, _all_steps(request, inputs)
     if request.position is None or steps is None:
         return mixed
@@ -321,7 +321,7 @@ def pieces(whole: range, most: int) -> Iterator[range]:
 
 
 def of_heads(hidden: Tensor | None, heads: range) -> Tensor | None:
-    """The part of what is hidden that some heads have."""
+    """The part of a hidden tile that some heads have."""
     if hidden is None or hidden.dim() < 3 or hidden.shape[-3] == 1:
         return hidden
     return hidden[..., heads.start : heads.stop, :, :]

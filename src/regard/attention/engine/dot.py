@@ -265,7 +265,7 @@ class _Sums:
             self.steps += part.steps
 
     def totals(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> list[Tensor | None]:
-        """The gradients that are wanted, in the shapes of what they are of."""
+        """The gradients that are wanted, in the shapes of their tensors."""
         each = (self.query, self.key, self.value, self.bias, None, None, self.steps)
         return [
             None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)

@@ -48,7 +48,7 @@ def add_to_rows(total: Tensor, block: Block, part: Tensor) -> None:
 
 
 def add_to_all(total: Tensor, block: Block, part: Tensor) -> None:
-    """Add to what all blocks have."""
+    """Add to the gradient that all blocks share."""
     total += part
 
 
@@ -104,7 +104,7 @@ def gradients(
     needs_grad: tuple[bool, ...],
     work: Callable[[Block, BlockInputs], Ends],
 ) -> list[Tensor | None]:
-    """The gradients of ``inputs.flat()``; ``work`` pairs what a block gives with its gradients."""
+    """The gradients of ``inputs.flat()``; ``work`` pairs a block's outputs with gradients."""
     sums = GradientSums(inputs, needs_grad)
     for block in job.blocks() if all(job.shape) else ():
         leaves = tuple(

@@ -45,7 +45,7 @@ def divisor(total: Tensor) -> Tensor:
 
 
 def without_unseen(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values with zeros where no query looks, if what is there could do harm."""
+    """Keys and values with zeros where no query looks, if NaN or infinities are there."""
     # 0 · NaN is NaN, so it must not be in the tensors at all; where asking is free, finite ones are
     # kept.
     if mask is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):

@@ -104,7 +104,7 @@ _CURES = {
 
 
 def refuse_options(function: Callable[..., object], names: Iterable[str]) -> None:
-    """Raise SettingError for options that a function has not, naming what it has."""
+    """Raise SettingError for options that a function has not, naming those it has."""
     for name in names:
         cure = f" Use {_CURES[name]}." if name in _CURES else ""
         if not cure and (close := nearest(name, signature(function).parameters)):

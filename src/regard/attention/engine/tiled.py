@@ -346,7 +346,7 @@ def _code(weighting: Weighting, *rows: Tensor) -> int | None:
 
 
 def _may_be_read(tensor: Tensor) -> bool:
-    """Whether a loop may read a tensor: nothing is recorded of what it does."""
+    """Whether a loop may read a tensor: nothing records the loop's operations."""
     is_recorded = torch.is_grad_enabled() and tensor.requires_grad
     return tensor.dtype is torch.float32 and tensor.device.type == "cpu" and not is_recorded
 

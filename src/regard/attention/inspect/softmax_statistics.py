@@ -152,7 +152,7 @@ class _Loops:
         return self._sums
 
     def _blocks(self, task: _HeadBlock) -> Iterator[Block]:
-        """The blocks of a task: hidden is what the ranges of keys do not say."""
+        """The blocks of a task, with the hidden keys that the ranges leave out."""
         job, is_exact = self._job, len(self._ranges.first) > 0
         for rows, every in job.stripes(self._parts[task.part]):
             keys = self._keys_within(rows, every, task.batch) if is_exact else every

@@ -81,7 +81,7 @@ class Rule(ABC):
 
 
 class Memory:
-    """Results for masks and calls, by what is equal wherever they hold; threads share them.
+    """Results for masks and calls, by keys that are equal wherever they hold; threads share them.
 
     Those for a mask are dropped with it: they may hold tensors, but never the mask. Of many, those
     that were not used for longest are dropped.
@@ -129,7 +129,7 @@ class Memory:
             self._forget_dead()
 
     def _drop_half(self) -> None:
-        """Drop what was not used for longest."""
+        """Drop the least recently used half."""
         newest_last = sorted(self._entries.items(), key=lambda one: one[1].use)
         self._entries, self._owners = dict(newest_last[len(newest_last) // 2 :]), {}
         for (owner, key), entry in self._entries.items():
@@ -142,7 +142,7 @@ class Memory:
         self._forget_dead()
 
     def _forget_dead(self) -> None:
-        """Drop what is for masks that are gone, unless someone stores meanwhile, who then does."""
+        """Drop entries of masks that are gone, unless a thread stores meanwhile: it then does."""
         if self._lock.acquire(blocking=False):
             try:
                 while self._dead:
@@ -201,7 +201,7 @@ class BoundMask:
 
     @classmethod
     def of_results(cls, mask: Rule, results: dict[str, Any]) -> "BoundMask":
-        """A mask with what is worked out at its sizes, shared with all that are made of it."""
+        """A mask with the results for its sizes, shared with all that are made of it."""
         bound = cls.__new__(cls)
         bound.mask, bound.__dict__ = mask, results
         return bound

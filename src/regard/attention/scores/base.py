@@ -122,7 +122,7 @@ def parameters(*values: float | Tensor | None) -> tuple[Tensor, ...]:
 
 
 def only_parameter(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:
-    """A score's only parameter: what stands in for its tensor, or the number it is."""
+    """A score's only parameter: the tensor in its place, or the number it is."""
     if tensors:
         return tensors[0]
     assert not isinstance(parameter, Tensor)

@@ -158,7 +158,7 @@ def trace_of(call: Call) -> Traced:
 
 
 def _enliven(call: Call) -> None:
-    """Fill parameters of zeros with small noise, in the copy: zeros hide what they multiply."""
+    """Fill parameters of zeros with small noise, in the copy: zeros hide their factors."""
     if not call.owns_modules:
         return
     generator = torch.Generator().manual_seed(2)

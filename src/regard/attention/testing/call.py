@@ -352,7 +352,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def evaluating(modules: list[nn.Module]) -> Iterator[None]:
-    """Put modules in evaluation, and back into training what was in it."""
+    """Put modules in evaluation, and those of training back into it."""
     training = [part for each in modules for part in each.modules() if part.training]
     for each in modules:
         each.eval()

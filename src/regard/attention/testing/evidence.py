@@ -179,7 +179,7 @@ def detaches(line: str) -> bool:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """The address of what a tensor is a view of."""
+    """The address of the storage of a tensor."""
     return tensor.untyped_storage().data_ptr()
 
 

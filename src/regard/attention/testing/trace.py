@@ -59,7 +59,7 @@ class _Node:
 
 
 class _Step(NamedTuple):
-    """An operation: its name and arguments, what went in and what came out."""
+    """An operation: its name and arguments, its operands and its output."""
 
     name: str
     args: tuple[Any, ...]
@@ -151,7 +151,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._add(node)
 
     def _follow(self, step: _Step) -> None:
-        """Hand the meaning of the operands on to what was made of them."""
+        """Hand the meaning of the operands on to the output."""
         if not step.operands:
             return
         node, name, first = step.node, step.name, step.operands[0]
@@ -189,7 +189,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             _weigh(step, first, second)
 
     def _normalise(self, step: _Step, first: _Node, second: _Node) -> bool:
-        """Whether a division is one by the sum of what it divides: a softmax by hand."""
+        """Whether a division is by the sum of the dividend: a softmax by hand."""
         if step.name != "div" or second.sum_of is None:
             return False
         source, axis = second.sum_of
@@ -355,7 +355,7 @@ def _scale(first: _Node, node: _Node, by: float) -> None:
 
 
 def _weigh(step: _Step, first: _Node, second: _Node) -> None:
-    """Hand on what two tensors make: masked weights, scores by another tensor, or pairs."""
+    """Follow a product of two tensors: masked weights, scores by another tensor, or pairs."""
     node, line = step.node, step.line
     for one, other in ((first, second), (second, first)):
         if one.weights is not None and is_flags(other.tensor) and not other.is_input:

@@ -12,7 +12,7 @@ from regard.viewer import Example, page
 
 
 def write_page(predictor: Predictor, examples: Sequence[Example], path: Path) -> None:
-    """Write the page of what a translator looked at, and print where."""
+    """Write the page of a translator's attention, and print its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     title = "What a translator looks at"
     write_file(path, page(predictor.use.document(examples, title=title)).encode())

@@ -54,7 +54,7 @@ class DemoReporter(ConsoleReporter):
         """Say nothing: the command has said what is trained."""
 
     def on_update(self, update: Update, /) -> None:
-        """Estimate the time once; wait for the compiler before what it compiles is needed."""
+        """Estimate the time once; wait for the compiler before its loops are needed."""
         super().on_update(update)
         if update.number == _FIRST:
             self._first_update_at = time.perf_counter()
@@ -77,7 +77,7 @@ class DemoReporter(ConsoleReporter):
 
 
 def compile_loops() -> None:
-    """Compile what translates, by an untrained model of the demo's recipe, with low priority."""
+    """Compile loops of translation, by an untrained model of the demo's recipe, at low priority."""
     if hasattr(os, "nice"):
         os.nice(10)
     recipe = read_recipe(packaged_recipe("demo"))

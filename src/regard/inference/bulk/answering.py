@@ -116,7 +116,7 @@ class _Writer:
         self.rows = self.errors = 0
 
     def add(self, text: str, line: AnsweredLine) -> None:
-        """Write a row's answer; and what is wrong with it, beside."""
+        """Write a row's answer; and its problem, beside."""
         self.rows += 1
         self._write(self._shard.answers, text)
         if line.problem is not None:

@@ -145,7 +145,7 @@ class _Worker:
 
 @contextmanager
 def _ray(actors: int | None, threads: int, address: str | None) -> Iterator[dict[str, float]]:
-    """Ray, as it was, joined, or begun here for as long as the block; what it has to compute on."""
+    """Ray, as it was, joined, or begun here for as long as the block; its resources."""
     import ray
 
     if ray.is_initialized():

@@ -155,7 +155,7 @@ def _read_pairs(task: TranslationTask, recipe: Recipe, files: Sequence[Path]) ->
 def measure(
     predictor: Member, data: EvaluationData, answers: Sequence[Answer]
 ) -> AnswerReport | TextReport:
-    """How good answers to the examples of some data are, beside what takes no model."""
+    """Measure answers to the examples of some data, beside baselines without a model."""
     return _measured(predictor.task, predictor, data, answers)
 
 

@@ -122,7 +122,7 @@ class Searcher:
         end: int,
         longest: int | None = None,
     ) -> SearchOptions:
-        """Options of every search, with room for what it must write."""
+        """Options of every search, with room for the tokens it must write."""
         least = self.decoding.min_length
         needed = [max(len(self._prefix) * one, least) + 1 for one in constrained]
         limits = limits.clamp(min=torch.tensor(needed).to(limits))

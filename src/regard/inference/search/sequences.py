@@ -69,7 +69,7 @@ def aligned(
     layers: Sequence[int] | None = None,
     batch_tokens: int,
 ) -> list[Translations]:
-    """The outputs, each with the alignment of its best, by what copies words or by all layers."""
+    """The outputs, each with the alignment of its best, by the copying layer or by all layers."""
     if layers is None and model.copying_layer is not None:
         layers = [model.copying_layer]
     filled = [number for number, part in enumerate(parts) if len(part.source)]

@@ -86,7 +86,7 @@ class RecordedPrefix:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded(Generic[StateT]):
-    """The model's state, and what leads to each of its rows."""
+    """The model's state, and the prefix of each of its rows."""
 
     state: StateT
     tokens: Int[Tensor, "R T"]
@@ -105,7 +105,7 @@ class _Recorded(Generic[StateT]):
 
 
 class Recorder(Generic[StateT]):
-    """A model's step that records what may follow each prefix of one sentence's search."""
+    """A model's step that records the likely next tokens of each prefix of a sentence's search."""
 
     def __init__(self, step: Step[StateT], *, top: int = 5, forbidden: Iterable[int] = ()) -> None:
         check_count("top", top)

@@ -70,7 +70,7 @@ class WindowedSearch:
     def __call__(
         self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None
     ) -> list[Continuations]:
-        """The continuations of each prompt, ``n_best`` of them; each is what it is alone."""
+        """The continuations of each prompt, ``n_best`` of them; each is the same as alone."""
         continuations: list[Continuations] = []
         for first in range(0, len(prompts), _AT_ONCE):
             some = prompts[first : first + _AT_ONCE]
@@ -108,7 +108,7 @@ class WindowedSearch:
         return _Text(prompt, seed, [EOS_ID, *prompt.ids], self._decoding.max_tokens)
 
     def _room(self, text: _Text) -> int:
-        """Tokens that may follow what the model reads, which is cut where it is too much."""
+        """The room for new tokens behind the ids that are read; too many ids are cut."""
         if self._context is None:
             return text.left
         if len(text.read) >= self._context:

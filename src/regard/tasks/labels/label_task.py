@@ -158,7 +158,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
 
     @abstractmethod
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
-        """The logits, and what the head adds to the loss, where there is a head."""
+        """The logits, and the head's term of the loss, where there is a head."""
 
     @classmethod
     def text_fields(cls) -> list[str]:

@@ -274,7 +274,7 @@ class Regression(OnePassTask[Point, Guess]):
         return self.recipe.settings(RegressionConfig).loss == "mean"
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """The summed squared error, and what it is divided by: the points, or one."""
+        """The summed squared error, and its divisor: the number of points, or one."""
         loss = (self.guesses(model, batch) - batch["target"]).square().sum()
         return loss, len(batch["own"]) if self._is_mean else 1
 

@@ -103,7 +103,7 @@ class LocalTagger:
 
 
 def _inputs(words: Sequence[str]) -> Iterator[list[str]]:
-    """Names of what is known of each word: its letters, and the words around it."""
+    """Names of the features of each word: its letters, and the words around it."""
     around = [_OUTSIDE, _OUTSIDE, *words, _OUTSIDE, _OUTSIDE]
     pairs = [f"{one} {other}" for one, other in pairwise(around)]
     for at, word in enumerate(words):

@@ -262,7 +262,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def _drawn(
         self, read: tuple[str, Text], beside: tuple[str, Text], example: Choices, answer: Choice
     ) -> Drawing:
-        """The attention between an answer and what it is read beside, and each choice."""
+        """The attention between an answer and the text beside it, and each choice."""
         attentions = self.cross_attentions(read, beside, row=answer.index)
         choices = zip(example.choices, answer.probabilities, strict=True)
         return Drawing(
@@ -280,7 +280,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def _logits(
         self, model: nn.Module, batch: Batch
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
-        """The logits, and what the head adds to the loss."""
+        """The logits, and the head's term of the loss."""
         lengths = batch["answer_lengths"]
         # What is read once for all answers has an axis of one answer.
         by_answer = {

@@ -172,7 +172,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """The summed cross-entropy of what is masked, and how much that is.
+        """The summed cross-entropy of the masked tokens, and their number.
 
         The question whether a half follows weighs as much as all masked words, as in the paper.
         """
@@ -263,7 +263,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         return self.data.context - 2 - self.data.next_sentence
 
     def _logits(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The states; of what is masked, the logits and the tokens. The mask is no answer."""
+        """The states; of masked tokens, the logits and the ids. The mask is no answer."""
         segments = batch["segments"] if self.data.next_sentence else None
         states: Tensor = model(batch["ids"], batch["lengths"], segments=segments)
         logits = model.project(states[batch["chosen"]]).float()  # type: ignore[operator]
@@ -332,7 +332,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         return ids, [NO_WORD] * len(ids)
 
     def token_name(self, token: int) -> str:
-        """The text of a token, or a sign for the mask and what is no text."""
+        """The text of a token, or a sign for the mask and tokens without text."""
         if token == self.mask_id:
             return "[MASK]"
         return self.tokenizer.decode([token]).strip() or f"<{token}>"

@@ -160,7 +160,7 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
 
     @classmethod
     def drop_overlap(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
-        """All of them: what is held out is another part of the text."""
+        """All of them: the held-out part is another part of the text."""
         return list(examples)
 
     @property

@@ -114,7 +114,7 @@ def parse_document(
 
 
 def _answers(record: Mapping[str, JsonValue], column: int | str, where: str) -> list[str]:
-    """Every right answer: what the recipe names, or else under whichever of the usual keys."""
+    """Every right answer: under the recipe's key, or else under any of the usual keys."""
     keys = _keys(column, _ANSWER_KEYS)
     _member(record, keys, where)  # whose error says that there is none
     is_named = isinstance(column, str) and value_at(record, column) is not None
@@ -170,7 +170,7 @@ def pairs_of(
 
 
 def source_of(document: DocumentExample, data: DocumentData) -> str:
-    """The question, if there is one, a separator, and what is read of the document."""
+    """The question, if there is one, a separator, and the part of the document that is read."""
     text = document.text
     if data.sentences is not None and (document.question or data.shortened == "all"):
         parts = sentences(text)

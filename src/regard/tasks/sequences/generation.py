@@ -108,7 +108,7 @@ class GenerationTask(SequenceTask):
         return document_fields(self.data, with_answers=with_answers)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
-        """The document of a text, or of a JSON record, and what is asked about it."""
+        """The document of a text, or of a JSON record, and the question about it."""
         text = record if isinstance(record, str) else json.dumps(record)
         return self._parse(Line(text, where), "")
 
@@ -121,11 +121,11 @@ class GenerationTask(SequenceTask):
         return pairs_of([document], self.data, merge=True)[0]
 
     def parts(self, text: str) -> list[str]:
-        """One part: what is beyond the longest text of training is not read."""
+        """One part: text beyond the longest of training is not read."""
         return [cut_to(text, self.tokenizer.source, self.data.max_length)]
 
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
-        """Pairs to learn from, with what is read of their sources, as ids in flat arrays."""
+        """Pairs to learn from, with the part of each source that is read, as ids in flat arrays."""
         longest, cut = self.data.max_length, list[Pair]()
         for pair in track("cutting", pairs, len(pairs)):
             (source,) = self.parts(pair.source)

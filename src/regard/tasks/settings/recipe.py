@@ -256,7 +256,7 @@ class Recipe:
 
     @property
     def holds_out_test(self) -> bool:
-        """Whether what ``evaluate`` asks about is a part of the training text."""
+        """Whether the test text of ``evaluate`` is a part of the training text."""
         return bool(self.data.test == HELD_OUT)
 
     def settings(self, kind: type[SettingsT]) -> SettingsT:

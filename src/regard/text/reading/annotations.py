@@ -109,7 +109,7 @@ def _of_prodigy(record: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 def _of_label_studio(
     data: dict[str, JsonValue], annotations: Sequence[JsonValue]
 ) -> dict[str, JsonValue]:
-    """A task's data, and what most annotators, or the ground truth, say of it."""
+    """A task's data, and the annotations of most annotators, or of the ground truth."""
     every = [each for each in annotations if isinstance(each, dict)]
     done = [each for each in every if not (each.get("was_cancelled") or each.get("skipped"))]
     done = [each for each in done if each.get("ground_truth")][:1] or done

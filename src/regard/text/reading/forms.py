@@ -293,7 +293,7 @@ def _is_one_a_line(lines: Sequence[bytes]) -> bool:
 
 
 def _is_list_of_lists(line: bytes) -> bool:
-    """Whether a list begins with a text and what is annotated of it, as spaCy's examples are."""
+    """Whether a list begins with a text and its annotations, as spaCy's examples are."""
     return re.match(rb'\[\s*\[\s*"', line) is not None
 
 

@@ -48,7 +48,7 @@ class Question:
     where: str = ""
 
     def fingerprint(self) -> str:
-        """Its text, context and answers: what tells it from others."""
+        """Its text, context and answers, which identify it."""
         return "\0".join((self.text, self.context, *(a.text for a in self.answers), ""))
 
 

@@ -156,7 +156,7 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
 
 
 def mask_of(folder: Path) -> int | None:
-    """The checkpoint's own id of what masks a word; None if nothing does."""
+    """The checkpoint's own id of the mask; None without one."""
     settings = folder / _SETTINGS_FILE
     config = _settings(settings)
     return _reserved(_library(_read(folder / TABLE_FILE)), config, *_MASK)

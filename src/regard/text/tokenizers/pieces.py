@@ -74,7 +74,7 @@ class Tokenizer(Protocol):
 
     @property
     def unk_id(self) -> int:
-        """Stands for what is not in the vocabulary."""
+        """The id of pieces that are not in the vocabulary."""
         return UNK_ID
 
     @property

@@ -70,7 +70,7 @@ def sums_of(shards: Sequence[Shard], cache: Path) -> list[list[str]]:
 
 
 def make_once(folder: Path, is_made: Callable[[], bool], make: Callable[[], None]) -> None:
-    """Make what is missing in a text's folder, one process at a time."""
+    """Make the missing files in a text's folder, one process at a time."""
     if is_made():
         return
     make_folder(folder)

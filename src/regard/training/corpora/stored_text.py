@@ -132,7 +132,7 @@ class StoredText:
         bad_lines: BadLines | None = None,
         too_long: BadLines | None = None,
     ) -> Stored[object]:
-        """All samples as ids, encoded now unless they are cached; counts what is left out."""
+        """All samples as ids, encoded now unless they are cached; counts those left out."""
         assert isinstance(task, StreamedTask)
         with TemporaryDirectory() as saved:
             tokenizer = Path(saved)
@@ -157,7 +157,7 @@ class StoredText:
         task: StreamedTask[object, object],
         processes: int | None,
     ) -> None:
-        """Fill the folder of what is encoded, which is there when all of it is."""
+        """Fill the folder of encoded samples, which appears when it is complete."""
         scanned = self._scanned
         lines, until = cast(list[int], scanned["lines"]), cast(int, scanned["until"])
         partial = target.with_name(target.name + PARTIAL)
@@ -196,7 +196,7 @@ class StoredText:
         return chunks(self.shards, lines, skip=skip, until=until)
 
     def _scan(self) -> None:
-        """Look at all lines; what is seen is there when all of it is."""
+        """Scan all lines; the folder of results appears when it is complete."""
         held_by = _held_by(self.recipe, self.task)
         with progress("reading the text") as advance:
             summary = scan(

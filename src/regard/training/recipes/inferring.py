@@ -386,7 +386,7 @@ def _tagging(
 
 
 def _as_usual(task: InferredTask) -> InferredTask:
-    """The task without settings that say what holds of objects anyway."""
+    """The task without settings that are the defaults of objects."""
     settings = {name: value for name, value in task.settings.items() if (name, value) not in _USUAL}
     return replace(task, settings=settings)
 

@@ -114,7 +114,7 @@ def _head(path: Path, copy: Path) -> str:
 
 
 def describe_task(task: InferredTask, files: Sequence[str]) -> list[str]:
-    """The inferred task of files in lines for a terminal: what it is, why, and its examples."""
+    """The inferred task of files in lines for a terminal: its name, the reason, and examples."""
     first = f"{files[0]} is taken for {task.description}: {task.reason}"
     return [first, *format_examples(task)]
 

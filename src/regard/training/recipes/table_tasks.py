@@ -13,7 +13,7 @@ from regard.training.recipes.columns import Column, is_chinese
 
 
 def column_settings(**columns: Column) -> dict[str, JsonValue]:
-    """Settings for the columns that are not called like what they hold, or are optional."""
+    """Settings for the columns that are not called like their field, or are optional."""
     return {
         f"data.{name}": column.called
         for name, column in columns.items()

@@ -78,7 +78,7 @@ def _attends_itself(each: Attention, N: int) -> bool:
 
 
 def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple[int, int]) -> str:
-    """Describe what stays as it was in the output; nothing if all of it moves."""
+    """Describe the unchanged part of the output; nothing if all of it moves."""
     i, j = pair
     base, axis = call.base.out.detach(), call.out_axis
     changed = call.changed((slot,), call.at(i))
@@ -124,7 +124,7 @@ def _in_double(call: Call, *changes: dict[int, Tensor]) -> list[Tensor]:
 
 
 def _blind(before: Traced, after: Traced, pair: tuple[int, int], N: int) -> str:
-    """Whether the first self-attention scores tokens by what they are alone."""
+    """Whether the first self-attention scores tokens by their content alone."""
     for one, other in zip(before.attentions, after.attentions, strict=False):
         if not _attends_itself(one, N):
             continue

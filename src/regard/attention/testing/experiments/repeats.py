@@ -38,7 +38,7 @@ _DROPS = ("bernoulli", "native_dropout", "_fused_dropout", "rand", "rand_like", 
 
 
 def state(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
-    """Find what is kept from one call to the next, and inputs that a call changes."""
+    """Find state that a call leaves for the next, and inputs that a call changes."""
     fault = "A call depends on the calls before it: {}. Something is kept between calls."
     cure = "return output, state  # and take the state as an argument: nothing kept on self"
     used = call.copy()
