@@ -294,6 +294,10 @@ def _prepared(line: str) -> str:
     return f" {text}" if opens_with_word(text) else text
 
 
+# Sentencepiece draws, too, but by seeds of its threads, which differ from process to process: a
+# training that is continued would not end as one that never stopped.
+
+
 def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
     """BPE that leaves out merges: Provilkov et al. (2020), https://arxiv.org/abs/1910.13267."""
 
