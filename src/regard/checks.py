@@ -150,10 +150,10 @@ def choose(name: str, value: object, table: Mapping[str, T], cure: str = "") -> 
     Where none is near, the error ends with ``cure``.
     """
     if not isinstance(value, str) or value not in table:
-        known = ", ".join(sorted(table))
+        names = ", ".join(sorted(table))
         hint = nearest(value, table) if isinstance(value, str) else None
         cure = f"Did you mean {hint!r}?" if hint else cure
-        raise SettingError(f"{name} must be one of {known}; got {excerpt(value)}. {cure}".rstrip())
+        raise SettingError(f"{name} must be one of {names}; got {excerpt(value)}. {cure}".rstrip())
     return table[value]
 
 

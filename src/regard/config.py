@@ -205,12 +205,12 @@ def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, 
     off, names = _retired(config), getattr(config, "renamed", {})
     unneeded = getattr(config, "unneeded", ())  # of any value
     items = ((names.get(key, key), value) for key, value in table.items())
-    known = {
+    current = {
         key: value
         for key, value in items
         if key not in unneeded and (key not in off or value != off[key])
     }
-    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **known}
+    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **current}
 
 
 def retired_settings(config: type[object], table: Mapping[str, object]) -> dict[str, object]:

@@ -140,12 +140,12 @@ def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
     words = {
         name for name, hint in hints.items() if hint == list[str] and _is_words(value.get(name))
     }
-    known = {
+    values = {
         name: checked(f"{name} of {where}", value[name], hint)
         for name, hint in hints.items()
         if name in value and name not in words
     }
-    return typing.cast(TableT, {**value, **known})
+    return typing.cast(TableT, {**value, **values})
 
 
 def _list_of(

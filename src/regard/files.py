@@ -96,9 +96,9 @@ def fill_file(path: Path, *parts: bytes | memoryview) -> None:
 
 def write_all(descriptor: int, content: bytes | memoryview) -> None:
     """Write all of ``content``, of which the system may take a part, and at most 2 GiB at once."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def sync_file(path: Path) -> int:

@@ -260,10 +260,10 @@ def apply_sink(
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
     """Scale the context for the sink of a softmax, and add the sink to the log-sum-exp."""
     # Of nothing, nothing is left, even beside a sink of −inf.
-    rest = torch.sigmoid((lse - sink).masked_fill(lse == float("-inf"), float("-inf"))).unsqueeze(
-        -1
-    )
-    return (out * rest).to(out.dtype), torch.logaddexp(lse, sink)
+    remaining = torch.sigmoid(
+        (lse - sink).masked_fill(lse == float("-inf"), float("-inf"))
+    ).unsqueeze(-1)
+    return (out * remaining).to(out.dtype), torch.logaddexp(lse, sink)
 
 
 def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -105,8 +105,8 @@ def predict(
             _check_one_a_line(options, n_best)
         if not files and _is_typed():
             note("type a line and press Enter; Ctrl-D ends")
-        shown = partial(predicting, use, attention=options.attention, layers=options.layers)
-        answering = partial(scoring, use) if score else shown
+        predictions = partial(predicting, use, attention=options.attention, layers=options.layers)
+        answering = partial(scoring, use) if score else predictions
         done, is_text = 0, output_format == "text" and not score
         for file in files or (None,):
             if file is None and is_text and sys.stdout.isatty() and use.streams(search):

@@ -78,8 +78,8 @@ def _table(title: str, rows: Sequence[tuple[str, ...]], width: int | None) -> li
     from regard.tasks import Table
 
     for left_out in ((), ("speed",), ("speed", "recipe")):
-        kept = [column for column, name in enumerate(COLUMNS) if name not in left_out]
-        columns, *cells = (tuple(row[column] for column in kept) for row in (COLUMNS, *rows))
+        numbers = [column for column, name in enumerate(COLUMNS) if name not in left_out]
+        columns, *cells = (tuple(row[column] for column in numbers) for row in (COLUMNS, *rows))
         lines = Table(title, columns, tuple(cells)).lines()
         if width is None or max(map(cell_len, lines[1:])) <= width:
             break
@@ -192,8 +192,8 @@ def _next(run: "Run") -> "JsonValue":
         return [f"regard train --resume --run {path}"]
     commands = [f"regard predict {path} FILE", f"regard evaluate {path} FILE"]
     has_page = run.task in TASKS and TASKS[run.task].is_shown
-    asked = TASKS[run.task].task.request_name if has_page else ""
-    return [*commands, f"regard look {path} {asked}"] if has_page else commands
+    request = TASKS[run.task].task.request_name if has_page else ""
+    return [*commands, f"regard look {path} {request}"] if has_page else commands
 
 
 def _lines(value: "JsonValue") -> list[str]:
@@ -204,8 +204,8 @@ def _lines(value: "JsonValue") -> list[str]:
 
 def _in_a_line(text: str) -> str:
     """A text of a run, which anyone may have made, as a part of a line that is written here."""
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return printable(shown).replace("\n", "\\n").replace("\t", "\\t")
+    excerpt = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return printable(excerpt).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _number(value: "JsonValue") -> str:

@@ -29,7 +29,7 @@ def show_sharpest(
     (layer, head), *more_heads = heads_of("sharpest", word)
     if more_models or more_heads:
         raise SettingError("--sharpest must go with one model and one head; got more.")
-    page, found = sharpest_texts(
+    page, ranked = sharpest_texts(
         load_run(name, device=device)
         if is_run
         else Checkpoint.load(name, device=device, allow_download=allow_download),
@@ -37,8 +37,8 @@ def show_sharpest(
         layer,
         head,
     )
-    say("\n".join(f"{confidence:.2f}  {text}" for text, confidence in found))
+    say("\n".join(f"{confidence:.2f}  {text}" for text, confidence in ranked))
     write_file(out, page.page().encode())
-    note(f"wrote {out}: {len(found)} of {len(texts)} texts, where head {layer}.{head} is sharpest")
+    note(f"wrote {out}: {len(ranked)} of {len(texts)} texts, where head {layer}.{head} is sharpest")
     if open_page:
         webbrowser.open(out.resolve().as_uri())

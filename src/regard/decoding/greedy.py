@@ -104,8 +104,8 @@ def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> li
             rows = np.flatnonzero(written.is_open)
             answers, is_open = written.answers[rows], written.is_open[rows]
             written = written._replace(answers=answers, is_open=is_open)
-            kept = torch.from_numpy(rows)
-            state, token = state.select(kept), token[kept]
+            remaining = torch.from_numpy(rows)
+            state, token = state.select(remaining), token[remaining]
     check_numbers(torch.from_numpy(written.totals))
     return _hypotheses(
         written.tokens, written.lengths, written.totals, written.finished, bound.penalties

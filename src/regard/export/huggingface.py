@@ -68,8 +68,8 @@ class HuggingFace(ExportForm):
         if shape is None:
             held = _HELD_TYPES.get(task)
             cure = f"; {trained_with('model.type', held)}" if held not in (None, kind) else ""
-            what = _NAMES.get(kind, f"a model of {task} with model.type = {kind!r}")
-            return f"it is {what}, which transformers has not{cure}"
+            described = _NAMES.get(kind, f"a model of {task} with model.type = {kind!r}")
+            return f"it is {described}, which transformers has not{cure}"
         return shape.refuse(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
@@ -174,7 +174,7 @@ The model reads ids as `{framed}`."""
 
 def _program(held: Held) -> str:
     """The program of a folder without a tokenizer of transformers."""
-    source, *rest = held.tokenizers.values()
+    source, *targets = held.tokenizers.values()
     code = f"""
 import torch
 from transformers import {held.opens}
@@ -183,7 +183,7 @@ model = {held.opens}.from_pretrained(".")
 """
     if not isinstance(source, Tokenizer):
         return code
-    sides = ("source", "target") if rest else (held.folder, held.folder)
+    sides = ("source", "target") if targets else (held.folder, held.folder)
     row = ", ".join([*map(str, held.before), "*encode(line)", *map(str, held.after)])
     output = "model(input_ids=ids).logits"
     if held.generation is not None:

@@ -109,18 +109,18 @@ def _borrowed(tokenizer: CheckpointPieces) -> Table | None:
     if model["type"] not in ("BPE", "WordLevel", "WordPiece"):
         return None
     added = {ours[each["id"]]: each for each in table["added_tokens"]}
-    known = {*range(len(RESERVED)), *added, *(ours[their] for their in model["vocab"].values())}
-    model["vocab"] = {name: number for number, name in enumerate(names) if number in known}
+    reserved = {*range(len(RESERVED)), *added, *(ours[their] for their in model["vocab"].values())}
+    model["vocab"] = {name: number for number, name in enumerate(names) if number in reserved}
     if model.get("unk_token") is not None:
         model["unk_token"] = RESERVED[UNK_ID]
-    rest = [
+    remaining = [
         {**each, "id": number, "content": names[number]}
         for number, each in sorted(added.items())
         if number >= len(RESERVED)
     ]
     normed = [*_normed(), *([table["normalizer"]] if table.get("normalizer") else [])]
     return {
-        "added_tokens": [*_reserved(), *rest],
+        "added_tokens": [*_reserved(), *remaining],
         "normalizer": {"type": "Sequence", "normalizers": normed},
         "pre_tokenizer": table.get("pre_tokenizer"),
         "model": model,

@@ -62,8 +62,8 @@ class ChosenHeads:
         for name, wanted, there in (("layers", self.layers, layers), ("heads", self.heads, heads)):
             unknown = sorted(set(wanted or ()) - set(there))
             if unknown or (wanted is not None and not wanted):
-                known = _listed(sorted(there))
-                raise SettingError(f"{name} must be of {known}; got {_listed(unknown)}.")
+                choices = _listed(sorted(there))
+                raise SettingError(f"{name} must be of {choices}; got {_listed(unknown)}.")
 
     def has_layer(self, layer: int) -> bool:
         """Whether the layer is shown."""

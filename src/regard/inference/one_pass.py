@@ -92,8 +92,8 @@ class OnePass(RunInUse[OnePassTask[Any, Any]]):
     def reply(self, text: str, example: Example) -> Reply:
         request = self.read(text, "text")
         labels = () if example.answer is None else example.answer.labels
-        said = labels[0][0] if labels else self.answer([request])[0].text()
-        return Reply(text=said, labels=labels, unknown=tuple(request.unknown))
+        answer = labels[0][0] if labels else self.answer([request])[0].text()
+        return Reply(text=answer, labels=labels, unknown=tuple(request.unknown))
 
     def _predicted(self, parts: Sequence[Any], **options: Any) -> tuple[list[Any], float]:
         ready = self.preparation.of(self.model)

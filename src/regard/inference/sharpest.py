@@ -44,7 +44,7 @@ def sharpest_texts(
         SettingError: The model has no such head.
     """
     alone = LookOptions(layers=[layer], heads=[head])
-    found: list[tuple[float, str, str]] = []
+    ranked: list[tuple[float, str, str]] = []
     for first in range(0, len(texts), _AT_ONCE):
         some = texts[first : first + _AT_ONCE]
         examples = use.look(some, alone, explain=False).document.examples
@@ -52,15 +52,15 @@ def sharpest_texts(
             some if len(some) == len(examples) else [one.source or one.output for one in examples]
         )
         for text, example in zip(names, examples, strict=True):
-            if known := confidence_in(example, layer, head):
-                found.append((known[1], known[0], text))
-    if not found:
+            if confidence := confidence_in(example, layer, head):
+                ranked.append((confidence[1], confidence[0], text))
+    if not ranked:
         raise DataError(
             f"texts must have words that head {layer}.{head} looks from and at; got {len(texts)} "
             "texts without."
         )
-    found.sort(key=lambda one: -one[0])
-    best = found[:MOST]
+    ranked.sort(key=lambda one: -one[0])
+    best = ranked[:MOST]
     page = use.look([text for _, _, text in best], EVERYTHING, explain=False)
     opening = View(kind=best[0][1], layer=layer, head=head)  # type: ignore[arg-type]
     page.document = replace(page.document, opening=opening, tab=None)

@@ -306,8 +306,8 @@ class RunInUse(InUse, Generic[TaskT]):
         ]
         if not made:
             raise DataError("texts must hold text to look at; got none.")
-        shown = self.document(fitting(made, why.neurons) if explain else made)
-        return show(shown, rows=self.rows(shown))
+        page = self.document(fitting(made, why.neurons) if explain else made)
+        return show(page, rows=self.rows(page))
 
     def why(self, options: LookOptions, count: int) -> "Why":
         """The explanation that is asked for."""

@@ -73,8 +73,10 @@ def texts(
         cure: How to mend a row that has fewer.
         waits: Whether to look at lengths on a GPU as well.
     """
-    own, ids = _LENGTHS.get(name, f"{name}_lengths"), rows_of_ids(name, ids)
-    lengths = row_lengths(own, lengths, name, ids.shape[:2], least=least, cure=cure, waits=waits)
+    lengths_name, ids = _LENGTHS.get(name, f"{name}_lengths"), rows_of_ids(name, ids)
+    lengths = row_lengths(
+        lengths_name, lengths, name, ids.shape[:2], least=least, cure=cure, waits=waits
+    )
     return ids, lengths
 
 

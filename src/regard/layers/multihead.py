@@ -178,17 +178,17 @@ class MultiHeadAttention(nn.Module):
             if self.rotary is not None:
                 first = 0 if cache is None else cache.length
                 query, key = self.rotary(query, first=first), self.rotary(key, first=first)
-            known = KeyValueCache(key, value) if cache is None else cache.append(key, value)
+            cached = KeyValueCache(key, value) if cache is None else cache.append(key, value)
         else:
-            known = (
+            cached = (
                 memory if isinstance(memory, KeyValueCache) else self.project_memory(memory, values)
             )
             projected = self._project(states, 0, 1)
             (query,) = _heads(projected, self._parts[:1], packing)
         mixed = attend(
             query,
-            known.key,
-            known.value,
+            cached.key,
+            cached.value,
             score=self.score,
             mask=mask,
             bias=bias,
@@ -203,7 +203,7 @@ class MultiHeadAttention(nn.Module):
         out: Tensor = self.output(joined.to(projected.dtype))
         # Padding of packed states is no position to go on from.
         is_whole = memory is None and (packing is None or cache is not None)
-        return out, known if is_whole else None
+        return out, cached if is_whole else None
 
     def project_memory(
         self,

@@ -122,8 +122,8 @@ def exact_match(
     """
     streams(hypotheses, references)
     right = [
-        one.strip() in {answer.strip() for answer in known}
-        for one, known in zip(hypotheses, answers(references), strict=True)
+        one.strip() in {answer.strip() for answer in targets}
+        for one, targets in zip(hypotheses, answers(references), strict=True)
     ]
     check_count("resamples", resamples, 0)
     share = sum(right) / len(right)
@@ -152,8 +152,8 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
     streams(hypotheses, references)
     metric = CHRF()
     return [
-        float(metric.sentence_score(one, known).score)
-        for one, known in zip(hypotheses, answers(references), strict=True)
+        float(metric.sentence_score(one, right).score)
+        for one, right in zip(hypotheses, answers(references), strict=True)
     ]
 
 

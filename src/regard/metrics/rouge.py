@@ -140,8 +140,8 @@ def _best(
     """``F = 2 P R / (P + R)`` of each output beside the reference that it is nearest to."""
     streams(hypotheses, references)
     return [
-        100 * max(_f1(*shared(words(one), words(other))) for other in known)
-        for one, known in zip(hypotheses, answers(references), strict=True)
+        100 * max(_f1(*shared(words(one), words(other))) for other in right)
+        for one, right in zip(hypotheses, answers(references), strict=True)
     ]
 
 
@@ -195,10 +195,10 @@ def repetition(outputs: Sequence[str], *, n: int) -> float:
     check_texts("outputs", outputs)
     is_repeated = []
     for output in outputs:
-        known: set[tuple[str, ...]] = set()
+        ngrams_before: set[tuple[str, ...]] = set()
         for each in n_grams(words(output), n):
-            is_repeated.append(each in known)
-            known.add(each)
+            is_repeated.append(each in ngrams_before)
+            ngrams_before.add(each)
     return _percent(is_repeated)
 
 

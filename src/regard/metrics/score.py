@@ -142,7 +142,7 @@ def check_as_many(name: str, values: Sized, other_name: str, others: Sized) -> N
 
 def num_references(references: References) -> str:
     """The number of right answers as sacrebleu's signature has it."""
-    counts = {len(known) for known in answers(references)}
+    counts = {len(right) for right in answers(references)}
     return str(counts.pop()) if len(counts) == 1 else "var"
 
 

@@ -129,7 +129,7 @@ def register_model(name: str, config: type[object], model: "type[nn.Module]") ->
     if missing := sorted(getattr(model, "__abstractmethods__", ())):
         raise SettingError(f"{model.__name__} must have {', '.join(missing)}; it has not.")
     for table in _TABLES[bases[0]]:
-        known = table.get(name)
-        if known and (known.config, known.load()) != (config, model):
+        registered = table.get(name)
+        if registered and (registered.config, registered.load()) != (config, model):
             raise SettingError(f"name must be of no other model; got {name!r}. Choose another.")
-        table[name] = known or Architecture(config, lambda: model)
+        table[name] = registered or Architecture(config, lambda: model)

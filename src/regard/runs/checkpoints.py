@@ -329,11 +329,13 @@ def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
     """The first thing in which weights differ from those of a model."""
     expected = model.state_dict()
     for name in sorted(expected.keys() & tensors.keys()):
-        tensor, own = tensors[name], expected[name]
-        if tensor.shape != own.shape:
-            return f"{name} of {list(tensor.shape)}, not {list(own.shape)}"
-        if tensor.dtype != own.dtype and not (_is_float(tensor) and _is_float(own)):
-            return f"{name} of {tensor.dtype}, not {own.dtype}".replace("torch.", "")
+        tensor, expected_tensor = tensors[name], expected[name]
+        if tensor.shape != expected_tensor.shape:
+            return f"{name} of {list(tensor.shape)}, not {list(expected_tensor.shape)}"
+        if tensor.dtype != expected_tensor.dtype and not (
+            _is_float(tensor) and _is_float(expected_tensor)
+        ):
+            return f"{name} of {tensor.dtype}, not {expected_tensor.dtype}".replace("torch.", "")
     if missing := expected.keys() - tensors.keys():
         return f"no {min(missing)}"
     more = tensors.keys() - expected.keys()

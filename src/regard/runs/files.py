@@ -144,12 +144,12 @@ def check_file(path: Path, expected: str) -> None:
     with _explain_reading(path):
         config.check_plain_file(path)
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    _compare(path, found, expected)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    _compare(path, digest, expected)
 
 
-def _compare(path: Path, found: str, expected: str) -> None:
-    if found != expected:
+def _compare(path: Path, digest: str, expected: str) -> None:
+    if digest != expected:
         raise DamageError(
             f"{path} must have the recorded sha256 {expected[:12]}…; it has another."
             " The file is damaged."

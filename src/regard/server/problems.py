@@ -137,8 +137,8 @@ def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         got = quoted(list(error["input"]))
         return Problem(422, f"{name} must be given; got {got}. GET /docs describes it.")
     rule = _RULES.get(error["type"])
-    known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
-    broken = rule.format(**known) if rule else f"must be right ({error['msg']})"
+    limits = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
+    broken = rule.format(**limits) if rule else f"must be right ({error['msg']})"
     return Problem(422, f"{name} {broken}; got {quoted(error['input'])}.")
 
 

@@ -158,9 +158,9 @@ class Service:
         answers: list[Answer] = await self._answers(job, items, gone)
 
         def join() -> list[JsonValue]:
-            rest, joined = iter(answers), list[JsonValue]()
+            remaining, joined = iter(answers), list[JsonValue]()
             for each in requests:
-                answer = use.join(each, [next(rest) for _ in each.parts])
+                answer = use.join(each, [next(remaining) for _ in each.parts])
                 unknown = {"unknown": list(dict.fromkeys(each.unknown))} if each.unknown else {}
                 joined.append({**answer.to_dict(), **unknown})
             return joined

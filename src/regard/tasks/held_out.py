@@ -81,8 +81,8 @@ def hold_out_texts(
 ) -> tuple[list[T], list[T]]:
     """Training and validation examples that share no ``text_of``; at least ten such texts."""
     held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit, share=share))
-    rest = [example for example in examples if text_of(example) not in held]
-    return rest, [example for example in examples if text_of(example) in held]
+    remaining = [example for example in examples if text_of(example) not in held]
+    return remaining, [example for example in examples if text_of(example) in held]
 
 
 def hold_out_by_hash(
@@ -94,5 +94,5 @@ def hold_out_by_hash(
         return list(examples), []
     count = min(_MOST, max(1, round(len(texts) * _TEST_SHARE)))
     held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:count])
-    rest = [example for example in examples if text_of(example) not in held]
-    return rest, [example for example in examples if text_of(example) in held]
+    remaining = [example for example in examples if text_of(example) not in held]
+    return remaining, [example for example in examples if text_of(example) in held]

@@ -78,18 +78,18 @@ class Corpus:
 
     def held_out(self) -> Iterator[tuple[str, str, list[tuple[str, str]], list[tuple[str, str]]]]:
         """Each other split, side by side: its name, the side's, its texts and training's."""
-        known = self.sides("train")
+        training = self.sides("train")
         for split in self.splits:
             if split != "train":
                 for name, texts in self.sides(split).items():
-                    yield split, name, texts, known[name]
+                    yield split, name, texts, training[name]
 
 
 def _overlaps(corpus: Corpus) -> Iterator[Note]:
     """Held-out texts that occur in training, case, spaces and punctuation aside."""
     fold = _folded if corpus.are_texts else str
-    for split, name, texts, known in corpus.held_out():
-        first = {fold(text): where for text, where in reversed(known)}
+    for split, name, texts, of_training in corpus.held_out():
+        first = {fold(text): where for text, where in reversed(of_training)}
         cases = [
             f"{where} = {first[fold(text)]}: {_short(text)}"
             for text, where in texts
@@ -203,10 +203,10 @@ def _ratios(corpus: Corpus) -> Iterator[Note]:
 def _characters(corpus: Corpus) -> Iterator[Note]:
     """Characters of held-out texts that training does not have, each where it first occurs."""
     for split, name, texts, training in corpus.held_out() if corpus.are_texts else ():
-        known = {" "}.union(*(text for text, _ in training))
+        alphabet = {" "}.union(*(text for text, _ in training))
         first: dict[str, str] = {}
         for text, where in texts:
-            for char in set(text).difference(known, first):
+            for char in set(text).difference(alphabet, first):
                 first[char] = f"{where}: {char!r} in {_short(text)}"
         cases = [case for _, case in sorted(first.items())]
         meaning = f"characters in {plural(name)} of {split} that never occur in training"

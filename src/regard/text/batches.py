@@ -166,13 +166,13 @@ class Batches:
         order = permutation(len(self) // block, seed=self._seed, epoch=epoch)
         if block == 1:
             return lambda start: order[start : start + size]
-        rest = np.arange(len(order) * block, len(self))
+        last = np.arange(len(order) * block, len(self))
 
         def drawn(start: int) -> Indices:
             firsts = order[start // block : (start + size) // block] * block
             samples = (firsts[:, None] + np.arange(block)).ravel()
             if len(samples) < size:
-                samples = np.concatenate([samples, rest])
+                samples = np.concatenate([samples, last])
             stream = _BEYOND_WINDOWS + start // size
             shuffled: Indices = samples[
                 permutation(len(samples), seed=self._seed, epoch=epoch, stream=stream)

@@ -73,12 +73,12 @@ def fit_scales(
         return Scales(0.0, 1.0)
     logits, penalty = _log_probs(network), math.log(len(right)) / 2
     scores = _log_probs(both) - logits
-    own, _ = _fit(logits, right)
+    scale, _ = _fit(logits, right)
     found = {Scales(0.0, 1.0): _likelihood(scores, right)}
     for share in _SHARES:
-        mixed = share / own * logits + (1 - share) * scores
+        mixed = share / scale * logits + (1 - share) * scores
         temperature, likelihood = _fit(mixed, right)
-        scales = Scales(_rounded(share / own / temperature), _rounded((1 - share) / temperature))
+        scales = Scales(_rounded(share / scale / temperature), _rounded((1 - share) / temperature))
         found[scales] = likelihood - 2 * penalty
     return max(found, key=found.__getitem__)
 

@@ -130,9 +130,9 @@ def encoder_parameters(model: nn.Module) -> list[nn.Parameter]:
 def _split_off(optimizer: Optimizer, parameters: Collection[int], *, share: float) -> None:
     """Give these parameters, by identity, a group of their own at a fraction of the rate."""
     [group] = optimizer.param_groups
-    own = [p for p in group["params"] if id(p) in parameters]
+    chosen = [p for p in group["params"] if id(p) in parameters]
     group["params"] = [p for p in group["params"] if id(p) not in parameters]
-    optimizer.add_param_group({"params": own, "share": share})
+    optimizer.add_param_group({"params": chosen, "share": share})
 
 
 def _optimizers(

@@ -117,11 +117,11 @@ class Pretrained:
             )
         self._check("model", before["model"], _chosen(settings["model"], {"type"}))
         config = kind.models[type_before].config
-        own = {name: value for name, value in settings["model"].items() if name != "type"}
+        set_here = {name: value for name, value in settings["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
-        self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
+        self._check("model", inherited, _chosen(set_here, inherited.keys() - _FREE))
         fitting = fine_tuning(recipe.task, inherited.get("model_dim"))
-        model = build(config, {**inherited, **fitting["model"], **own}, where="model")
+        model = build(config, {**inherited, **fitting["model"], **set_here}, where="model")
         head = recipe.head
         if head is not None:
             table = {**as_table(head), **fitting["head"], **settings.get("head", {})}
@@ -150,7 +150,9 @@ class Pretrained:
             "dropout of the head": getattr(recipe.head, "dropout", None),
             "label smoothing": config.label_smoothing,
         }
-        values = (f"{what} {value:g}" for what, value in settings.items() if value is not None)
+        values = (
+            f"{setting} {value:g}" for setting, value in settings.items() if value is not None
+        )
         return f"begins with {name}, {width} wide: {', '.join(values)}"
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
@@ -167,13 +169,13 @@ class Pretrained:
             return
         reader = TASKS[recipe.task].models[recipe.model_type].load()
         writes = recipe.task == _WRITING
-        known, size = self._weights(Encoder if writes else reader)
+        weights, size = self._weights(Encoder if writes else reader)
         if writes:
-            known = as_encoder(known)
+            weights = as_encoder(weights)
         for name, tensor in reader_in(model, reader).state_dict().items():
-            if name not in known and (writes or name == _FEATURES):
+            if name not in weights and (writes or name == _FEATURES):
                 continue
-            source, target = known[name], tensor
+            source, target = weights[name], tensor
             if is_table(name) and len(source) != len(target):
                 source, target = source[:size], target[:size]
             if source.shape != target.shape:
@@ -226,10 +228,10 @@ class Pretrained:
         before = self._predictor
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
-        known = reader_in(before.model, reader).state_dict()
-        if _SEGMENTS in known and not _distinguishes_segments(before.task.recipe):
-            known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
-        return known, size
+        weights = reader_in(before.model, reader).state_dict()
+        if _SEGMENTS in weights and not _distinguishes_segments(before.task.recipe):
+            weights[_SEGMENTS] = weights[_SEGMENTS][:1].expand_as(weights[_SEGMENTS])
+        return weights, size
 
     @torch.no_grad()
     def _checkpoint_weights(self) -> tuple[dict[str, Tensor], int | None]:

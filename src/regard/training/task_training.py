@@ -249,8 +249,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         task = cast("OnePassTask[Any, Any]", self.task)
         answers, _ = OnePass(model, task).answers_and_loss(self.valid, self._valid_corpus)
         every = map(task.distribution, answers, self.valid)
-        known = [each for each in every if each is not None]
-        return [row for row, _ in known], [index for _, index in known]
+        distributions = [each for each in every if each is not None]
+        return [row for row, _ in distributions], [index for _, index in distributions]
 
     def beside_baselines(self, figures: Mapping[str, float]) -> str | None:
         """A sentence that compares figures with the best baseline's; None if there is none."""

@@ -232,8 +232,8 @@ def _numbers(layer: LayerSummary) -> tuple[str, str, str, str, str]:
 
 
 def _mean(values: Iterable[float | None], digits: int) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):.{digits}f}" if known else "·"
+    numbers = [value for value in values if value is not None]
+    return f"{sum(numbers) / len(numbers):.{digits}f}" if numbers else "·"
 
 
 def _received(layer: LayerSummary, names: Sequence[str]) -> list[str]:

@@ -94,7 +94,7 @@ def page(
 
 
 def _data(text: str) -> str:
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def styles() -> str:
@@ -121,7 +121,7 @@ def _add_module(path: str, done: dict[str, str]) -> None:
     for _, place, needed in _IMPORT.findall(source):
         if needed not in done:
             _add_module(posixpath.normpath(f"{folder or '.'}/{place}{needed}.js"), done)
-    exports = ", ".join(found for _, found in _EXPORT.findall(source))
+    exports = ", ".join(export for _, export in _EXPORT.findall(source))
     body = _IMPORT.sub(r"const {\1} = $\3;\n", source)
     body = _EXPORT.sub(r"\1 \2", body)
     left = _LEFTOVER.search(body)

@@ -117,10 +117,10 @@ class Part:
         sides = (arrays["entropy"].shape[1], arrays["received"].shape[1])
         wanted = [sizes[side] for side in AXES[one.kind]]
         cut = []
-        for size, tokens, what in zip(sides, wanted, ("queries", "keys"), strict=True):
+        for size, tokens, axis in zip(sides, wanted, ("queries", "keys"), strict=True):
             if tokens > size:
                 raise DataError(
-                    f"tokens must be at most the {size} {what} of the {one.kind} attention; got "
+                    f"tokens must be at most the {size} {axis} of the {one.kind} attention; got "
                     f"{tokens}."
                 )
             cut.append(slice(size - tokens, size) if padding == "left" else slice(0, tokens))
@@ -150,11 +150,11 @@ def _scores(one: Attention) -> dict[str, Sequence[float | None]]:
     if scores is None:
         return {}
     # Positions in two texts are not comparable, even where there are as many in both.
-    shown = ("diagonal", "punctuation") if one.kind == "cross" else tuple(scores.weight)
+    names = ("diagonal", "punctuation") if one.kind == "cross" else tuple(scores.weight)
     return {
         name: weight.tolist() if scores.queries[name] else [None] * len(one.heads)
         for name, weight in scores.weight.items()
-        if name in shown and name != "first"
+        if name in names and name != "first"
     }
 
 

@@ -102,9 +102,9 @@ def _suffixes(pieces: Sequence[str], text: str, spans: Sequence[tuple[int, int]]
     suffixes = [""] * len(pieces)
     for (start, end), group in groupby(range(len(pieces)), key=lambda n: tuple(spans[n])):
         # A space of its own, or a piece that says it all, is no part of a character.
-        own = [n for n in group if start < end and _bare(pieces[n]) not in ("", text[start:end])]
-        for number, n in enumerate(own if len(own) > 1 else (), start=1):
-            suffixes[n] = f" {number}/{len(own)}"
+        inside = [n for n in group if start < end and _bare(pieces[n]) not in ("", text[start:end])]
+        for number, n in enumerate(inside if len(inside) > 1 else (), start=1):
+            suffixes[n] = f" {number}/{len(inside)}"
     return suffixes
 
 

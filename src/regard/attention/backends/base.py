@@ -107,8 +107,8 @@ def _notes_of_blocks(request: Request) -> Notes:
 
 def with_heads(tensor: Tensor, heads: int) -> Tensor:
     """Repeat shared heads of keys or values, so that each query head has its own."""
-    own = tensor.shape[1]
-    return tensor if own == heads else tensor.repeat_interleave(heads // own, dim=1)
+    key_heads = tensor.shape[1]
+    return tensor if key_heads == heads else tensor.repeat_interleave(heads // key_heads, dim=1)
 
 
 def padded(tensor: Tensor, width: int) -> Tensor:

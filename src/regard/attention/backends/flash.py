@@ -63,13 +63,13 @@ def _run(sequences: "_Sequences", request: Request) -> Answer:
     kernel, options = _kernel()
     if "enable_gqa" not in options:
         key, value = with_heads(key, H), with_heads(value, H)
-    known = {"scale": scale, "enable_gqa": key.shape[1] != H, "window_size": sequences.window}
+    keywords = {"scale": scale, "enable_gqa": key.shape[1] != H, "window_size": sequences.window}
     wide = -(-max(query.shape[-1], width) // 8) * 8
     out = kernel(
         *(_by_position(padded(t, wide)) for t in (query, key, value)),
         *sequences.starts,
         *sequences.longest,
-        **{name: known[name] for name in known if name in options},
+        **{name: keywords[name] for name in keywords if name in options},
     )
     return out[..., :width].reshape(B, N, H, width).transpose(1, 2), None
 

@@ -73,9 +73,9 @@ def _check_dtypes_and_devices(query: Tensor, key: Tensor, value: Tensor) -> None
             f"query, key and value must have one dtype; got {dtype}, {key.dtype} and {value.dtype}."
         )
     if dtype not in DTYPES:
-        known = ", ".join(str(each).removeprefix("torch.") for each in DTYPES)
+        names = ", ".join(str(each).removeprefix("torch.") for each in DTYPES)
         raise ShapeError(
-            f"query must be of floating point, one of {known}; got {dtype}. Convert it."
+            f"query must be of floating point, one of {names}; got {dtype}. Convert it."
         )
     if key.device != device or value.device != device:
         raise ShapeError(

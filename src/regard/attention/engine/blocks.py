@@ -232,9 +232,9 @@ class BlockPass:
             keys = self._keys_of(rows)
             if self.mask is not None and len(rows) > _FEWER_ROWS:
                 fewer = range(start, start + _FEWER_ROWS)
-                own = self._keys_of(fewer)
-                if _total(own) < _LARGEST_SHARE * _total(keys):
-                    rows, keys = fewer, own
+                row_keys = self._keys_of(fewer)
+                if _total(row_keys) < _LARGEST_SHARE * _total(keys):
+                    rows, keys = fewer, row_keys
             if (width := self._width(keys)) * len(rows) > pairs:
                 rows = range(start, start + max(1, pairs // width))
                 keys = self._keys_of(rows)
@@ -289,10 +289,10 @@ def _scores(
 ) -> Tensor:
     """Scores of pairs, their bias added: a tensor, or a rule of their distances ``steps``."""
     query, key, _, bias, *_, tensors = inputs
-    own = len(score.tensors())
-    scores = score.tile(query, key, *tensors[:own])
+    count = len(score.tensors())
+    scores = score.tile(query, key, *tensors[:count])
     if position is not None and steps is not None:
-        return scores + position.tile(query, steps, *tensors[own:])
+        return scores + position.tile(query, steps, *tensors[count:])
     return scores if bias is None else scores + bias
 
 
@@ -301,8 +301,8 @@ def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
     mixed, steps = weights @ inputs.value, _all_steps(request, inputs)
     if request.position is None or steps is None:
         return mixed
-    own = inputs.tensors[len(request.score.tensors()) :]
-    added = request.position.mix(weights, steps, *own)
+    of_bias = inputs.tensors[len(request.score.tensors()) :]
+    added = request.position.mix(weights, steps, *of_bias)
     return mixed if added is None else mixed + added
 
 

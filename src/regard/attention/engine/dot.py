@@ -296,13 +296,13 @@ def _laid_out(block: Block) -> Iterator[tuple[range, Tensor | None]]:
     """The pieces of a block's keys; where their pairs are hidden, (b or 1, h or 1, n or 1, m)."""
     start = 0
     for keys in block.keys:
-        own = slice(start, start + len(keys))
+        columns = slice(start, start + len(keys))
         start += len(keys)
         hidden = block.hidden
         if hidden is not None:
             hidden = hidden.reshape((1,) * (4 - hidden.dim()) + hidden.shape)
             if hidden.shape[3] > 1:
-                hidden = hidden[..., own]
+                hidden = hidden[..., columns]
             hidden = hidden.expand(-1, -1, -1, len(keys)).to(torch.uint8)
         yield keys, hidden
 

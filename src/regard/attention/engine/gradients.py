@@ -117,8 +117,8 @@ def gradients(
         if not ends:
             continue
         outs, d_outs = zip(*ends, strict=True)
-        own = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
-        computed = iter(torch.autograd.grad(outs, own, d_outs, allow_unused=True))
+        learned = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
+        computed = iter(torch.autograd.grad(outs, learned, d_outs, allow_unused=True))
         grads = [next(computed) if t is not None and t.requires_grad else None for t in leaves]
         sums.add(block, grads)
     return sums.totals
@@ -132,12 +132,12 @@ def weights_of(
     is_empty = top == float("-inf")
     # Not from one number for the best score and the sum: large scores would leave few digits.
     below = scores - top.masked_fill(is_empty, 0)
-    rest = below.masked_fill(is_empty, 0).logsumexp(dim=-1, keepdim=True)
+    log_sum = below.masked_fill(is_empty, 0).logsumexp(dim=-1, keepdim=True)
     if sink is not None:
-        rest = torch.logaddexp(rest, sink.unsqueeze(-1) - top)
-    lse = (top + rest).masked_fill(is_empty, float("-inf")).squeeze(-1)
+        log_sum = torch.logaddexp(log_sum, sink.unsqueeze(-1) - top)
+    lse = (top + log_sum).masked_fill(is_empty, float("-inf")).squeeze(-1)
     if isinstance(weighting, Softmax):
-        logs = below - rest.masked_fill(is_empty, 0)
+        logs = below - log_sum.masked_fill(is_empty, 0)
         weights = logs.exp()
         # Where the weight is zero, its logarithm may be anything finite.
         logs = logs.clamp_min(torch.finfo(scores.dtype).min)

@@ -57,10 +57,10 @@ def takes(options: type) -> Callable[[F], F]:
             Parameter(name, kind, default=CallOptions._field_defaults[name], annotation=annotation)
             for name, annotation in options.__annotations__.items()
         ]
-        own = list(described.parameters.values())[:-1]
-        positional = [each for each in own if each.kind is not kind]
-        rest = [each for each in own if each.kind is kind]
-        vars(function)["__signature__"] = described.replace(parameters=[*positional, *named, *rest])
+        declared = list(described.parameters.values())[:-1]
+        positional = [each for each in declared if each.kind is not kind]
+        last = [each for each in declared if each.kind is kind]
+        vars(function)["__signature__"] = described.replace(parameters=[*positional, *named, *last])
         return function
 
     return decorate
@@ -68,8 +68,8 @@ def takes(options: type) -> Callable[[F], F]:
 
 def options_of(function: Callable[..., object], options: Mapping[str, Any]) -> CallOptions:
     """The options that a function is given; refuses those that it has not."""
-    known = signature(function).parameters
-    refuse_options(function, [name for name in options if name not in known])
+    parameters = signature(function).parameters
+    refuse_options(function, [name for name in options if name not in parameters])
     return CallOptions(**options)
 
 

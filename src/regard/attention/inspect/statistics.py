@@ -67,8 +67,8 @@ class Statistics(NamedTuple):
 
     def add_block(self, options: SummaryOptions, block: Block, part: "Statistics") -> None:
         """Take in those of a block."""
-        for whole, own in zip(self[:4], part[:4], strict=True):
-            rows_of(whole, block).copy_(own)
+        for whole, of_rows in zip(self[:4], part[:4], strict=True):
+            rows_of(whole, block).copy_(of_rows)
         rows_of(self.top_weights, block).copy_(part.top_weights)
         rows_of(self.top_keys, block).copy_(part.top_keys)
         add_to_keys(self.received.unsqueeze(-1), block, part.received.unsqueeze(-1))

@@ -95,13 +95,13 @@ def audit(
         except Exception as error:
             notes.append(f"{name}: not looked into ({type(error).__name__}: {error}).")
     if not traced.attentions:
-        what = "regard's own engine" if traced.engine else "none that could be read"
-        notes.append(f"attention: {what}, so that weights and scores were not looked into.")
+        engine = "regard's own engine" if traced.engine else "none that could be read"
+        notes.append(f"attention: {engine}, so that weights and scores were not looked into.")
     order = list(LOOKED_FOR)
-    kept = {fault.name: fault for fault in reversed(faults)}
-    faults = sorted(kept.values(), key=lambda fault: order.index(fault.name))
+    by_name = {fault.name: fault for fault in reversed(faults)}
+    faults = sorted(by_name.values(), key=lambda fault: order.index(fault.name))
     unseen = {note.partition(":")[0] for note in notes} | _not_there(call, traced)
-    passed = tuple(name for name in order if name not in kept and name not in unseen)
+    passed = tuple(name for name in order if name not in by_name and name not in unseen)
     return Audit(_subject(call), tuple(faults), tuple(dict.fromkeys(notes)), passed)
 
 

@@ -119,15 +119,15 @@ class Traced:
 
 def lines_of(traced: Traced, *, masks: bool = False) -> tuple[str, ...]:
     """The lines that make weights, or that mask scores before."""
-    found = list[str]()
+    lines = list[str]()
     for each in traced.attentions:
         steps = each.origin.steps if each.origin is not None else ()
         if masks:
             masking = ("masked_fill", "where", "index_put", "multiplied", "add", "tril", "triu")
-            found += [line for name, _, line in steps if name in masking]
-        found.append(each.softmax.line if each.softmax is not None else each.line)
-    found += [each.line for each in traced.softmaxes] if not found else []
-    return tuple(dict.fromkeys(filter(None, found)))[:3]
+            lines += [line for name, _, line in steps if name in masking]
+        lines.append(each.softmax.line if each.softmax is not None else each.line)
+    lines += [each.line for each in traced.softmaxes] if not lines else []
+    return tuple(dict.fromkeys(filter(None, lines)))[:3]
 
 
 def is_flags(tensor: Tensor) -> bool:
@@ -164,13 +164,13 @@ _ENGINE = str(Path(__file__).parents[1])
 
 def tensors_in(args: Sequence[Any]) -> list[Tensor]:
     """The tensors among arguments, in lists and tuples too."""
-    found = list[Tensor]()
+    tensors = list[Tensor]()
     for each in args:
         if isinstance(each, Tensor):
-            found.append(each)
+            tensors.append(each)
         elif isinstance(each, list | tuple):
-            found += tensors_in(each)
-    return found
+            tensors += tensors_in(each)
+    return tensors
 
 
 def detaches(line: str) -> bool:

@@ -105,12 +105,12 @@ def modules_of(function: Any) -> list[nn.Module]:
     if inspect.isfunction(function):
         variables = inspect.getclosurevars(function)
         held += [*variables.nonlocals.values(), *variables.globals.values()]
-    found = list[nn.Module]()
+    modules = list[nn.Module]()
     for each in held:
         parts = each.values() if isinstance(each, dict) else each
         many = list(parts) if isinstance(each, dict | list | tuple) else [each]
-        found += [part for part in many if isinstance(part, nn.Module)]
-    return found
+        modules += [part for part in many if isinstance(part, nn.Module)]
+    return modules
 
 
 def copied_function(function: FunctionType) -> FunctionType:

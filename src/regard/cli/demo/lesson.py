@@ -42,8 +42,8 @@ def teach(run: Path) -> None:
     from regard.viewer import draw_attention
 
     test = phrases("test")
-    known = {phrase.source: phrase for phrase in reversed(test)}
-    first = predictor.use.look(SENTENCE, gold=known.get(SENTENCE)).document.examples[0]
+    by_source = {phrase.source: phrase for phrase in reversed(test)}
+    first = predictor.use.look(SENTENCE, gold=by_source.get(SENTENCE)).document.examples[0]
     say(f"{first.source} → {first.output}")
     say()
     say(str(draw_attention(first)))

@@ -60,8 +60,8 @@ def _pairs() -> "tuple[list[Phrase], list[Phrase]]":
     common = list({phrase.source.rstrip("。"): phrase for phrase in every[:_POOL]}.values())
     random.Random(0).shuffle(common)
     train, others = common[:_PAIRS], common[_PAIRS:]
-    known = {word for phrase in train for word in _words(phrase)}
-    test = [phrase for phrase in others if known.issuperset(_words(phrase))]
+    vocabulary = {word for phrase in train for word in _words(phrase)}
+    test = [phrase for phrase in others if vocabulary.issuperset(_words(phrase))]
     return train, test[:_TESTED]
 
 

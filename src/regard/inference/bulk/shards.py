@@ -69,7 +69,7 @@ def _name(source: Path, file: Path) -> str:
 
 def _shard(name: str, path: Path, folder: Path, ending: str) -> Shard:
     try:
-        known = path.stat()
+        status = path.stat()
     except OSError as error:
         raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
     return Shard(
@@ -77,6 +77,6 @@ def _shard(name: str, path: Path, folder: Path, ending: str) -> Shard:
         source=path,
         answers=folder / f"{name}{ending}",
         errors=folder / f"{name}{ERRORS}",
-        size=known.st_size,
-        modified=known.st_mtime_ns,
+        size=status.st_size,
+        modified=status.st_mtime_ns,
     )

@@ -126,8 +126,8 @@ class TextReport(Report):
         for one in self.scores:
             if one.name == name:
                 return one.value
-        known = ", ".join(one.name for one in self.scores)
-        raise SettingError(f"name must be one of {known}; got {name!r}.")
+        names = ", ".join(one.name for one in self.scores)
+        raise SettingError(f"name must be one of {names}; got {name!r}.")
 
     def lines(self) -> Iterator[str]:
         yield counted(self.count, "sentences")

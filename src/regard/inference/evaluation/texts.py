@@ -83,11 +83,11 @@ def evaluate(
 
 def ngram_table(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
     """Novel and repeated n-grams of outputs and references: figure 6 of See et al. (2017)."""
-    known = [right[0] for right in metrics.answers(references)]
+    first_references = [right[0] for right in metrics.answers(references)]
     rows: list[tuple[str | int | float, ...]] = []
     for n in range(1, 5):
-        figures = [metrics.novelty(texts, sources, n=n) for texts in (hypotheses, known)]
-        figures += [metrics.repetition(texts, n=n) for texts in (hypotheses, known)]
+        figures = [metrics.novelty(texts, sources, n=n) for texts in (hypotheses, first_references)]
+        figures += [metrics.repetition(texts, n=n) for texts in (hypotheses, first_references)]
         rows.append((f"{n}-grams", *figures))
     columns = ("", "new", "of references", "said before", "of references")
     return Table(
@@ -118,14 +118,14 @@ def quality_by_length(
         most = float("inf") if longest is None else longest
         inside = [i for i, size in enumerate(lengths) if shortest < size <= most]
         if inside:
-            texts, known = [hypotheses[i] for i in inside], [right[i] for i in inside]
+            texts, targets = [hypotheses[i] for i in inside], [right[i] for i in inside]
             buckets.append(
                 Bucket(
                     shortest=shortest + 1,
                     longest=longest,
                     count=len(inside),
                     mean_length=sum(lengths[i] for i in inside) / len(inside),
-                    scores=(bleu(texts, known), metrics.chrf(texts, known)),
+                    scores=(bleu(texts, targets), metrics.chrf(texts, targets)),
                 )
             )
     return tuple(buckets)
@@ -196,8 +196,8 @@ def to_read(
 
     for kind, (most, order) in ranked.items():
         chosen[kind] = unchosen(order)[:most]
-    rest = unchosen(indices)
-    chosen["random"] = dice.sample(rest, min(_SHOWN_AT_RANDOM, len(rest)))
+    remaining = unchosen(indices)
+    chosen["random"] = dice.sample(remaining, min(_SHOWN_AT_RANDOM, len(remaining)))
     return chosen
 
 

@@ -49,12 +49,12 @@ class OverlapClassifier:
 
     def __init__(self, examples: Sequence[tuple[str, str, str]]) -> None:
         # Drawn, since files often alternate labels, and every second line has one of them alone.
-        known = random.Random(0).sample(examples, min(len(examples), _ENOUGH))
-        self._names = sorted({label for _, _, label in known})
+        drawn = random.Random(0).sample(examples, min(len(examples), _ENOUGH))
+        self._names = sorted({label for _, _, label in drawn})
         self._overlap = Overlap.learn(dict.fromkeys(second for _, second, _ in examples))
-        rows = self._rows(known)
+        rows = self._rows(drawn)
         self._mean, self._deviation = rows.mean(0), rows.std(0, correction=0).clamp(min=1e-6)
-        labels = _numbers([label for *_, label in known], self._names)
+        labels = _numbers([label for *_, label in drawn], self._names)
         self._model = fit(self._inputs(rows), labels, len(self._names))
 
     def labels(self, pairs: Sequence[tuple[str, str]]) -> list[str]:

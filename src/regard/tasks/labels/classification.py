@@ -140,8 +140,8 @@ class Classification(LabelTask[LabelledText]):
                 "label": self.number(example),
             }
             if self.ngrams is not None:  # of all the text; 0 is padding
-                known, sample["ngram_values"] = self.ngrams.tfidf(example.text)
-                sample["ngrams"] = known + 1
+                numbers_of_ngrams, sample["ngram_values"] = self.ngrams.tfidf(example.text)
+                sample["ngrams"] = numbers_of_ngrams + 1
             yield sample if parts is None else {**sample, "parts": parts[:longest]}
 
     def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:

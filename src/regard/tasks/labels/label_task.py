@@ -301,10 +301,10 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         loss = F.cross_entropy(
             logits, numbers, ignore_index=-1, reduction="sum", label_smoothing=smoothing
         )
-        known = numbers >= 0
+        is_labelled = numbers >= 0
         if penalty is not None:
-            loss = loss + (penalty * known).sum()
-        return loss, int(known.sum())
+            loss = loss + (penalty * is_labelled).sum()
+        return loss, int(is_labelled.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[LabelPrediction]:
         rows = self.logits(model, batch)[0].softmax(-1).tolist()

@@ -98,8 +98,8 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[DocumentExample]) -> "SentenceExtraction":
-        known = [len(sentences(answer)) for example in examples for answer in example.answers]
-        count = recipe.settings(ExtractionData).sentences or max(1, round(fmean(known)))
+        counts = [len(sentences(answer)) for example in examples for answer in example.answers]
+        count = recipe.settings(ExtractionData).sentences or max(1, round(fmean(counts)))
         texts = [example.text for example in examples]
         tokenizer = train_tokenizer(texts, recipe.settings(TokenizerConfig))
         return cls(recipe, tokenizer, sentences=count)
@@ -162,10 +162,10 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         self, train: Sequence[DocumentExample], examples: Sequence[DocumentExample]
     ) -> dict[str, list[Extract]]:
         """Sentences that are chosen without a model: see ``extracts``."""
-        known = [answer for one in train for answer in one.answers]
+        right = [answer for one in train for answer in one.answers]
         return {
             name: [Extract(text) for text in texts]
-            for name, texts in extracts(examples, known).items()
+            for name, texts in extracts(examples, right).items()
         }
 
     def tables(

@@ -67,14 +67,14 @@ class LocalTagger:
     """
 
     def __init__(self, train: Sequence[TaggedWords]) -> None:
-        known = train[:: -(-sum(len(each.words) for each in train) // _ENOUGH)]
-        self._names = sorted({tag for each in known for tag in each.tags or ()})
-        counts = Counter(chain.from_iterable(chain.from_iterable(_inputs(s.words) for s in known)))
+        drawn = train[:: -(-sum(len(each.words) for each in train) // _ENOUGH)]
+        self._names = sorted({tag for each in drawn for tag in each.tags or ()})
+        counts = Counter(chain.from_iterable(chain.from_iterable(_inputs(s.words) for s in drawn)))
         inputs = (name for name, count in counts.items() if count >= _LEAST)
         self._columns = {name: column for column, name in enumerate(inputs)}
         numbers = {name: number for number, name in enumerate(self._names)}
-        tags = torch.tensor([numbers[tag] for each in known for tag in each.tags or ()])
-        rows = self._rows(each.words for each in known)
+        tags = torch.tensor([numbers[tag] for each in drawn for tag in each.tags or ()])
+        rows = self._rows(each.words for each in drawn)
         self._model = fit_with(rows, tags, len(self._names), cost=_COST)
         allowed = transitions(self._names) if is_bio(self._names) else None
         self._sequences = Crf(len(self._names), allowed=allowed)  # without scores of pairs of tags
@@ -92,14 +92,14 @@ class LocalTagger:
         ]
 
     def _rows(self, sentences: Iterable[Sequence[str]]) -> SparseRows:
-        known = self._columns
+        columns_by_name = self._columns
         columns = [
-            [known[name] for name in names if name in known]
+            [columns_by_name[name] for name in names if name in columns_by_name]
             for words in sentences
             for names in _inputs(words)
         ]
         ones = ([1.0] * len(row) for row in columns)
-        return SparseRows.of(columns, ones, num_columns=len(known))
+        return SparseRows.of(columns, ones, num_columns=len(columns_by_name))
 
 
 def _inputs(words: Sequence[str]) -> Iterator[list[str]]:

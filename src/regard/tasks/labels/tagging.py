@@ -329,14 +329,14 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
 
         And logistic regression on the words around.
         """
-        known = [in_scheme(example, self.tags) for example in train]
-        local = LocalTagger(known).tags([example.words for example in examples])
+        tagged = [in_scheme(example, self.tags) for example in train]
+        local = LocalTagger(tagged).tags([example.words for example in examples])
         rows = {
-            "each word's most frequent tag": most_frequent_tags(known, examples),
+            "each word's most frequent tag": most_frequent_tags(tagged, examples),
             REGRESSION: local,
         }
         if marks_entities(self.tags):
-            met = entities_of_training(known, examples)
+            met = entities_of_training(tagged, examples)
             rows["entities met in training"] = [as_known(each, self.tags) for each in met]
         return {
             name: [Tags(each.words, tags) for each, tags in zip(examples, every, strict=True)]

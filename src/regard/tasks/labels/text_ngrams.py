@@ -98,8 +98,8 @@ class TextNgrams:
     def __init__(self, counts: Mapping[str, int], texts: int) -> None:
         self.counts, self.texts = dict(counts), texts
         self._numbers = {unit: number for number, unit in enumerate(self.counts)}
-        found = np.array([*self.counts.values()], np.float32)
-        self._rarity = 1 + np.log((1 + texts) / (1 + found))
+        counts_of_texts = np.array([*self.counts.values()], np.float32)
+        self._rarity = 1 + np.log((1 + texts) / (1 + counts_of_texts))
         self._are_words = np.array([unit.startswith(_WORD) for unit in self.counts], bool)
 
     @classmethod
@@ -108,8 +108,8 @@ class TextNgrams:
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update([*dict.fromkeys(_grams(text))])
-        known = {unit: count for unit, count in counts.items() if count >= _LEAST_TEXTS}
-        return cls(known, len(texts))
+        frequent = {unit: count for unit, count in counts.items() if count >= _LEAST_TEXTS}
+        return cls(frequent, len(texts))
 
     @classmethod
     def load(cls, folder: Path) -> "TextNgrams":

@@ -189,12 +189,12 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
         logits, penalty = self._logits(model, batch)
         right, is_answer = batch["right"], batch["answer_lengths"] > 0
-        log_probs, known = logits.log_softmax(-1), right >= 0
+        log_probs, is_labelled = logits.log_softmax(-1), right >= 0
         loss = F.nll_loss(log_probs, right.clamp(min=0), reduction="none")
         # What is no answer has no probability to be smoothed.
         spread = -log_probs.masked_fill(~is_answer, 0).sum(-1) / is_answer.sum(-1)
         each = (1 - smoothing) * loss + smoothing * spread + penalty
-        return (each * known).sum(), int(known.sum())
+        return (each * is_labelled).sum(), int(is_labelled.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Choice]:
         rows = self._logits(model, batch)[0].softmax(-1).tolist()
@@ -246,8 +246,8 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         cut, pair, question = self.tokenizer.pieces, encoded["pairs"][answer.index], example.text
         if self.data.sentences:
             sentence = self.drawn_text(answer.answer, len(pair["ids"]))
-            asked = self.drawn_text(question, len(pair["other"]))
-            return self._drawn(("answer", sentence), ("question", asked), example, answer)
+            question_text = self.drawn_text(question, len(pair["other"]))
+            return self._drawn(("answer", sentence), ("question", question_text), example, answer)
         end = len(question)
         tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(question)]
         tokens.append(Token(text=END, start=end, end=end))
@@ -320,12 +320,12 @@ def _drawn(
     question: Question, right: str, others: Sequence[str], num_wrong: int
 ) -> tuple[str, ...]:
     """The right answer among wrong ones, which are right ones to other questions."""
-    known = {answer_words(answer.text) for answer in question.answers}
+    right_words = {answer_words(answer.text) for answer in question.answers}
     dice = random.Random(f"{question.text}\0{question.context}")
     wrong: list[str] = []
     for other in dice.sample(others, len(others)):
-        if len(wrong) < num_wrong and answer_words(other) not in known:
-            known.add(answer_words(other))
+        if len(wrong) < num_wrong and answer_words(other) not in right_words:
+            right_words.add(answer_words(other))
             wrong.append(other)
     if len(wrong) < num_wrong:
         raise DataError(
@@ -353,5 +353,5 @@ def _overlap(answer: str, context: str) -> float:
     words, text = answer_words(answer), answer_words(context)
     if not words:
         return 0.0
-    known, shared = Counter(text), Counter(words)
-    return (known & shared).total() / len(words) + 0.001 * len(words)
+    counts, shared = Counter(text), Counter(words)
+    return (counts & shared).total() / len(words) + 0.001 * len(words)

@@ -164,9 +164,9 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
         log_probs, right = _logits(model, batch).log_softmax(-1), batch["right"]
-        known = right.any(-1)
-        of_right = log_probs.masked_fill(~right, -torch.inf)[known].logsumexp(-1)
-        return -of_right.sum(), int(known.sum())
+        is_labelled = right.any(-1)
+        of_right = log_probs.masked_fill(~right, -torch.inf)[is_labelled].logsumexp(-1)
+        return -of_right.sum(), int(is_labelled.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[SentenceAnswer]:
         share, index = _logits(model, batch).softmax(-1).max(-1)

@@ -182,10 +182,10 @@ class LanguageModelling(RunningTextTask[Surprise]):
     ) -> dict[str, list[Surprise]]:
         """Every token by its frequency in training, and after the few before it, by Kneser-Ney."""
         size = self.tokenizer.vocab_size
-        known = np.concatenate([self.stretch(passage).ids[1:] for passage in train])
-        counts = 1 + np.bincount(known, minlength=size)
+        training_ids = np.concatenate([self.stretch(passage).ids[1:] for passage in train])
+        counts = 1 + np.bincount(training_ids, minlength=size)
         cost = -np.log(counts / counts.sum())
-        longer = KneserNey(known, vocab_size=size)
+        longer = KneserNey(training_ids, vocab_size=size)
         every = [self.stretch(example).ids for example in examples]
         return {
             "frequencies of single tokens": [

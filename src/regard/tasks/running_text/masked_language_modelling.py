@@ -229,8 +229,8 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         self, train: Sequence[Passage], examples: Sequence[Passage]
     ) -> dict[str, list[MaskedAnswer]]:
         """Every token by its frequency in training, one count added; always the same token."""
-        known = np.concatenate([self.stretch(passage).ids for passage in train])
-        counts = 1 + np.bincount(known[known >= FIRST_ID], minlength=self.mask_id)
+        training_ids = np.concatenate([self.stretch(passage).ids for passage in train])
+        counts = 1 + np.bincount(training_ids[training_ids >= FIRST_ID], minlength=self.mask_id)
         cost = -np.log(counts / counts.sum())
         most = int(counts.argmax())
         predictions = []

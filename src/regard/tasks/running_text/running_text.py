@@ -127,15 +127,15 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
         """The text without its end, and its end: ``data.valid_share`` of its lines."""
         share = recipe.settings(RunningTextData).valid_share
         count = share * sum(len(passage.lines) for passage in examples)
-        rest, held = list(examples), list[Passage]()
-        while len(rest) > 1 and sum(len(passage.lines) for passage in held) < count:
-            held.insert(0, rest.pop())
+        remaining, held = list(examples), list[Passage]()
+        while len(remaining) > 1 and sum(len(passage.lines) for passage in held) < count:
+            held.insert(0, remaining.pop())
         if not held:
             raise DataError(
                 f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
                 "set; got fewer."
             )
-        return rest, held
+        return remaining, held
 
     @staticmethod
     def checked(passage: Passage) -> CheckedExample:

@@ -145,8 +145,8 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             raise DataError("data.train must name the training text; got nothing.")
         pairs, test, held_out = text, list[Pair](), list[Pair]()
         if recipe.holds_out_test:
-            rest, test = hold_out_by_hash(pairs, attrgetter("source"))
-            pairs = _different(cls.drop_overlap(rest, test), pairs)
+            remaining, test = hold_out_by_hash(pairs, attrgetter("source"))
+            pairs = _different(cls.drop_overlap(remaining, test), pairs)
         if not (valid := cls.read(recipe, "valid", bad_lines=bad_lines)):
             valid = held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
             pairs = _different(cls.drop_overlap(pairs, held_out), pairs)
@@ -302,13 +302,13 @@ def sides_of(text: str, where: str, layout: PairLayout, count: int) -> list[str]
     return sides
 
 
-def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
+def _different(remaining: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
     """Training pairs without those held out."""
-    if not rest:
+    if not remaining:
         kinds = len({pair.target for pair in pairs})
         raise DataError(
             "data.train must hold different sentences; got the same ones throughout: "
             f"{kinds:,} targets for {len(pairs):,} sources, such as {pairs[0].target[:20]!r}. "
             "If those are labels, take a recipe of classification: `regard recipes`."
         )
-    return rest
+    return remaining

@@ -122,8 +122,8 @@ def saved_recipe(table: Mapping[str, JsonValue]) -> RecipeTable:
         "model": model.config if model else None,
     }
     configs |= {"head": kind.head, "decoding": kind.decoding}
-    known = {name: settings for name, settings in configs.items() if settings is not None}
-    whole = {name: as_saved(known[name], sections[name]) for name in sections if name in known}
+    given = {name: settings for name, settings in configs.items() if settings is not None}
+    whole = {name: as_saved(given[name], sections[name]) for name in sections if name in given}
     return cast(RecipeTable, {**table, **whole})
 
 

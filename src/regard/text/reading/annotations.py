@@ -91,9 +91,11 @@ def _single(values: list[JsonValue] | JsonValue) -> JsonValue:
 
 def _of_prodigy(record: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """An example of Prodigy; of options the accepted ones are the label."""
-    rest = {k: v for k, v in record.items() if k not in ("answer", "accept", "options", "tokens")}
+    members = {
+        k: v for k, v in record.items() if k not in ("answer", "accept", "options", "tokens")
+    }
     if record["answer"] != "accept":
-        rest[LEFT_OUT] = REJECTED
+        members[LEFT_OUT] = REJECTED
     elif isinstance(accepted := record.get("accept"), list):
         options = record.get("options")
         texts = {
@@ -102,8 +104,8 @@ def _of_prodigy(record: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
             if isinstance(each, dict)
         }
         chosen = [one if isinstance(one, str) else texts.get(str(one), one) for one in accepted]
-        rest["label"] = _single(chosen)
-    return rest
+        members["label"] = _single(chosen)
+    return members
 
 
 def _of_label_studio(
@@ -236,15 +238,15 @@ def tagged_words(text: str, spans: Sequence[JsonValue], where: str) -> tuple[lis
 def _span(value: JsonValue, text: str, where: str) -> _Span:
     """The span of a list or an object, white space at its ends left out."""
     if isinstance(value, list) and len(value) == 3:
-        start, end, label, said = *value, None
+        start, end, label, cited = *value, None
     elif isinstance(value, dict):
         start, end, label = (
             next((value[key] for key in keys if value.get(key) is not None), None)
             for keys in (_STARTS, _ENDS, _LABELS)
         )
-        said, where = value.get("text"), str(value.get("where", where))
+        cited, where = value.get("text"), str(value.get("where", where))
     else:
-        start, end, label, said = value, None, None, None
+        start, end, label, cited = value, None, None, None
     label = _single(label)
     if isinstance(label, list) and label:
         raise DataError(f"{where}: a span must have one label; got {label}. Keep one of them.")
@@ -258,14 +260,14 @@ def _span(value: JsonValue, text: str, where: str) -> _Span:
             f"{where}: a span must lie within the {len(text)} characters of its text; got {start} "
             f"to {end} ({label}). Offsets count characters, not bytes."
         )
-    found = text[start:end]
-    if isinstance(said, str) and said.replace("\\n", " ").split() != found.split():
+    part = text[start:end]
+    if isinstance(cited, str) and cited.replace("\\n", " ").split() != part.split():
         raise DataError(
-            f"{where}: a span must be where its text stands; got {found[:_SHOWN]!r} at {start} to "
-            f"{end} for {said[:_SHOWN]!r}. Offsets count characters, not bytes or units of UTF-16."
+            f"{where}: a span must be where its text stands; got {part[:_SHOWN]!r} at {start} to "
+            f"{end} for {cited[:_SHOWN]!r}. Offsets count characters, not bytes or units of UTF-16."
         )
-    start += len(found) - len(found.lstrip())
-    return _Span(start, start + len(found.strip()), label.strip(), where)
+    start += len(part) - len(part.lstrip())
+    return _Span(start, start + len(part.strip()), label.strip(), where)
 
 
 def _quote(span: _Span, text: str) -> str:

@@ -171,12 +171,12 @@ def _encoding_of(head: list[bytes], name: str | None) -> str | None:
 
 def _split(texts: Iterable[str]) -> Iterator[bytes]:
     """The lines of text that comes in pieces, each with its LF, in UTF-8."""
-    rest = ""
+    unfinished = ""
     for text in texts:
-        *lines, rest = (rest + text).split("\n")
+        *lines, unfinished = (unfinished + text).split("\n")
         yield from (f"{line}\n".encode() for line in lines)
-    if rest:
-        yield rest.encode()
+    if unfinished:
+        yield unfinished.encode()
 
 
 def _recoded(line: bytes, encoding: str) -> bytes:

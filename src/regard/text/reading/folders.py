@@ -19,9 +19,9 @@ def has_classes(folder: Path) -> bool:
     folders = _classes(folder)
     if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
         return False
-    own = sum(file.is_file() for file in folder.iterdir())
+    files = sum(file.is_file() for file in folder.iterdir())
     texts = [[file.suffix for file in _files(each)] for each in folders]
-    return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
+    return all(texts) and files <= sum(map(len, texts)) and all(map(_are_texts, texts))
 
 
 def has_picture_classes(folder: Path) -> bool:

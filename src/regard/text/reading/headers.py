@@ -100,8 +100,8 @@ def _is_header(
         # Pandas writes numbers where columns have no names.
         return any(_kinds(column[1:])["number"] < len(rows) / 2 for column in columns if column[0])
     if len(rows) <= _FEW:
-        known = sum(_is_usual(head, usual) for head in heads)
-        return len(set(heads)) == len(heads) and known > len(columns) / 2
+        usual_names = sum(_is_usual(head, usual) for head in heads)
+        return len(set(heads)) == len(heads) and usual_names > len(columns) / 2
     if is_further and not any(_lacks_number(*column) for column in columns):
         return False
     total = sum(_evidence(column[0], column[1:], usual) for column in columns)

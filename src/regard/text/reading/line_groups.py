@@ -24,14 +24,14 @@ _BYTES = 1 << 16
 
 def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
     """Lines as they come: all that are there, and a wait only where none is."""
-    rest = b""
+    unfinished = b""
     while chunk := read(_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         whole = iter([line + b"\n" for line in lines])
         while group := list(islice(whole, _LINES)):
             yield group
-    if rest:
-        yield [rest]
+    if unfinished:
+        yield [unfinished]
 
 
 def groups_of(

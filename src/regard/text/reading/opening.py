@@ -102,15 +102,15 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Split pieces of a file into lines with their LF."""
-    rest = b""
+    unfinished = b""
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         for line in lines:
             yield line + b"\n"
-        if len(rest) >= LONGEST:
+        if len(unfinished) >= LONGEST:
             raise TooLongError
-    if rest:
-        yield rest
+    if unfinished:
+        yield unfinished
 
 
 def missing(path: Path) -> DataError:

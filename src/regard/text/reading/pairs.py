@@ -227,8 +227,8 @@ def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
         if number == 0 and source_line is not None:
             check_no_markup(source, source_line.text)
         if source_line is None or target_line is None:
-            rest = chain([(source_line, target_line)], pairs)
-            are_filled = [any(line and line.text.strip() for line in pair) for pair in rest]
+            remaining = chain([(source_line, target_line)], pairs)
+            are_filled = [any(line and line.text.strip() for line in pair) for pair in remaining]
             if not any(are_filled):
                 return  # blank lines end one of them
             longer = number + len(are_filled)

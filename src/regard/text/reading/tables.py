@@ -289,11 +289,11 @@ def _named(
         if number is not None:
             numbers[field.name] = number
     if not is_header:
-        known = known_names()
+        usual = known_names()
         for field in fields:
             number = _number(field)
             is_name = (
-                field.is_fixed and number <= len(cells) and _is_called(folded[number - 1], known)
+                field.is_fixed and number <= len(cells) and _is_called(folded[number - 1], usual)
             )
             if number <= len(cells) and field.name not in numbers and not is_name:
                 return None

@@ -78,8 +78,8 @@ class CheckpointPieces(Tokenizer):
         return [[self.ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
-        known = known_pieces(ids, self.vocab_size)
-        text: str = self._cut.decode([self.theirs[i] for i in known if i >= len(RESERVED)])
+        pieces = known_pieces(ids, self.vocab_size)
+        text: str = self._cut.decode([self.theirs[i] for i in pieces if i >= len(RESERVED)])
         return text
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
@@ -151,8 +151,8 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
     last = max(library.get_vocab(with_added_tokens=True).values())
     if last > _LAST_ID:
         raise DataError(f"{path} must have ids up to {_LAST_ID:,}; got {last:,}.")
-    rest = [their for their in range(last + 1) if their not in specials]
-    return CheckpointPieces(written, [*specials, *rest])
+    remaining = [their for their in range(last + 1) if their not in specials]
+    return CheckpointPieces(written, [*specials, *remaining])
 
 
 def mask_of(folder: Path) -> int | None:

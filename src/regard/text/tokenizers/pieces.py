@@ -126,13 +126,13 @@ def unknown_pieces(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
 def known_pieces(ids: Sequence[int], vocab_size: int) -> list[int]:
     """The ids as whole numbers; TokenError unless a vocabulary of this size has each."""
     try:
-        known = [index(each) for each in ids]
+        indices = [index(each) for each in ids]
     except TypeError:
         raise TokenError(f"ids must be a list of whole numbers; got {excerpt(ids)}.") from None
-    if known and not 0 <= min(known) <= max(known) < vocab_size:
-        wrong = next(each for each in known if not 0 <= each < vocab_size)
+    if indices and not 0 <= min(indices) <= max(indices) < vocab_size:
+        wrong = next(each for each in indices if not 0 <= each < vocab_size)
         raise TokenError(f"ids must be from 0 to {vocab_size - 1}; got {wrong}.")
-    return known
+    return indices
 
 
 def join(

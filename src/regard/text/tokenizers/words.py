@@ -48,8 +48,8 @@ class ListTokenizer(Tokenizer):
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts; there is one way to split each, whatever the seed."""
-        known = self._ids.get
-        return [[known(part, UNK_ID) for part in self._cut(text)] for text in texts]
+        id_of = self._ids.get
+        return [[id_of(part, UNK_ID) for part in self._cut(text)] for text in texts]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
         return join(known_pieces(ids, self.vocab_size), self._surfaces)
@@ -57,8 +57,8 @@ class ListTokenizer(Tokenizer):
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
         surfaces = self._cut(text)
-        known = [""] * len(RESERVED) + surfaces
-        _, spans = join(range(len(RESERVED), len(known)), known)
+        texts = [""] * len(RESERVED) + surfaces
+        _, spans = join(range(len(RESERVED), len(texts)), texts)
         return [
             Piece(display_text(surface), self._ids.get(surface, UNK_ID), *span)
             for surface, span in zip(surfaces, spans, strict=True)

@@ -273,9 +273,9 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
         choosing = "questions with answers to choose from"
         return InferredTasks((InferredTask(choosing, why, "multiple-choice"),))
     answers = [(str(record.get("context")), _answers(record)) for record in records]
-    known = [any(one in context for one in spans) for context, spans in answers if spans]
+    stands = [any(one in context for one in spans) for context, spans in answers if spans]
     chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
-    fraction = sum(known) / max(1, len(known))
+    fraction = sum(stands) / max(1, len(stands))
     reading = InferredTask(
         _READING,
         f"{why}, and {'most' if fraction >= MOST else 'some'} answers stand in the text",

@@ -48,12 +48,12 @@ def of_named(
     longest_first = iter(sorted(texts, key=lambda text: -text.size))
 
     def column(name: str, unnamed: Iterator[Column]) -> Column:
-        if (found := named.get(name) or next(unnamed, None)) is None:
+        if (chosen := named.get(name) or next(unnamed, None)) is None:
             raise DataError(
                 f"{path}: which column has the {name} must be clear; it is not. Name it: "
                 f"--set data.{name}=COLUMN."
             )
-        return found
+        return chosen
 
     if named.keys() <= {*_LABELLED}:
         settings = column_settings(
@@ -61,8 +61,8 @@ def of_named(
             label=column("label", iter(labels)),
             aspect=named["aspect"],
         )
-        what = "texts with labels, for one aspect or another"
-        return InferredTasks((InferredTask(what, why, "classification-aspect", settings),))
+        task = "texts with labels, for one aspect or another"
+        return InferredTasks((InferredTask(task, why, "classification-aspect", settings),))
     if named.keys() <= {*_PAIRS}:
         in_order = iter(texts)
         first, second = (column(name, in_order) for name in ("first", "second"))
@@ -73,7 +73,7 @@ def of_named(
         if "question" not in named:
             return InferredTasks((summarised_documents(document, answer, why),))
         settings = column_settings(document=document, question=named["question"], answer=answer)
-        what = "questions about a text, whose answers are written"
-        return InferredTasks((InferredTask(what, why, "generation-copy", settings),))
+        task = "questions about a text, whose answers are written"
+        return InferredTasks((InferredTask(task, why, "generation-copy", settings),))
     names = ", ".join(f"data.{name}" for name in named)
     raise DataError(f"{path}: no job reads {names} together. `regard settings` lists them.")

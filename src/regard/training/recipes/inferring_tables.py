@@ -140,8 +140,8 @@ def _of_names(
     summary = next((text for text in texts if text.is_summary), None)
     if source and target and len({source, target} - {summary}) == 2:
         return InferredTasks((sentence_pairs(source, target, why, is_whole=is_whole),))
-    rest = [text for text in texts if text is not summary]
-    documents = [text for text in rest if text.is_called("document", "source")] or rest
+    others = [text for text in texts if text is not summary]
+    documents = [text for text in others if text.is_called("document", "source")] or others
     if summary is None or not documents:
         return None
     document = max(documents, key=lambda text: text.size)
@@ -153,15 +153,15 @@ def _of_names(
 def _of_questions(question: Column, context: Column, answer: Column, why: str) -> InferredTasks:
     """Questions with answers that stand in the text, or are written."""
     settings = column_settings(document=context, question=question, answer=answer)
-    what = "questions about a text, whose answers are written"
-    writing = InferredTask(what, why, "generation-copy", settings)
+    task = "questions about a text, whose answers are written"
+    writing = InferredTask(task, why, "generation-copy", settings)
     answers = [pair for pair in zip(answer.cells, context.cells, strict=True) if pair[0]]
     is_named = question.has_name("question") and context.has_name("context")
     if sum(one in text for one, text in answers) < MOST * len(answers) or not is_named:
         return InferredTasks((writing,))
     chinese = "-chinese" if is_chinese(context.cells) else ""
-    what = "questions whose answers stand in a text"
-    return InferredTasks((InferredTask(what, why, f"question-answering{chinese}"), writing))
+    task = "questions whose answers stand in a text"
+    return InferredTasks((InferredTask(task, why, f"question-answering{chinese}"), writing))
 
 
 def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
@@ -176,8 +176,8 @@ def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> I
         return _of_two_texts(first, second, ranked[0], candidates, why, is_named=bool(called))
     if len(ranked) > 1 and len(texts) == 1 and not ranked[1].is_numeric:
         settings = column_settings(text=longest, label=ranked[0], aspect=ranked[1])
-        what = "texts with labels, for one aspect or another"
-        candidates.insert(1, InferredTask(what, why, "classification-aspect", settings))
+        task = "texts with labels, for one aspect or another"
+        candidates.insert(1, InferredTask(task, why, "classification-aspect", settings))
     is_one = len(texts) == 1 or (len(called) == 1 and not any(text.is_headline for text in texts))
     return InferredTasks(tuple(candidates), is_sure=is_one and _is_clear(ranked))
 
@@ -269,13 +269,13 @@ def _of_numbers(
         return InferredTasks((task,))
     kinds = {"date": "dates", "label": "labels", "code": "ids", "link": "links"}
     other_kinds = (kinds.get(column.kind) for column in columns if column not in every)
-    what = " and ".join([*dict.fromkeys(filter(None, other_kinds)), "numbers"])
+    content = " and ".join([*dict.fromkeys(filter(None, other_kinds)), "numbers"])
     cure = f"A number can be predicted from the other numbers: {task.command([str(path)])}"
-    raise _no_job(path, what, cure)
+    raise _no_job(path, content, cure)
 
 
-def _no_job(path: Path, what: str, cure: str) -> DataError:
-    return DataError(f"{path} must hold what a job learns; no job fits: {what}. {cure}")
+def _no_job(path: Path, content: str, cure: str) -> DataError:
+    return DataError(f"{path} must hold what a job learns; no job fits: {content}. {cure}")
 
 
 def _rounding(score: Column) -> str:
@@ -387,5 +387,5 @@ def _two_languages(texts: Sequence[Column]) -> list[tuple[Column, Column]]:
     sentences = [text for text in texts if most_match(_SENTENCE, text.cells)]
     texts = sentences if len(sentences) > 1 else texts
     two = [pair for pair in combinations(texts, 2) if _are_two_languages(*pair)]
-    known = [pair for pair in two if all(guess_language(text.cells) for text in pair)]
-    return known or two
+    recognised = [pair for pair in two if all(guess_language(text.cells) for text in pair)]
+    return recognised or two

@@ -41,8 +41,8 @@ def infer_tasks(files: Sequence[str], settings: Settings) -> InferredTasks:
         for task in tasks.candidates:
             with suppress(DataError, SettingError):
                 examples = tuple(_first_examples(task, heads, settings))
-                own = {name: v for name, v in task.settings.items() if name not in settings}
-                readable.append(replace(task, examples=examples, settings=own))
+                inferred = {name: v for name, v in task.settings.items() if name not in settings}
+                readable.append(replace(task, examples=examples, settings=inferred))
     if not readable:  # whoever reads the files says why
         return tasks
     return InferredTasks(tuple(readable), is_sure=tasks.is_sure)

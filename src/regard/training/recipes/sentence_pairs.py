@@ -117,11 +117,11 @@ class _Text:
 def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     """A recipe for sentence pairs, chosen from the data; the same text gives the same recipe."""
     sections = assign({}, settings)
-    own = recipe_from_table(
+    default = recipe_from_table(
         {name: sections[name] for name in ("data", "training") if name in sections}
     )
-    text = _Text.of(*_read(own))
-    minutes = cast("float | None", own.training.get("minutes"))
+    text = _Text.of(*_read(default))
+    minutes = cast("float | None", default.training.get("minutes"))
     time = minutes or _worth(text.tokens)
     model = sections.get("model")
     own_type = model.get("type") if isinstance(model, Mapping) else None

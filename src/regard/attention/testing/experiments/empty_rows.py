@@ -26,12 +26,12 @@ def empty(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         lines = tuple(dict.fromkeys(each.line for each in rows))[:2]
         lines = lines or ((traced.first_bad,) if traced.first_bad else lines_of(traced))
         name = "empty" if rows or any(map(_hides_rows, traced.attentions)) else "overflow"
-        what = "a query may see no key at all" if name == "empty" else "0 × ∞, or ∞ − ∞"
+        reason = "a query may see no key at all" if name == "empty" else "0 × ∞, or ∞ − ∞"
         cure = cure if name == "empty" else "scores.masked_fill(~visible, float('-inf'))"
         yield Fault(
             name,
             float(count),
-            f"{count:,} of {nan.numel():,} numbers of the output are NaN: {what}.",
+            f"{count:,} of {nan.numel():,} numbers of the output are NaN: {reason}.",
             lines,
             cure,
         )
@@ -49,18 +49,18 @@ def _hides_rows(each: Attention) -> bool:
 
 def _of_rows(call: Call, traced: Traced, cure: str) -> Iterator[Fault]:
     """Rows of the batch that are all padding in the call as it was given."""
-    found = None if call.pads_by_id else padding_of(call, [])
-    if found is None or found.is_real.shape[0] != call.batch:
+    padded = None if call.pads_by_id else padding_of(call, [])
+    if padded is None or padded.is_real.shape[0] != call.batch:
         return
-    rows = (~found.is_real.any(1)).nonzero()[:, 0].tolist()
+    rows = (~padded.is_real.any(1)).nonzero()[:, 0].tolist()
     if not rows:
         return
-    last = along(found.is_real, 1, [found.is_real.shape[1] - 1])
-    where = {row: along(found.is_real, 0, [row]) & last for row in rows}
+    last = along(padded.is_real, 1, [padded.is_real.shape[1] - 1])
+    where = {row: along(padded.is_real, 0, [row]) & last for row in rows}
     for row, which in where.items():
-        out = call.run(call.changed(found.slots, lambda t: spread(call, which, t))).out  # noqa: B023
+        out = call.run(call.changed(padded.slots, lambda t: spread(call, which, t))).out  # noqa: B023
         moved = call.moved(call.base.out, out)
-        if call.out_axis is not None and is_of_padded(call, found):
+        if call.out_axis is not None and is_of_padded(call, padded):
             moved = torch.where(spread_out(call, last, moved), 0.0, moved)
         moved = moved.select(call.out_batch_axis, row)
         if float(moved.max()) > 0:

@@ -197,21 +197,21 @@ def _unregistered(call: Call) -> Iterator[Fault]:
         if not hasattr(call.given, "__dict__") or callable_is_function(call.given)
         else [call.given]
     )
-    found = list[str]()
+    names = list[str]()
     for root in roots:
-        known = {id(p) for p in root.parameters()} if isinstance(root, nn.Module) else set()
+        registered = {id(p) for p in root.parameters()} if isinstance(root, nn.Module) else set()
         parts = root.named_modules() if isinstance(root, nn.Module) else [("", root)]
         for name, part in parts:
             for key, value in vars(part).items():
                 if key.startswith("_"):
                     continue
-                if any(id(each) not in known for each in _trainable(value)):
-                    found.append(f"{name}.{key}".strip("."))
-    if found:
+                if any(id(each) not in registered for each in _trainable(value)):
+                    names.append(f"{name}.{key}".strip("."))
+    if names:
         yield Fault(
             "gradients",
-            float(len(found)),
-            f"{', '.join(found[:4])} would be trained and is in no parameters(): an optimiser does "
+            float(len(names)),
+            f"{', '.join(names[:4])} would be trained and is in no parameters(): an optimiser does "
             "not get it.",
             (),
             _REGISTER,

@@ -119,26 +119,26 @@ def _hidden_value(mask: Tensor, real: Tensor) -> Tensor:
 
 def padding(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     """Padding that changes an answer or receives weight, and masks of it the wrong way round."""
-    found = padding_of(call, notes)
-    if found is None:
+    padded = padding_of(call, notes)
+    if padded is None:
         return
     given = next(slot.tensor for slot in call.slots if slot.key == call.padding)
-    if found.is_real.shape[0] != call.batch or bool(found.is_real.all()):
+    if padded.is_real.shape[0] != call.batch or bool(padded.is_real.all()):
         return
     if call.pads_by_id:  # other ids in the place of padding would be words
-        yield from _more_padding(call, found, given, call.base.out, lines_of(traced, masks=True))
+        yield from _more_padding(call, padded, given, call.base.out, lines_of(traced, masks=True))
         return
     try:
-        base = call.run({id(given): found.value}).out
-        hidden = call.run(_changed(call, found, given, is_real=False)).out
-        shown = call.run(_changed(call, found, given, is_real=True)).out
+        base = call.run({id(given): padded.value}).out
+        hidden = call.run(_changed(call, padded, given, is_real=False)).out
+        shown = call.run(_changed(call, padded, given, is_real=True)).out
     except CallFailed as failed:
         notes.append(f"padding: the call fails with padding ({failed}).")
         return
-    moved = _of_real(call, found, call.moved(base, hidden))
-    answer = _of_real(call, found, _at_others(call, found, call.moved(base, shown)))
+    moved = _of_real(call, padded, call.moved(base, hidden))
+    answer = _of_real(call, padded, _at_others(call, padded, call.moved(base, shown)))
     lines = lines_of(traced, masks=True)
-    if moved > 0 and answer == 0 and _is_about_others(call, found):
+    if moved > 0 and answer == 0 and _is_about_others(call, padded):
         yield Fault(
             "polarity",
             moved,
@@ -151,9 +151,9 @@ def padding(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         yield _fault(moved, lines)
     elif moved > 0:
         yield _fault(moved, lines)
-        yield from _of_queries(traced, found)
+        yield from _of_queries(traced, padded)
     else:
-        yield from _more_padding(call, found, given, base, lines)
+        yield from _more_padding(call, padded, given, base, lines)
 
 
 def _fault(moved: float, lines: tuple[str, ...]) -> Fault:
@@ -167,14 +167,14 @@ def _fault(moved: float, lines: tuple[str, ...]) -> Fault:
     )
 
 
-def _changed(call: Call, found: Padding, given: Tensor, *, is_real: bool) -> dict[int, Tensor]:
+def _changed(call: Call, padded: Padding, given: Tensor, *, is_real: bool) -> dict[int, Tensor]:
     """Other content in padding, or in the last real token of each row that has padding."""
-    which = ~found.is_real
+    which = ~padded.is_real
     if is_real:
-        last = found.is_real.long().cumsum(1).argmax(1, keepdim=True)
+        last = padded.is_real.long().cumsum(1).argmax(1, keepdim=True)
         which = torch.arange(which.shape[1], device=which.device) == last
-    changes = {id(given): found.value}
-    return {**changes, **call.changed(found.slots, lambda t: spread(call, which, t))}
+    changes = {id(given): padded.value}
+    return {**changes, **call.changed(padded.slots, lambda t: spread(call, which, t))}
 
 
 def spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
@@ -193,19 +193,19 @@ def spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
     return which.reshape(shape).expand(tensor.shape)
 
 
-def is_of_padded(call: Call, found: Padding) -> bool:
+def is_of_padded(call: Call, padded: Padding) -> bool:
     """Whether the output has an entry for each position of the padded sequence."""
     own = {id(slot.tensor) for slot in call.own}
-    return bool(own & {id(slot.tensor) for slot in found.slots})
+    return bool(own & {id(slot.tensor) for slot in padded.slots})
 
 
-def _of_real(call: Call, found: Padding, moved: Tensor) -> float:
+def _of_real(call: Call, padded: Padding, moved: Tensor) -> float:
     """The largest move of real tokens, in rows that have some."""
     kept = moved
-    rows = found.is_real.any(1)
+    rows = padded.is_real.any(1)
     axis = call.out_axis
-    if axis is not None and is_of_padded(call, found):
-        mask = spread_out(call, found.is_real, moved)
+    if axis is not None and is_of_padded(call, padded):
+        mask = spread_out(call, padded.is_real, moved)
         kept = torch.where(mask, moved, 0.0)
     if kept.shape[call.out_batch_axis] == len(rows):
         kept = kept.index_select(call.out_batch_axis, rows.nonzero()[:, 0].cpu())
@@ -224,24 +224,24 @@ def spread_out(call: Call, which: Tensor, out: Tensor) -> Tensor:
     return which.cpu().reshape(shape).expand(out.shape)
 
 
-def _at_others(call: Call, found: Padding, moved: Tensor) -> Tensor:
+def _at_others(call: Call, padded: Padding, moved: Tensor) -> Tensor:
     """Moves without those of the changed token itself, which its own state carries."""
-    if call.out_axis is None or not is_of_padded(call, found):
+    if call.out_axis is None or not is_of_padded(call, padded):
         return moved
-    last = found.is_real.long().cumsum(1).argmax(1, keepdim=True)
-    which = torch.arange(found.is_real.shape[1], device=last.device) == last
+    last = padded.is_real.long().cumsum(1).argmax(1, keepdim=True)
+    which = torch.arange(padded.is_real.shape[1], device=last.device) == last
     return torch.where(spread_out(call, which, moved), 0.0, moved)
 
 
-def _is_about_others(call: Call, found: Padding) -> bool:
-    return bool(found.is_real.sum(1).max() > 1)
+def _is_about_others(call: Call, padded: Padding) -> bool:
+    return bool(padded.is_real.sum(1).max() > 1)
 
 
-def _of_queries(traced: Traced, found: Padding) -> Iterator[Fault]:
+def _of_queries(traced: Traced, padded: Padding) -> Iterator[Fault]:
     """A mask over rows where one over columns belongs: it hides queries in place of keys."""
     for each in traced.attentions:
         scores = None if each.softmax is None else each.softmax.scores
-        if scores is None or scores.dim() < 3 or scores.shape[-1] != found.is_real.shape[1]:
+        if scores is None or scores.dim() < 3 or scores.shape[-1] != padded.is_real.shape[1]:
             continue
         hidden = scores <= -1e4
         if not bool(hidden.any()) or scores.shape[-2] != scores.shape[-1]:
@@ -266,25 +266,25 @@ def _of_queries(traced: Traced, found: Padding) -> Iterator[Fault]:
 
 
 def _more_padding(
-    call: Call, found: Padding, given: Tensor, base: Tensor, lines: tuple[str, ...]
+    call: Call, padded: Padding, given: Tensor, base: Tensor, lines: tuple[str, ...]
 ) -> Iterator[Fault]:
     """The answer for a row without its padding, which must be the answer for it with padding."""
-    counts = found.is_real.sum(1)
-    at_end = torch.arange(found.is_real.shape[1], device=counts.device) < counts[:, None]
+    counts = padded.is_real.sum(1)
+    at_end = torch.arange(padded.is_real.shape[1], device=counts.device) < counts[:, None]
     rows = [
         row
         for row in range(len(counts))
-        if 1 < int(counts[row]) < found.is_real.shape[1]
-        and bool((at_end[row] == found.is_real[row]).all())
+        if 1 < int(counts[row]) < padded.is_real.shape[1]
+        and bool((at_end[row] == padded.is_real[row]).all())
     ]
     if not rows or call.is_unbatched:
         return
     row, length = rows[-1], int(counts[rows[-1]])
     changes = call.cut(length, row)
-    if found.value is not given:
-        made = found.value.narrow(0, row, 1)
+    if padded.value is not given:
+        made = padded.value.narrow(0, row, 1)
         for axis in range(1, made.dim()):
-            if made.shape[axis] == found.is_real.shape[1]:
+            if made.shape[axis] == padded.is_real.shape[1]:
                 made = made.narrow(axis, 0, length)
         changes[id(given)] = made
     try:
@@ -292,17 +292,17 @@ def _more_padding(
     except CallFailed:
         return
     whole = base.narrow(call.out_batch_axis, row, 1)
-    if call.out_axis is not None and is_of_padded(call, found):
+    if call.out_axis is not None and is_of_padded(call, padded):
         whole = whole.narrow(call.out_axis, 0, length)
     if out.shape != whole.shape:
         return
     moved = float(call.moved(whole, out, loose=10).max())
     if moved > 0:
-        part = _weight_of_padding(found)
+        part = _weight_of_padding(padded)
         yield Fault(
             "padding",
             moved,
-            f"Of a row of {length} tokens the answer with {found.is_real.shape[1] - length} of "
+            f"Of a row of {length} tokens the answer with {padded.is_real.shape[1] - length} of "
             f"padding is not the answer without: it moves by up to {moved:.2g} of the largest"
             f"{part}. Padding receives weight, or counts in a mean.",
             lines,
@@ -310,8 +310,8 @@ def _more_padding(
         )
 
 
-def _weight_of_padding(found: Padding) -> str:
-    return "" if found.is_real.any() else " where every key is padding"
+def _weight_of_padding(padded: Padding) -> str:
+    return "" if padded.is_real.any() else " where every key is padding"
 
 
 def as_bias(traced: Traced) -> Iterator[Fault]:

@@ -35,15 +35,15 @@ def order(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         if not is_self:
             notes.append("positions: no self-attention was seen, so their order may not matter.")
             continue
-        what = _unmoved(call, exchanged, out, slot, pair)
-        if not what and len(slots) == 1:
-            what = _blind(traced, trace.seen, pair, N)
-        if what:
+        evidence = _unmoved(call, exchanged, out, slot, pair)
+        if not evidence and len(slots) == 1:
+            evidence = _blind(traced, trace.seen, pair, N)
+        if evidence:
             yield Fault(
                 "positions",
                 0.0,
                 f"The order of tokens does not matter: with tokens {pair[0]} and {pair[1]} "
-                f"exchanged {what}.",
+                f"exchanged {evidence}.",
                 lines_of(traced)[:1],
                 _CURE,
             )

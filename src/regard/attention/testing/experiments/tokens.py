@@ -144,11 +144,11 @@ def batch(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         out = call.run(call.changed(call.content, where)).out
         moved = float(call.moved(base, out).select(axis, kept).max())
         if moved > 0:
-            what = f"row {changed[0]} changes row {kept}"
+            case = f"row {changed[0]} changes row {kept}"
             yield Fault(
                 "batch",
                 moved,
-                f"Rows of the batch are mixed: {what}, by up to {moved:.2g} of the largest output. "
+                f"Rows of the batch are mixed: {case}, by up to {moved:.2g} of the largest output. "
                 "An axis is taken for another one.",
                 lines_of(traced),
                 "nn.MultiheadAttention(dim, heads, batch_first=True)  # inputs of (batch, tokens, "

@@ -76,17 +76,17 @@ def _without_softmax(call: Call, traced: Traced, each: Attention) -> Fault | Non
         return None
     D, M = origin.product.query.shape[-1], origin.product.key.shape[-1]
     is_scaled = D > 1 and abs(origin.factor * sqrt(D) - 1) < 0.01
-    what = "Scaled scores" if is_scaled and not origin.steps else ""
+    subject = "Scaled scores" if is_scaled and not origin.steps else ""
     if each.exponential is not None and each.exponential not in traced.normalised:
-        what = "exp() of scores" if M in {call.length(s.tensor) for s in call.content} else ""
-    if not what:
+        subject = "exp() of scores" if M in {call.length(s.tensor) for s in call.content} else ""
+    if not subject:
         return None
     sums = each.weights.sum(-1).flatten()
     worst = float(sums[(sums - 1).abs().argmax()])
     return Fault(
         "rows",
         worst,
-        f"{what} mix the values without a softmax: the row of a query sums to {worst:.3g}.",
+        f"{subject} mix the values without a softmax: the row of a query sums to {worst:.3g}.",
         (origin.product.line, each.line),
         "weights = scores.softmax(dim=-1)",
     )
@@ -175,13 +175,13 @@ def _no_weights(call: Call, traced: Traced) -> Iterator[Fault]:
         if isinstance(part, ast.Name) and _NAMED.match(part.id)
     ]
     made = {_pairs_of(each) for each in traced.attentions} - {None}
-    rest = [each for each in call.base.tensors if each is not call.base.out and each.dim() > 2]
-    rest = [each for each in rest if each.is_floating_point()]
-    if names and made and rest and not any(tuple(each.shape[-2:]) in made for each in rest):
+    outs = [each for each in call.base.tensors if each is not call.base.out and each.dim() > 2]
+    outs = [each for each in outs if each.is_floating_point()]
+    if names and made and outs and not any(tuple(each.shape[-2:]) in made for each in outs):
         yield Fault(
             "weights",
-            float(rest[0].shape[-1]),
-            f"What is returned as {names[0]!r} has the shape {sizes(rest[0].shape)}, and weights "
+            float(outs[0].shape[-1]),
+            f"What is returned as {names[0]!r} has the shape {sizes(outs[0].shape)}, and weights "
             f"are {' or '.join(sorted(sizes(each) for each in made if each))}: it holds states.",
             (),
             "context, weights = self.attention(x, x, x)  # the second is the weights",
