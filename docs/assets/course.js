@@ -87,13 +87,7 @@
   // ---- chapter 1: what stands out, and what one wants ----
   const cues = (root) => {
     const names = say("newspaper paper coffee notebook book", "报纸 论文 咖啡 笔记本 书").split(" ");
-    const keys = [
-      [0.1, 0.6],
-      [0.1, 0.5],
-      [1.0, 0.0],
-      [0.1, 0.4],
-      [0.1, 1.0],
-    ];
+    const keys = JSON.parse(root.dataset.example);
     const draw = () => {
       const scores = keys.map(([red, read]) => red * salience() + read * will());
       bars(svg, names, softmax(scores), [600, 200]);
@@ -105,64 +99,13 @@
   };
 
   // ---- chapter 2: kernel regression ----
-  const POINTS = [
-    [0.11, 0.92],
-    [0.16, 0.63],
-    [0.17, 0.45],
-    [0.18, 0.42],
-    [0.44, 1.65],
-    [0.66, 1.75],
-    [0.69, 2.13],
-    [0.75, 1.94],
-    [0.81, 3.04],
-    [0.84, 4.07],
-    [0.88, 1.68],
-    [0.93, 1.92],
-    [1.04, 3.67],
-    [1.21, 2.76],
-    [1.22, 2.39],
-    [1.35, 3.32],
-    [1.39, 3.83],
-    [1.41, 3.94],
-    [1.47, 2.61],
-    [1.53, 4.68],
-    [1.54, 3.17],
-    [1.74, 3.7],
-    [1.87, 4.32],
-    [1.99, 4.6],
-    [2.01, 3.32],
-    [2.1, 3.29],
-    [2.28, 2.92],
-    [2.41, 3.91],
-    [2.45, 3.25],
-    [2.48, 3.7],
-    [2.59, 3.35],
-    [2.63, 2.76],
-    [2.76, 2.57],
-    [2.92, 2.79],
-    [3.16, 1.16],
-    [3.17, 1.61],
-    [3.41, 2.03],
-    [3.49, 2.18],
-    [3.62, 1.92],
-    [3.71, 2.33],
-    [3.84, 1.79],
-    [3.97, 1.76],
-    [4.0, 1.75],
-    [4.08, 1.04],
-    [4.37, 1.76],
-    [4.48, 0.91],
-    [4.58, 1.5],
-    [4.65, 1.26],
-    [4.66, 1.21],
-    [4.76, 1.61],
-  ];
   const truth = (x) => 2 * Math.sin(x) + x ** 0.8;
   const kernel = (root) => {
     const X = (x) => 30 + x * 110;
     const Y = (y) => 190 - y * 36;
-    const keys = POINTS.map(([x]) => x);
-    const values = POINTS.map(([, y]) => y);
+    const points = JSON.parse(root.dataset.example);
+    const keys = points.map(([x]) => x);
+    const values = points.map(([, y]) => y);
     const inputs = Array.from({ length: 101 }, (_, i) => i / 20);
     const draw = () => {
       const at = (x) => mix(kernelWeights(x, keys, score(), width()), values);
@@ -173,7 +116,7 @@
         node("path", { class: "fit", d: line(seen.map((x) => [X(x), Y(at(x))])) }),
         node("line", { class: "query", x1: X(query()), x2: X(query()), y1: 5, y2: 290 }),
         node("line", { class: "axis", x1: X(0), x2: X(5), y1: 290, y2: 290 }),
-        ...POINTS.map(([x, y], i) =>
+        ...points.map(([x, y], i) =>
           node("circle", {
             class: "point",
             cx: X(x),
@@ -207,30 +150,32 @@
 
   // ---- chapter 2: gradient descent on one parameter ----
   // The sum of squared errors when each point is answered by the others.
-  const leftOut = (w) =>
-    POINTS.reduce((sum, [x, y], i) => {
-      const scores = POINTS.map(([other]) => -(((x - other) * w) ** 2) / 2);
+  const leftOut = (points, w) =>
+    points.reduce((sum, [x, y], i) => {
+      const scores = points.map(([other]) => -(((x - other) * w) ** 2) / 2);
       const weights = softmax(
         scores,
-        POINTS.map((_, j) => j !== i),
+        points.map((_, j) => j !== i),
       );
       const answer = mix(
         weights,
-        POINTS.map(([, value]) => value),
+        points.map(([, value]) => value),
       );
       return sum + (answer - y) ** 2;
     }, 0);
   const descent = (root) => {
+    const known = JSON.parse(root.dataset.example);
+    const loss = (w) => leftOut(known, w);
     const [least, most, steps] = [0.2, 40, 20];
     const X = (w) => 40 + (540 * Math.log(Math.min(most, Math.max(least, w)) / least)) / Math.log(most / least);
-    const Y = (loss) => 250 - (Math.min(loss, 70) - 15) * 4;
+    const Y = (value) => 250 - (Math.min(value, 70) - 15) * 4;
     const inputs = Array.from({ length: 121 }, (_, i) => least * (most / least) ** (i / 120));
-    const curve = line(inputs.map((w) => [X(w), Y(leftOut(w))]));
-    const slope = (w) => (leftOut(w + 1e-4) - leftOut(w - 1e-4)) / 2e-4;
+    const curve = line(inputs.map((w) => [X(w), Y(loss(w))]));
+    const slope = (w) => (loss(w + 1e-4) - loss(w - 1e-4)) / 2e-4;
     const draw = () => {
       const path = [start()];
       while (path.length <= steps) path.push(path.at(-1) - 10 ** rate() * slope(path.at(-1)));
-      const points = path.map((w) => [X(w), Y(leftOut(w))]);
+      const points = path.map((w) => [X(w), Y(loss(w))]);
       svg.replaceChildren(
         node("path", { class: "truth", d: curve }),
         node("path", { class: "fit", d: line(points), "stroke-dasharray": "4 3" }),
@@ -240,9 +185,9 @@
       );
       const name = say("rate", "学习率");
       const [one, last] = [path[1], path[steps]].map((w) => w.toFixed(2));
-      told.textContent = say(
-        `${name} ${(10 ** rate()).toPrecision(2)}: slope ${slope(path[0]).toFixed(1)}, so the first step ends at w = ${one}; after ${steps} steps w = ${last}, loss ${leftOut(path[steps]).toFixed(1)}.`,
-        `${name} ${(10 ** rate()).toPrecision(2)}：斜率 ${slope(path[0]).toFixed(1)}，第一步走到 w = ${one}；${steps} 步以后 w = ${last}，损失 ${leftOut(path[steps]).toFixed(1)}。`,
+      summary.textContent = say(
+        `${name} ${(10 ** rate()).toPrecision(2)}: slope ${slope(path[0]).toFixed(1)}, so the first step ends at w = ${one}; after ${steps} steps w = ${last}, loss ${loss(path[steps]).toFixed(1)}.`,
+        `${name} ${(10 ** rate()).toPrecision(2)}：斜率 ${slope(path[0]).toFixed(1)}，第一步走到 w = ${one}；${steps} 步以后 w = ${last}，损失 ${loss(path[steps]).toFixed(1)}。`,
       );
     };
     const rate = slider(root, say("rate, 10 to the power of", "学习率，10 的几次方"), [-3, 0, 0.1, -1.3], draw);
@@ -253,8 +198,8 @@
       290,
       say("loss over w, and the path of gradient descent", "损失随 w 的变化，和梯度下降走的路"),
     );
-    const told = document.createElement("p");
-    root.append(told);
+    const summary = document.createElement("p");
+    root.append(summary);
     draw();
   };
 
@@ -365,14 +310,14 @@
   const waves = (root) => {
     const draw = () => {
       const w = 1 / 10000 ** ((2 * column()) / 32);
-      const places = Array.from({ length: 241 }, (_, i) => i / 4);
+      const positions = Array.from({ length: 241 }, (_, i) => i / 4);
       const X = (i) => 10 + (i * 580) / 60;
       const Y = (value) => 60 - 50 * value;
       const here = position();
       svg.replaceChildren(
         node("line", { class: "axis", x1: 10, x2: 590, y1: 60, y2: 60 }),
-        node("path", { class: "fit", d: line(places.map((i) => [X(i), Y(Math.sin(i * w))])) }),
-        node("path", { class: "truth", d: line(places.map((i) => [X(i), Y(Math.cos(i * w))])) }),
+        node("path", { class: "fit", d: line(positions.map((i) => [X(i), Y(Math.sin(i * w))])) }),
+        node("path", { class: "truth", d: line(positions.map((i) => [X(i), Y(Math.cos(i * w))])) }),
         node("line", { class: "query", x1: X(here), x2: X(here), y1: 5, y2: 115 }),
         node(
           "text",
@@ -435,24 +380,14 @@
 
   // ---- chapter 6: a layer with all its numbers ----
   const layer = (root) => {
-    const names = ["我", "爱", "中国"];
+    const { words: names, embeddings: X, ...W } = JSON.parse(root.dataset.example);
     const colors = ["#00796b", "#e65100", "#3949ab"];
-    const X = [
-      [1, 0, 1, 0],
-      [0, 1, 0, 1],
-      [1, 1, 0, 0],
-    ];
-    const W = {
-      query: ["2020", "0011", "0002", "0122"],
-      key: ["2000", "1002", "0120", "0210"],
-      value: ["1010", "0001", "0100", "0110"],
-    };
     const times = (rows, columns) =>
       rows.map((row) =>
         columns[0].map((_, j) =>
           mix(
             row,
-            columns.map((c) => Number(c[j])),
+            columns.map((c) => c[j]),
           ),
         ),
       );
@@ -466,17 +401,12 @@
     };
     const draw = () => {
       X[Number(word())] = inputs.map((read) => read());
-      const [query, key, value] = ["query", "key", "value"].map((name) =>
-        times(
-          X,
-          W[name].map((row) => [...row]),
-        ),
-      );
+      const [query, key, value] = ["query", "key", "value"].map((name) => times(X, W[name]));
       const scores = query.map((q) => key.map((k) => mix(q, k) / 2));
       const weights = scores.map((row) => softmax(row));
       const tables = { query, key, value, scores, weights, output: times(weights, value) };
       const cells = (rows, at) => rows[at].map((number) => number.toFixed(2)).join("  ");
-      told.replaceChildren(
+      table.replaceChildren(
         ...Object.entries(tables).flatMap(([name, rows]) =>
           names.map((text, at) => {
             const row = document.createElement("tr");
@@ -502,8 +432,8 @@
     const inputs = X[0].map((number, i) =>
       slider(root, say(`number ${i + 1}`, `第 ${i + 1} 个数`), [-2, 2, 0.5, number], draw),
     );
-    const told = document.createElement("table");
-    root.append(told);
+    const table = document.createElement("table");
+    root.append(table);
     draw();
   };
 

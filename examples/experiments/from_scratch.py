@@ -1,13 +1,14 @@
 """The Transformer from nothing but torch, trained on the phrasebook beside the library's own.
 
-    python examples/experiments/from_scratch.py [--updates 600]
+    python examples/experiments/from_scratch.py [--updates 600] [--seeds 3]
 
-Both begin with the same parameters and see the same batches, without dropout: no sentence is seen
-twice. Chapter 8 of the course goes through the model line by line.
+From each seed both begin with the same parameters and see the same batches, without dropout.
+Chapter 8 of the course goes through the model line by line.
 """
 
 import argparse
 import re
+from statistics import mean, stdev
 
 import torch
 from torch import nn
@@ -134,6 +135,8 @@ def from_library(parameters):
 
 
 UNKNOWN, BEGIN, END = 1, 2, 3
+# The 0.975 quantile of Student's t with 1, 2, … degrees of freedom.
+STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 def words(text):
@@ -146,12 +149,12 @@ def padded(rows):
     return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
-def train(logits_of, parameters, pairs, updates, peak=0.003):
+def train(logits_of, parameters, pairs, updates, seed, peak=0.003):
     """Train by Adam, whose rate rises to a peak and falls to zero; return the last loss.
 
-    ``logits_of`` takes sources and the targets so far.
+    ``logits_of`` takes sources and the targets so far; the seed chooses the batches.
     """
-    random, warmup = torch.Generator().manual_seed(1), updates / 10
+    random, warmup = torch.Generator().manual_seed(seed), updates / 10
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.98), eps=1e-9)
     for step in range(1, updates + 1):
         rising, falling = step / warmup, (updates - step) / (updates - warmup)
@@ -177,8 +180,8 @@ def translate(logits_of, sources, longest=30):
     return [row[1 : row.index(END)] if END in row else row[1:] for row in written.tolist()]
 
 
-def main(updates, num_test=500):
-    """Train both, and print the BLEU of each."""
+def main(updates, seeds=3, num_test=500):
+    """Train both from each seed, print the BLEU of each and by how much they differ."""
     from regard import models
     from regard.metrics import bleu
     from regard.text.phrasebook import phrases
@@ -200,34 +203,49 @@ def main(updates, num_test=500):
     layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
     config = models.TransformerConfig(**sizes, **layers)
     vocabularies = {"source_vocab": len(characters), "target_vocab": len(targets)}
-    torch.manual_seed(0)
-    library = models.Transformer(config, **vocabularies)
-    scratch = Transformer(*vocabularies.values(), 128, 4, 256, 2, 0.0)
-    scratch.load_state_dict(dict(from_library(library.named_parameters())))
+    sources = [[source_ids.get(each, UNKNOWN) for each in pair.source] for pair in test]
+    scores = []
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        library = models.Transformer(config, **vocabularies)
+        scratch = Transformer(*vocabularies.values(), 128, 4, 256, 2, 0.0)
+        scratch.load_state_dict(dict(from_library(library.named_parameters())))
 
-    def by_library(source, target):
-        states, _ = library(source, (source != 0).sum(1), target)
-        return library.project(states)
+        def by_library(source, target, model=library):
+            states, _ = model(source, (source != 0).sum(1), target)
+            return model.project(states)
 
-    for name, model, logits_of in (
-        ("from scratch", scratch, scratch),
-        ("the library's", library, by_library),
-    ):
-        loss = train(logits_of, model.parameters(), pairs, updates)
-        model.eval()
-        sources = [[source_ids.get(each, UNKNOWN) for each in pair.source] for pair in test]
-        outputs = [
-            re.sub(r" (?=[^\w\s])", "", " ".join(targets[token] for token in row))
-            for row in translate(logits_of, sources)
-        ]
-        score = bleu(outputs, [pair.references for pair in test]).value
-        answers = zip(outputs, test, strict=True)
-        right = sum(output in pair.references for output, pair in answers) / len(test)
-        print(f"{name:14} loss {loss:.2f}, BLEU {score:4.1f}, right {right:.0%}", flush=True)
-        print(f"{'':14} {test[0].source} → {outputs[0]}", flush=True)
+        print(f"seed {seed}")
+        scores.append([])
+        for name, model, logits_of in (
+            ("from scratch", scratch, scratch),
+            ("the library's", library, by_library),
+        ):
+            loss = train(logits_of, model.parameters(), pairs, updates, seed)
+            model.eval()
+            outputs = [
+                re.sub(r" (?=[^\w\s])", "", " ".join(targets[token] for token in row))
+                for row in translate(logits_of, sources)
+            ]
+            score = bleu(outputs, [pair.references for pair in test]).value
+            answers = zip(outputs, test, strict=True)
+            right = sum(output in pair.references for output, pair in answers) / len(test)
+            print(
+                f"  {name:13}  loss {loss:.2f}, BLEU {score:.1f}, right {right:.0%}, "
+                f"{test[0].source} → {outputs[0]}",
+                flush=True,
+            )
+            scores[-1].append(score)
+    scratch, library = zip(*scores, strict=True)
+    print(f"mean BLEU  {mean(scratch):.1f} from scratch, {mean(library):.1f} the library's")
+    if seeds > 1:
+        differences = [one - other for one, other in scores]
+        around = STUDENT[seeds - 2] * stdev(differences) / seeds**0.5
+        print(f"difference {mean(differences):+.1f} ± {around:.1f} ({seeds} seeds, 95 %)")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=600)
+    parser.add_argument("--seeds", type=int, default=3, choices=range(1, len(STUDENT) + 2))
     main(**vars(parser.parse_args()))

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tools import demo_pictures, notebooks, samples  # noqa: E402  (packages of the repository)
-from tools.figures.__main__ import FOLDER  # noqa: E402
+from tools.figures.__main__ import EXAMPLES, FOLDER, examples  # noqa: E402
 from tools.figures.drawing import PICTURES  # noqa: E402
 
 DOCS = ROOT / "docs"
@@ -114,8 +114,13 @@ def test_every_picture_is_drawn_by_a_command():
     course = {FOLDER / f"{name}{ending}.svg" for name in PICTURES for ending in ("", ".zh")}
     written = {demo_pictures.DEMO, demo_pictures.INSPECTOR, demo_pictures.WEIGHTS, samples.STORED}
     # By tools.figures, benchmarks.heads and examples/experiments/seeds.py.
-    written |= {FOLDER / name for name in ("data.json", "reader.json", "seeds.json")}
+    written |= {FOLDER / name for name in ("data.json", EXAMPLES, "reader.json", "seeds.json")}
     assert {path for path in (DOCS / "figures").rglob("*") if path.is_file()} == course | written
+
+
+def test_interactive_parts_begin_with_what_the_figures_compute():
+    stored = json.loads((FOLDER / EXAMPLES).read_text("utf-8"))
+    assert stored == json.loads(json.dumps(examples()))
 
 
 @pytest.mark.parametrize("name", [name for name, each in PICTURES.items() if not each.is_learned])

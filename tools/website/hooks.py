@@ -18,15 +18,24 @@ _LAST = re.compile(r"(\w\[(\w)\]&&)(?:\2<\w\.length-1&&)?(\(\w\[\w\+\+\]=\2\))")
 _BASE = re.compile(r'"base": "([./]*)"')
 
 
-# What the demo's translator looked at, and the place in a page that shows it.
-_DEMO = Path(__file__).parents[2] / "docs" / "figures" / "course" / "demo.jsonl"
-_TRY = '<div class="try" data-try="alignment"'
+# What interactive parts of the course begin with: by `python -m tools.figures`, and what the demo's
+# translator looked at.
+_FOLDER = Path(__file__).parents[2] / "docs" / "figures" / "course"
+_EXAMPLES = {
+    name: json.dumps(example, separators=(",", ":"))
+    for name, example in json.loads((_FOLDER / "examples.json").read_text("utf-8")).items()
+} | {"alignment": (_FOLDER / "demo.jsonl").read_text("utf-8").strip()}
+_TRY = re.compile(r'(<div class="try" data-try="(\w+)")')
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Pages whose weights of the demo can be moved carry them."""
-    example = escape(_DEMO.read_text("utf-8").strip())
-    return markdown.replace(_TRY, f'{_TRY} data-example="{example}"')
+    """Interactive parts carry the numbers that they begin with."""
+    return _TRY.sub(_with_example, markdown)
+
+
+def _with_example(part: re.Match[str]) -> str:
+    tag, name = part.groups()
+    return f'{tag} data-example="{escape(_EXAMPLES[name])}"' if name in _EXAMPLES else tag
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

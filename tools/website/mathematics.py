@@ -16,14 +16,28 @@ FONT = "STIXTwoMath-Regular.ttf"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 # A Chinese mark must not begin a line, also where a formula stands before it.
-_BEFORE_MARK = re.compile(r"(</math></span>)(?=[，。；：、）？])")
+_BEFORE_MARK = re.compile(r"</math></span>([，。；：、）？！”]+)")
 
+# Signs as the converter leaves them, and as they should be: an operator has space around it, a
+# prime is raised already, and the name of a function has no space of its own.
+_SIGNS = (
+    (re.compile("<mi>&#x0007E;</mi>"), "<mo>&#x0223C;</mo>"),
+    (
+        re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>"),
+        r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>',
+    ),
+    (re.compile(r"<mo>(softmax|Var)</mo>"), r"<mi>\1</mi>"),
+)
 
 # Operators whose limits stand under them in a formula of its own, as those of a sum do.
 _LIMITS = re.compile(r"<msub>(<mo>(?:lim|max|min|argmax)</mo><m(i|n|row)>.*?</m\2>)</msub>")
 # Where a function meets a factor or its argument without a bracket, as in "2 sin x".
 _NAME = r"<m[io]>(?:sin|cos|tanh|exp|log|ln|softmax|Var)</m[io]>"
-_GAP = re.compile(rf"</m(?:n|i|sub|sup)>(?={_NAME})|{_NAME}(?=<m(?:i|n|sub|sup|row)>)")
+_BRACKET = r"<mrow><mo[^>]*>&#x00028;"
+_GAP = re.compile(
+    rf"</m(?:n|i|sub|sup)>(?={_NAME})"
+    rf"|(?<!<msub>){_NAME}(?=<m(?:i|n|sub|sup|row)>)(?!{_BRACKET})"
+)
 _SPACE = '<mspace width="0.1667em"/>'
 
 
@@ -39,7 +53,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def with_formulas(page: str) -> str:
     """HTML whose formulas in TeX are MathML."""
-    return _BEFORE_MARK.sub(r"\1&#8288;", _FORMULA.sub(_as_mathml, page))
+    return _BEFORE_MARK.sub(r"</math>\1</span>", _FORMULA.sub(_as_mathml, page))
 
 
 def bring_font(folder: Path) -> None:
@@ -57,5 +71,7 @@ def _as_mathml(formula: re.Match[str]) -> str:
     mathml = latex2mathml.converter.convert(unescape(tex).strip(), display=display)
     if display == "block":
         mathml = _LIMITS.sub(r"<munder>\1</munder>", mathml)
+    for sign, right in _SIGNS:
+        mathml = sign.sub(right, mathml)
     mathml = _GAP.sub(rf"\g<0>{_SPACE}", mathml)
     return f'<{tag} class="formula">{mathml}</{tag}>'

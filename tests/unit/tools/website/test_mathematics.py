@@ -33,6 +33,16 @@ def test_limits_stand_below_and_functions_apart():
     assert "<mi>exp</mi><mo" in page
 
 
+def test_signs_are_operators_and_names_have_no_space_before_a_bracket():
+    page = with_formulas(r"""<span class="arithmatex">\(c_{t'} \sim N\)</span>""")
+    assert '<mrow><mi>t</mi><mo lspace="0" rspace="0">&#x02032;</mo></mrow>' in page
+    assert "<mo>&#x0223C;</mo>" in page
+    page = with_formulas(
+        r'<span class="arithmatex">\(\operatorname{softmax}_i\left(x\right)\)</span>'
+    )
+    assert "<msub><mi>softmax</mi><mi>i</mi></msub><mrow><mo" in page
+
+
 def test_no_formula_of_a_page_keeps_what_is_not_understood():
     for page in pages():
         for formula in _FORMULA.finditer(without_code(page.read_text("utf-8"))):
@@ -43,7 +53,7 @@ def test_no_formula_of_a_page_keeps_what_is_not_understood():
 
 def test_a_chinese_mark_does_not_begin_a_line_behind_a_formula():
     page = with_formulas(r'<span class="arithmatex">\(x\)</span>，<b>')
-    assert page.endswith("</math></span>&#8288;，<b>")
+    assert page.endswith("</math>，</span><b>")
 
 
 def test_a_page_without_formulas_stays_as_it_is():
