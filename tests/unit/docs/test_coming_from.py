@@ -67,6 +67,13 @@ def test_calls_of_d2l_are_the_formulas_of_its_layers(page):
     weights = softmax_loop(scores, lengths)
     scope["X"] = scores
     assert torch.allclose(here("masked_softmax"), weights)
+    scope["valid_lens"] = torch.tensor([[1, 3, 7], [2, 5, 4]])  # a length for each query
+    rows = [
+        [softmax_loop(scores[b : b + 1, i : i + 1], [length]) for i, length in enumerate(each)]
+        for b, each in enumerate(scope["valid_lens"].tolist())
+    ]
+    assert torch.allclose(here("masked_softmax"), torch.cat([torch.cat(r, 1) for r in rows]))
+    scope["valid_lens"] = lengths
     scope["X"] = X
     assert torch.allclose(here("DotProductAttention"), weights @ v)
     assert torch.allclose(here("attention.attention_weights"), weights)
@@ -140,4 +147,9 @@ def test_calls_of_keras_are_the_formulas_of_its_layers(page):
     layer = regard.layers.MultiHeadAttention(C, H)
     assert torch.allclose(got, multi_head(layer, x), atol=1e-6)
     layer = here("GroupQueryAttention", model_dim=C, num_query_heads=H, num_key_value_heads=1)
-    assert layer(x)[0].shape == x.shape
+    query, key, value = layer.query_key_value(x).split([C, C // H, C // H], dim=-1)
+    grouped = []  # every query head looks at the one head of keys and values
+    for query_head in query.chunk(H, dim=-1):
+        weights = softmax_loop((query_head @ key.mT / math.sqrt(C // H)).detach())
+        grouped.append(weights @ value)
+    assert torch.allclose(layer(x)[0], layer.output(torch.cat(grouped, dim=-1)), atol=1e-6)
