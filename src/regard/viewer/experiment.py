@@ -15,12 +15,12 @@ svg { max-width: 100%; height: auto; } svg text { fill: CanvasText; font-size: 1
 h3 { margin: 1.2rem 0 .3rem; } table { margin: .8rem 0; }
 .text th, .text td { text-align: left; white-space: normal; }"""
 _INTRO = """<p>Two recurrent translators, trained alike on the same pairs. One writes every word \
-from one vector, the last state of what it has read; the other weighs all states anew for every \
-word. BLEU counts the runs of one to four words that a translation shares with the right one; 100 \
-is the same text.</p>
+from one vector, the last state of what it has read; the other weighs all characters anew for \
+every word, and gets the mean of their embeddings besides. BLEU counts the runs of one to four \
+words that a translation shares with the right one; 100 is the same text.</p>
 <p lang=zh>两个循环网络翻译器，用同样的句对、同样的办法训练。\
 一个写每个词都用同一个向量，即读完时的状态；\
-另一个每写一个词，都重新给所有状态分配权重。\
+另一个每写一个词，都重新给所有的字分配权重，另外得到字向量的加权平均。\
 BLEU 统计译文与参考译文共有的一至四个词的片段，100 表示完全相同。</p>"""
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.text.phrasebook import Phrase
     from regard.viewer.experiment import TrainedArm
 
-_PAIRS, _POOL, _TESTED, _SHOWN, _UPDATES = 600, 800, 100, 4, 150
+_PAIRS, _POOL, _TESTED, _SHOWN, _UPDATES = 600, 800, 100, 4, 300
 # The recipes, which differ in their attention, and their names on the page.
 _ARMS = {
     "rnn-fixed": ("without attention", "没有注意力"),
@@ -80,8 +80,10 @@ def _arm(recipe: str, folder: Path, test: "list[Phrase]") -> "TrainedArm":
     settings: dict[str, JsonValue] = {
         **{f"data.{part}": str(folder / "test.tsv") for part in ("valid", "test")},
         **dict.fromkeys(("training.updates", "training.validate_every"), _UPDATES),
-        "training.batch_tokens": 1024,
+        "training.batch_tokens": 512,
     }
+    if recipe == "rnn-attention":  # embeddings tell nothing of other words: it has to look at each
+        settings["model.values"] = "embeddings"
     run = folder / recipe
     data, reporter = folder / "train.tsv", ConsoleReporter(quiet=True)
     predictor = train(recipe, run, data=data, settings=settings, reporter=reporter).predictor
