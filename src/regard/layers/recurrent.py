@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.checks import choose
 from regard.layers.inputs import row_lengths
+from regard.layers.unrolled import CELLS, takes_sequences, unroll
 
 ENCODERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 _ONE_DIRECTION: dict[str, Callable[..., tuple[Tensor, ...]]] = {
@@ -106,6 +107,10 @@ class RecurrentEncoder(nn.Module):
         ]
         start = inputs.new_zeros(1, len(inputs), self.hidden_dim)
         is_lstm = self.recurrence.mode == "LSTM"
+        if not is_lstm and takes_sequences(inputs, *weights):
+            into, weight, bias, of_state = weights
+            cell = self.recurrence.mode.partition("_")[0].lower()
+            return unroll(cell, F.linear(inputs, into, bias), start[0], weight, of_state)[0]
         states: Tensor = _ONE_DIRECTION[self.recurrence.mode](
             inputs,
             (start, start) if is_lstm else start,
@@ -151,30 +156,6 @@ class RecurrentCell(nn.Module):
     def output(self, state: Float[Tensor, "B Y"]) -> Float[Tensor, "B h"]:
         """Output of a state."""
         return state[:, : self.hidden_dim]
-
-
-def _rnn(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
-    return torch.tanh(inputs + hidden)
-
-
-def _gru(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
-    h = state.shape[1]
-    reset, update = torch.sigmoid(inputs[:, : 2 * h] + hidden[:, : 2 * h]).chunk(2, dim=1)
-    new = torch.tanh(inputs[:, 2 * h :] + reset * hidden[:, 2 * h :])
-    return torch.lerp(new, state, update)
-
-
-def _lstm(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
-    h = state.shape[1] // 2
-    gates = inputs + hidden
-    keep_in, forget, show = torch.sigmoid(gates[:, : 3 * h]).chunk(3, dim=1)
-    cell = forget * state[:, h:] + keep_in * torch.tanh(gates[:, 3 * h :])
-    return torch.cat([show * torch.tanh(cell), cell], dim=1)
-
-
-Advance = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-CELLS: dict[str, tuple[Advance, int]] = {"rnn": (_rnn, 1), "gru": (_gru, 3), "lstm": (_lstm, 4)}
 
 
 def _initialise(name: str, parameter: Tensor) -> None:

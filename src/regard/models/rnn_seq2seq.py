@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import at, lengths
+from regard.attention.observing import EDITOR, OBSERVER
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -31,6 +32,7 @@ from regard.layers import (
 from regard.layers.inputs import check_state, pairs, step_tokens, texts
 from regard.layers.pointer import Pointer, check_shared
 from regard.layers.recurrent import RecurrentCell
+from regard.layers.unrolled import AdditiveMemory, is_changed, takes_sequences, unroll
 from regard.models.configs.generation import RnnSeq2SeqConfig
 from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 from regard.models.recurrent_attention import (
@@ -148,6 +150,8 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
         gates = self._cells[0].project(embedded)
+        if (unrolled := self._unroll(gates, state)) is not None:
+            return self._read(unrolled[0], embedded, unrolled[1], None, source), None
         tops, outputs = [], []
         for step_gates in gates.unbind(1):
             top, output, state = self._advance(step_gates, state)
@@ -236,6 +240,33 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         output = self._attend(top_of(state.layers[-1]), state)
         layers = self._recur(gates + self.context_gates(output.context), state.layers)
         return top_of(layers[-1]), output, replace(state, layers=layers, attention=output.state)
+
+    def _unroll(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Tensor] | None:
+        """Output states and contexts of all steps by compiled passes; None where they cannot."""
+        cell, look, memory = self._cells[0], self.look, state.memory
+        parts: list[nn.Module] = [cell, cell.hidden, self.context_gates]
+        is_one = len(self._cells) == 1 and self.config.decoder == "bahdanau"
+        if not is_one or OBSERVER.get() is not None or EDITOR.get() is not None:
+            return None
+        gated, of_memory = gates, None
+        if isinstance(memory, Tensor):
+            gated = gates + self.context_gates(memory).unsqueeze(1)
+        elif type(look) is AdditiveAttention and type(self.way) is Soft and not look.dropout:
+            if self.way.shows_weights:
+                return None
+            parts += [self.way, look, look.query]
+            weights = (look.query.weight, look.w, self.context_gates.weight)
+            of_memory = AdditiveMemory(*weights, memory.keys, memory.values, memory.lengths)
+        else:
+            return None
+        inputs = (gated, state.layers[0], cell.hidden.weight, cell.hidden.bias)
+        if any(map(is_changed, parts)) or not takes_sequences(*inputs, *(of_memory or ())[:5]):
+            return None
+        states, contexts = unroll(self.config.cell, *inputs, of_memory)
+        if contexts is None:
+            assert isinstance(memory, Tensor)
+            contexts = memory.unsqueeze(1).expand(-1, gates.shape[1], -1)
+        return states, contexts
 
     def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Each layer's state one step later."""

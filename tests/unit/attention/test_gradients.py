@@ -108,3 +108,18 @@ def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
         torch.testing.assert_close(
             difference, (slope * direction).sum().double(), atol=5e-3, rtol=1e-3
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_query_made_by_the_same_score_counts_it_once_where_gradients_are_differentiable(dtype):
+    query, keys, values = torch.randn(2, 3), torch.randn(5, 3), torch.randn(5, 3)
+    w = torch.randn(3, dtype=dtype, requires_grad=True)
+    masked = torch.tensor([True, True, False, True, True])
+    grads = []
+    for create_graph in (False, True):
+        state = query.to(dtype)
+        for _ in range(3):
+            score = rg.Additive(w)
+            state = rg.attend(state, keys.to(dtype), values.to(dtype), score=score, mask=masked)
+        grads += torch.autograd.grad(state.square().sum(), w, create_graph=create_graph)
+    torch.testing.assert_close(grads[1], grads[0])

@@ -271,8 +271,10 @@ def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
     """Copy inputs as leaves of a graph; ``again`` keeps the past of those with a gradient."""
 
     def leaf(tensor: Tensor | None) -> Tensor | None:
-        if tensor is None or (again and tensor.requires_grad):
-            return tensor
+        if tensor is None:
+            return None
+        if again and tensor.requires_grad:
+            return tensor.view_as(tensor)  # a query's past may lead to what a score has here
         return tensor.detach().requires_grad_()
 
     return BlockInputs.from_flat([leaf(tensor) for tensor in inputs.flat()])

@@ -52,7 +52,9 @@ class _Twice(torch.autograd.Function):
         leaves = (query, key, value, *inputs[3:])
         with without_autocast(query.device.type):
             pairs = tiled.input_gradients(request, d_out, d_lse)
-            differentiable = [leaf for leaf in leaves if leaf is not None]
-            grads = iter(tiled.chained(pairs, differentiable, create_graph=True))
+            differentiable = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
+            # Each from its own pair: a query may be made from what is a score's tensor here, too.
+            alike = zip(pairs, differentiable, strict=True)
+            grads = iter([tiled.chained([p], [t], create_graph=True)[0] for p, t in alike])
         needs = (leaf is not None and leaf.requires_grad for leaf in leaves)
         return (None, None, None, *(next(grads) if need else None for need in needs))

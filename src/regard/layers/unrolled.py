@@ -1,0 +1,226 @@
+"""Recurrent cells, and layers of one over whole sequences, with attention at each step or without.
+
+As operations of torch a step is some fifteen calls forward and forty backward, and each adds to the
+gradients of all weights and keys. On a CPU a step is two products and two compiled passes each way,
+and what no step waits for is multiplied once, for all steps.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.nn import functional as F
+
+from regard.attention.attend import attend
+from regard.attention.masks import lengths as lengths_mask
+from regard.attention.scores import Additive
+from regard.kernels import takes
+from regard.kernels.threads import parallel_rows
+
+Gradients = tuple[Tensor | None, ...]
+
+
+def _rnn(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    return torch.tanh(inputs + hidden)
+
+
+def _gru(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    h = state.shape[1]
+    reset, update = torch.sigmoid(inputs[:, : 2 * h] + hidden[:, : 2 * h]).chunk(2, dim=1)
+    new = torch.tanh(inputs[:, 2 * h :] + reset * hidden[:, 2 * h :])
+    return torch.lerp(new, state, update)
+
+
+def _lstm(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    h = state.shape[1] // 2
+    gates = inputs + hidden
+    keep_in, forget, show = torch.sigmoid(gates[:, : 3 * h]).chunk(3, dim=1)
+    cell = forget * state[:, h:] + keep_in * torch.tanh(gates[:, 3 * h :])
+    return torch.cat([show * torch.tanh(cell), cell], dim=1)
+
+
+Advance = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+CELLS: dict[str, tuple[Advance, int]] = {"rnn": (_rnn, 1), "gru": (_gru, 3), "lstm": (_lstm, 4)}
+
+# Of a cell: its number in ``kernels.recurrent.CELLS``, and gates kept of a step for its gradients.
+_KINDS = {"rnn": (0, 0), "gru": (2, 4), "lstm": (3, 4)}
+
+
+class AdditiveMemory(NamedTuple):
+    """Memory that each step attends to by an additive score; its context adds to the gates."""
+
+    query_weight: Float[Tensor, "A h"]
+    units: Float[Tensor, " A"]
+    context_weight: Float[Tensor, "G E"]
+    keys: Float[Tensor, "B S A"]
+    values: Float[Tensor, "B S E"]
+    lengths: Int[Tensor, " B"]
+
+
+def takes_sequences(*inputs: Tensor) -> bool:
+    """Whether compiled passes can go over sequences of these tensors now."""
+    if (
+        torch.is_autocast_enabled("cpu")
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._is_tracing()
+    ):
+        return False
+    with torch.no_grad():
+        return all(each.dtype == torch.float32 for each in inputs) and takes(*inputs)
+
+
+def is_changed(module: nn.Module) -> bool:
+    """Whether a module has hooks, or does not compute what its class in the tree does."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
+    is_linear = not isinstance(module, nn.Linear) or type(module) is nn.Linear
+    return not is_linear or any((*hooks, module._backward_pre_hooks))
+
+
+def unroll(
+    cell: str,
+    gates: Float[Tensor, "B T G"],
+    start: Float[Tensor, "B Y"],
+    weight: Float[Tensor, "G h"],
+    bias: Float[Tensor, " G"],
+    memory: AdditiveMemory | None = None,
+) -> tuple[Float[Tensor, "B T h"], Float[Tensor, "B T E"] | None]:
+    """States after each step, and the context that each read, where ``takes_sequences``.
+
+    ``gates`` are those of inputs, ``weight`` and ``bias`` make those of the state before, which is
+    the query as well; before the first step it is ``start``.
+    """
+    inputs = (gates, start, weight, bias, *(memory or ()))
+    result: tuple[Tensor, Tensor | None] = _Unrolled.apply(cell, *inputs)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _stepwise(
+    cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """The same by operations of torch, whose gradients can be differentiated."""
+    state, states, contexts = start, [], []
+    for of_inputs in gates.unbind(1):
+        query, of_step = state[:, : weight.shape[1]], of_inputs
+        if of_memory:
+            memory = AdditiveMemory(*of_memory)
+            context = attend(
+                F.linear(query, memory.query_weight).unsqueeze(1),
+                *(memory.keys, memory.values),
+                score=Additive(memory.units),
+                mask=lengths_mask(memory.lengths),
+            ).squeeze(1)
+            contexts.append(context)
+            of_step = of_step + F.linear(context, memory.context_weight)
+        state = CELLS[cell][0](of_step, F.linear(query, weight, bias), state)
+        states.append(state[:, : weight.shape[1]])
+    return torch.stack(states, 1), torch.stack(contexts, 1) if contexts else None
+
+
+class _Unrolled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, cell: str, *inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.kernels import unrolled
+
+        gates, start, weight, bias = inputs[:4]
+        (B, T, G), h = gates.shape, weight.shape[1]
+        kind, kept = _KINDS[cell]
+        carried, after = gates.new_empty(B, T + 1, start.shape[1]), gates.new_empty(B, T, kept * h)
+        carried[:, 0] = start
+        total, weights, contexts, queries = gates.contiguous(), None, None, None
+        if len(inputs) > 4:
+            memory = _contiguous(inputs[4:])
+            (S, E), A = memory.values.shape[1:], len(memory.units)
+            total, weight = gates.clone(), torch.cat([weight, memory.query_weight])
+            bias = torch.cat([bias, bias.new_zeros(A)])
+            weights, contexts = gates.new_empty(B, T, S), gates.new_empty(B, T, E)
+            queries = gates.new_empty(B, T, A)
+            of_memory = [each.numpy() for each in (memory.units, *memory[3:], weights, contexts)]
+        hidden = gates.new_empty(B, len(weight))
+        of_inputs, of_hidden, *states = (t.numpy() for t in (total, hidden, carried, after))
+        for t in range(T):
+            torch.addmm(bias, carried[:, t, :h], weight.t(), out=hidden)
+            if contexts is not None:
+                rest = (t, of_hidden, G, *of_memory)
+                parallel_rows(B, 32 * S * (A + E), unrolled.attend, *rest)
+                queries[:, t] = hidden[:, G:]
+                total[:, t].addmm_(contexts[:, t], memory.context_weight.t())
+            rest = (kind, t, of_inputs, of_hidden, *states)
+            parallel_rows(B, 32 * G, unrolled.advance, *rest)
+        ctx.cell, ctx.count = cell, len(inputs)
+        ctx.save_for_backward(*inputs, carried, after, queries, weights, contexts)
+        return carried[:, 1:, :h], contexts
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, d_contexts: Tensor | None) -> Gradients:
+        inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+        with torch.autocast("cpu", enabled=False):
+            if torch.is_grad_enabled():
+                return None, *_differentiable(ctx, inputs, grad, d_contexts)
+            return None, *_backward(_KINDS[ctx.cell][0], inputs, kept, grad, d_contexts)
+
+
+def _differentiable(
+    ctx: Any, inputs: tuple[Tensor, ...], grad: Tensor, d_contexts: Tensor | None
+) -> Gradients:
+    """Gradients that can be differentiated."""
+    views = [each.view_as(each) for each in inputs]  # one tensor may stand in several places
+    out, contexts = _stepwise(ctx.cell, *views)
+    outputs, grads = ([out], [grad]) if contexts is None else ([out, contexts], [grad, d_contexts])
+    needed = [view for view, need in zip(views, ctx.needs_input_grad[1:], strict=True) if need]
+    found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True, allow_unused=True))
+    return tuple(next(found) if need else None for need in ctx.needs_input_grad[1:])
+
+
+def _backward(
+    kind: int,
+    inputs: tuple[Tensor, ...],
+    kept: tuple[Tensor, ...],
+    grad: Tensor,
+    d_contexts: Tensor | None,
+) -> Gradients:
+    from regard.kernels import unrolled
+
+    gates, start, weight, _ = inputs[:4]
+    carried, after, queries, weights, contexts = kept
+    (B, T, G), h = gates.shape, weight.shape[1]
+    d_gates, d_hidden = torch.empty(gates.shape), torch.empty(B, T, G)
+    slope = torch.zeros(start.shape)
+    memory = None
+    if len(inputs) > 4:
+        assert d_contexts is not None
+        memory, weight = _contiguous(inputs[4:]), torch.cat([weight, inputs[4]])
+        S, A = memory.keys.shape[1:]
+        d_hidden, d_contexts = torch.empty(B, T, G + A), d_contexts.clone().contiguous()
+        d_keys, of_units = torch.zeros(memory.keys.shape), torch.zeros(B, A)
+        given = (queries, *memory[3:], weights, d_contexts, memory.units)
+        arrays = [each.detach().numpy() for each in (*given, d_hidden, d_keys, of_units)]
+    of_cell = (carried, after, grad.contiguous(), slope, d_gates, d_hidden)
+    of_cell = [each.numpy() for each in of_cell]
+    for t in reversed(range(T)):
+        parallel_rows(B, 32 * G, unrolled.advance_back, kind, t, *of_cell)
+        if memory is not None:
+            d_contexts[:, t].addmm_(d_gates[:, t], memory.context_weight)
+            E = memory.values.shape[2]
+            parallel_rows(B, 32 * S * (A + E), unrolled.attend_back, t, G, *arrays)
+        slope[:, :h].addmm_(d_hidden[:, t], weight)
+    flat = d_hidden.flatten(0, 1)
+    d_weight, d_bias = flat.t() @ carried[:, :T, :h].reshape(B * T, h), flat[:, :G].sum(0)
+    if memory is None:
+        return d_gates, slope, d_weight, d_bias
+    d_context_weight = d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1)
+    d_values = weights.transpose(1, 2) @ d_contexts
+    of_memory = (d_weight[G:], of_units.sum(0), d_context_weight, d_keys * memory.units, d_values)
+    return d_gates, slope, d_weight[:G], d_bias, *of_memory, None
+
+
+def _contiguous(of_memory: tuple[Tensor, ...]) -> AdditiveMemory:
+    """The memory as loops take it, lengths within it."""
+    *weights, keys, values, lengths = (each.detach().contiguous() for each in of_memory)
+    within = lengths.long().clamp(0, keys.shape[1])
+    return AdditiveMemory(*weights, keys, values, within)
