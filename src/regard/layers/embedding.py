@@ -67,8 +67,7 @@ class TokenEmbedding(nn.Module):
             states: What predicts.
             bias: What a token has before anything is matched.
         """
-        logits = F.linear(states, self.weight)
-        return logits if bias is None else logits + bias
+        return F.linear(states, self.weight, bias)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:.4g}"

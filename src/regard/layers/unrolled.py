@@ -64,14 +64,14 @@ class AdditiveMemory(NamedTuple):
 def takes_sequences(*inputs: Tensor) -> bool:
     """Whether compiled passes can go over sequences of these tensors now."""
     if (
-        torch.is_autocast_enabled("cpu")
-        or torch._C._are_functorch_transforms_active()
+        torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
         or torch._C._is_tracing()
     ):
         return False
+    # Under autocast gates are of less precision; what a recurrence carries is not.
     with torch.no_grad():
-        return all(each.dtype == torch.float32 for each in inputs) and takes(*inputs)
+        return all(each.dtype == torch.float32 for each in inputs[1:]) and takes(*inputs)
 
 
 def is_changed(module: nn.Module) -> bool:
@@ -94,8 +94,13 @@ def unroll(
     ``gates`` are those of inputs, ``weight`` and ``bias`` make those of the state before, which is
     the query as well; before the first step it is ``start``.
     """
-    inputs = (gates, start, weight, bias, *(memory or ()))
-    result: tuple[Tensor, Tensor | None] = _Unrolled.apply(cell, *inputs)  # type: ignore[no-untyped-call]
+    is_mixed = torch.is_autocast_enabled("cpu")
+    products = torch.get_autocast_dtype("cpu") if is_mixed else torch.float32
+    inputs = (gates.float(), start, weight, bias, *(memory or ()))
+    with torch.autocast("cpu", enabled=False):
+        result: tuple[Tensor, Tensor | None] = _Unrolled.apply(  # type: ignore[no-untyped-call]
+            cell, products, *inputs
+        )
     return result
 
 
@@ -123,7 +128,9 @@ def _stepwise(
 
 class _Unrolled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, cell: str, *inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
         # Only here: what cannot be compiled cannot be imported.
         from regard.kernels import unrolled
 
@@ -132,27 +139,32 @@ class _Unrolled(torch.autograd.Function):
         kind, kept = _KINDS[cell]
         carried, after = gates.new_empty(B, T + 1, start.shape[1]), gates.new_empty(B, T, kept * h)
         carried[:, 0] = start
-        total, weights, contexts, queries = gates.contiguous(), None, None, None
+        total = gates.contiguous()
+        weights: Tensor | None = None
+        contexts: Tensor | None = None
+        queries: Tensor | None = None
         if len(inputs) > 4:
             memory = _contiguous(inputs[4:])
             (S, E), A = memory.values.shape[1:], len(memory.units)
-            total, weight = gates.clone(), torch.cat([weight, memory.query_weight])
+            total = gates.clone(memory_format=torch.contiguous_format)
+            weight = torch.cat([weight, memory.query_weight])
             bias = torch.cat([bias, bias.new_zeros(A)])
             weights, contexts = gates.new_empty(B, T, S), gates.new_empty(B, T, E)
             queries = gates.new_empty(B, T, A)
             of_memory = [each.numpy() for each in (memory.units, *memory[3:], weights, contexts)]
-        hidden = gates.new_empty(B, len(weight))
+            of_context = memory.context_weight.to(products).t()
+        hidden, of_state = gates.new_empty(B, len(weight)), weight.to(products).t()
         of_inputs, of_hidden, *states = (t.numpy() for t in (total, hidden, carried, after))
         for t in range(T):
-            torch.addmm(bias, carried[:, t, :h], weight.t(), out=hidden)
-            if contexts is not None:
+            _add_product(hidden.copy_(bias), carried[:, t, :h], of_state)
+            if contexts is not None and queries is not None:
                 rest = (t, of_hidden, G, *of_memory)
                 parallel_rows(B, 32 * S * (A + E), unrolled.attend, *rest)
                 queries[:, t] = hidden[:, G:]
-                total[:, t].addmm_(contexts[:, t], memory.context_weight.t())
+                _add_product(total[:, t], contexts[:, t], of_context)
             rest = (kind, t, of_inputs, of_hidden, *states)
             parallel_rows(B, 32 * G, unrolled.advance, *rest)
-        ctx.cell, ctx.count = cell, len(inputs)
+        ctx.cell, ctx.products, ctx.count = cell, products, len(inputs)
         ctx.save_for_backward(*inputs, carried, after, queries, weights, contexts)
         return carried[:, 1:, :h], contexts
 
@@ -161,8 +173,9 @@ class _Unrolled(torch.autograd.Function):
         inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         with torch.autocast("cpu", enabled=False):
             if torch.is_grad_enabled():
-                return None, *_differentiable(ctx, inputs, grad, d_contexts)
-            return None, *_backward(_KINDS[ctx.cell][0], inputs, kept, grad, d_contexts)
+                return None, None, *_differentiable(ctx, inputs, grad, d_contexts)
+            of_call = (_KINDS[ctx.cell][0], ctx.products)
+            return None, None, *_backward(*of_call, inputs, kept, grad, d_contexts)
 
 
 def _differentiable(
@@ -172,13 +185,14 @@ def _differentiable(
     views = [each.view_as(each) for each in inputs]  # one tensor may stand in several places
     out, contexts = _stepwise(ctx.cell, *views)
     outputs, grads = ([out], [grad]) if contexts is None else ([out, contexts], [grad, d_contexts])
-    needed = [view for view, need in zip(views, ctx.needs_input_grad[1:], strict=True) if need]
+    needed = [view for view, need in zip(views, ctx.needs_input_grad[2:], strict=True) if need]
     found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True, allow_unused=True))
-    return tuple(next(found) if need else None for need in ctx.needs_input_grad[1:])
+    return tuple(next(found) if need else None for need in ctx.needs_input_grad[2:])
 
 
 def _backward(
     kind: int,
+    products: torch.dtype,
     inputs: tuple[Tensor, ...],
     kept: tuple[Tensor, ...],
     grad: Tensor,
@@ -198,29 +212,40 @@ def _backward(
         S, A = memory.keys.shape[1:]
         d_hidden, d_contexts = torch.empty(B, T, G + A), d_contexts.clone().contiguous()
         d_keys, of_units = torch.zeros(memory.keys.shape), torch.zeros(B, A)
+        of_context = memory.context_weight.to(products)
         given = (queries, *memory[3:], weights, d_contexts, memory.units)
         arrays = [each.detach().numpy() for each in (*given, d_hidden, d_keys, of_units)]
-    of_cell = (carried, after, grad.contiguous(), slope, d_gates, d_hidden)
-    of_cell = [each.numpy() for each in of_cell]
+    of_state = weight.to(products)
+    numbers = (carried, after, grad.contiguous(), slope, d_gates, d_hidden)
+    of_cell = [each.numpy() for each in numbers]
     for t in reversed(range(T)):
         parallel_rows(B, 32 * G, unrolled.advance_back, kind, t, *of_cell)
-        if memory is not None:
-            d_contexts[:, t].addmm_(d_gates[:, t], memory.context_weight)
+        if memory is not None and d_contexts is not None:
+            _add_product(d_contexts[:, t], d_gates[:, t], of_context)
             E = memory.values.shape[2]
             parallel_rows(B, 32 * S * (A + E), unrolled.attend_back, t, G, *arrays)
-        slope[:, :h].addmm_(d_hidden[:, t], weight)
-    flat = d_hidden.flatten(0, 1)
-    d_weight, d_bias = flat.t() @ carried[:, :T, :h].reshape(B * T, h), flat[:, :G].sum(0)
-    if memory is None:
+        _add_product(slope[:, :h], d_hidden[:, t], of_state)
+    flat, before = d_hidden.flatten(0, 1), carried[:, :T, :h].reshape(B * T, h)
+    d_weight, d_bias = torch.zeros(weight.shape), flat[:, :G].sum(0)
+    _add_product(d_weight, flat.t(), before.to(products))
+    if memory is None or d_contexts is None:
         return d_gates, slope, d_weight, d_bias
-    d_context_weight = d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1)
+    d_context_weight = torch.zeros(memory.context_weight.shape)
+    _add_product(d_context_weight, d_gates.flatten(0, 1).t(), contexts.flatten(0, 1).to(products))
     d_values = weights.transpose(1, 2) @ d_contexts
     of_memory = (d_weight[G:], of_units.sum(0), d_context_weight, d_keys * memory.units, d_values)
     return d_gates, slope, d_weight[:G], d_bias, *of_memory, None
 
 
+def _add_product(out: Tensor, one: Tensor, other: Tensor) -> None:
+    """Add ``one @ other`` in place, multiplied in the dtype of ``other``."""
+    if other.dtype == out.dtype:
+        out.addmm_(one, other)
+    else:
+        out.add_(one.to(other.dtype) @ other)
+
+
 def _contiguous(of_memory: tuple[Tensor, ...]) -> AdditiveMemory:
     """The memory as loops take it, lengths within it."""
-    *weights, keys, values, lengths = (each.detach().contiguous() for each in of_memory)
-    within = lengths.long().clamp(0, keys.shape[1])
-    return AdditiveMemory(*weights, keys, values, within)
+    memory = AdditiveMemory(*(each.detach().contiguous() for each in of_memory))
+    return memory._replace(lengths=memory.lengths.long().clamp(0, memory.keys.shape[1]))

@@ -96,11 +96,9 @@ def test_what_lies_beyond_a_row_reaches_nothing():
         assert torch.equal(one, other)
 
 
-def test_other_dtypes_precisions_and_modules_with_hooks_are_left_to_torch():
+def test_other_dtypes_and_modules_with_hooks_are_left_to_torch():
     floats = [each.float() for each in inputs_of("gru", attends=False)]
     assert not takes_sequences(*floats[:-1], floats[-1].double())
-    with torch.autocast("cpu", torch.bfloat16):
-        assert not takes_sequences(*floats)
     with uncompiled():
         assert not takes_sequences(*floats)
     layer = AdditiveAttention(2, 3, 5)
@@ -113,6 +111,21 @@ def test_other_dtypes_precisions_and_modules_with_hooks_are_left_to_torch():
         """A linear map that computes something else."""
 
     assert is_changed(Low(2, 3))
+
+
+@pytest.mark.parametrize("attends", [False, True])
+def test_products_of_less_precision_make_no_other_states(attends):
+    inputs = inputs_of("gru", attends=attends)
+    expected = derivatives(formula, "gru", inputs, twice=False)
+    floats = [each.float() for each in inputs]
+    with torch.autocast("cpu", torch.bfloat16):
+        got = derivatives(fused, "gru", floats, twice=False)
+        rounded = fused("gru", floats[0].bfloat16(), *floats[1:])[0]
+    for one, value in zip(got, expected, strict=True):
+        assert one.dtype == torch.float32
+        error = (one - value).norm() / value.norm()
+        assert 1e-6 < error < 0.02
+    assert rounded.dtype == torch.float32
 
 
 @pytest.mark.parametrize("cell", CELLS)
