@@ -17,12 +17,12 @@ f32 = np.float32
 
 
 @inlined
-def _gates(h, row):  # type: ignore[no-untyped-def]
+def _gates(h, row):
     return row[:h], row[h : 2 * h], row[2 * h : 3 * h], row[3 * h :]
 
 
 @parallel
-def advance(first, stop, kind, t, inputs, hidden, carried, gates):  # type: ignore[no-untyped-def]
+def advance(first, stop, kind, t, inputs, hidden, carried, gates):
     """``carried[r, t + 1]`` from gates of inputs and of ``carried[r, t]``; ``gates`` after them.
 
     ``kind`` is an index in ``recurrent.CELLS``. Of a GRU, the candidate's hidden part is the fourth
@@ -58,13 +58,13 @@ def advance(first, stop, kind, t, inputs, hidden, carried, gates):  # type: igno
 
 
 @inlined
-def _sigmoids(x, y, out):  # type: ignore[no-untyped-def]
+def _sigmoids(x, y, out):
     for i in range(out.size):
         out[i] = sigmoid(x[i] + y[i])
 
 
 @parallel
-def advance_back(first, stop, kind, t, carried, gates, grad, slope, d_inputs, d_hidden):  # type: ignore[no-untyped-def]
+def advance_back(first, stop, kind, t, carried, gates, grad, slope, d_inputs, d_hidden):
     """Gradients of a step's gates, those of inputs and those of the state before.
 
     ``slope``, the gradient of ``carried[r, t + 1]`` by later steps, becomes with ``grad`` added
@@ -97,7 +97,7 @@ def advance_back(first, stop, kind, t, carried, gates, grad, slope, d_inputs, d_
 
 
 @inlined
-def _gru_back(of_state, before, reset, update, new, part, of_inputs):  # type: ignore[no-untyped-def]
+def _gru_back(of_state, before, reset, update, new, part, of_inputs):
     of_reset, of_update, of_new, _ = _gates(of_state.size, of_inputs)
     for i in range(of_state.size):
         of_new[i] = of_state[i] * (f32(1) - update[i]) * (f32(1) - new[i] * new[i])
@@ -108,7 +108,7 @@ def _gru_back(of_state, before, reset, update, new, part, of_inputs):  # type: i
 
 
 @inlined
-def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):  # type: ignore[no-untyped-def]
+def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
     h = of_state.size
     keep_in, forget, show, new = _gates(h, gates)
     of_keep, of_forget, of_show, of_new = _gates(h, of_inputs)
@@ -128,7 +128,7 @@ def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):  # type: ign
 
 
 @parallel
-def attend(first, stop, t, queries, begin, units, keys, values, lengths, weights, contexts):  # type: ignore[no-untyped-def]
+def attend(first, stop, t, queries, begin, units, keys, values, lengths, weights, contexts):
     """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys."""
     for r in range(first, stop):
         query, count = queries[r, begin:], lengths[r]
@@ -148,7 +148,7 @@ def attend(first, stop, t, queries, begin, units, keys, values, lengths, weights
 
 
 @parallel
-def attend_back(  # type: ignore[no-untyped-def]
+def attend_back(
     first,
     stop,
     t,
