@@ -75,9 +75,9 @@ def check_above_zero(name: str, value: int | float, *, cure: str = "") -> None:
         raise SettingError(_sentence(f"{name} must be above 0; got {excerpt(value)}.", cure))
 
 
-def check_positive(name: str, value: int | float, *, cure: str = "") -> None:
+def check_positive(name: str, value: int | float) -> None:
     """Raise unless ``value`` is above zero, and finite."""
-    check_above_zero(name, value, cure=cure)
+    check_above_zero(name, value)
     check_finite(name, value)
 
 
@@ -104,13 +104,11 @@ def check_at_most(name: str, value: int | float, most: int | float) -> None:
         raise SettingError(f"{name} must be at most {most}; got {excerpt(value)}.")
 
 
-def check_fraction(name: str, value: int | float, *, cure: str = "") -> None:
+def check_fraction(name: str, value: int | float) -> None:
     """Raise unless ``0 <= value < 1``, the range of a dropout or smoothing rate."""
     _check_number(name, value)
     if not 0 <= value < 1:
-        raise SettingError(
-            _sentence(f"{name} must be at least 0 and below 1; got {excerpt(value)}.", cure)
-        )
+        raise SettingError(f"{name} must be at least 0 and below 1; got {excerpt(value)}.")
 
 
 def check_divides(name: str, value: int, whole_name: str, whole: int) -> None:

@@ -90,7 +90,7 @@ def predict(
         )
         return
     _refuse_text(run, files)
-    from regard.inference.lines import predicting, scoring
+    from regard.inference.lines import AnsweredLine, predicting, scoring
     from regard.inference.loading import load_run
     from regard.text.reading.encodings import encoded_as
 
@@ -118,8 +118,7 @@ def predict(
                 partial(answering, decoding=search),
                 done=done,
                 is_scored=score,
-                n_best=n_best,
-                output_format=output_format,
+                printed=partial(AnsweredLine.printed, output_format=output_format, n_best=n_best),
                 on_bad_line=on_bad_line,
             )
 
@@ -173,8 +172,7 @@ def _answer_lines(
     *,
     done: int,
     is_scored: bool,
-    n_best: int,
-    output_format: str,
+    printed: "Callable[[AnsweredLine, int], Iterable[str]]",
     on_bad_line: str | None,
 ) -> int:
     """Print the answer to each line as soon as there is one; the lines answered so far."""
@@ -200,7 +198,7 @@ def _answer_lines(
                         f"{line.where}: longer than the {longest} tokens that the model was "
                         f"trained on; translated in {parts} parts."
                     )
-                for text in line.printed(number, output_format, n_best):
+                for text in printed(line, number):
                     say(text)
             sys.stdout.flush()
             if file is None and _is_typed():

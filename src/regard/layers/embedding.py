@@ -102,6 +102,7 @@ class PatchEmbedding(nn.Module):
 
 # How many parts a filter sees.
 FILTER_WIDTHS = (2, 3, 4, 5)
+_PARTS_DIM = 32  # of the vector of a part
 
 
 def check_parts(parts: Tensor | None, kind: str, ids: Int[Tensor, "B N"]) -> None:
@@ -183,11 +184,11 @@ PARTS: dict[str, Callable[[int, int], nn.Module]] = {
 class PartsEmbedding(nn.Module):
     """Words read from their parts: characters, or n-grams."""
 
-    def __init__(self, kind: str, *, vocab_size: int, output_dim: int, embed_dim: int = 32) -> None:
+    def __init__(self, kind: str, *, vocab_size: int, output_dim: int) -> None:
         super().__init__()
         check_count("parts_vocab", vocab_size, cure="Words read from parts need part ids.")
-        self.embedding = TokenEmbedding(vocab_size, embed_dim, scaled=False)
-        self.read: nn.Module = choose("parts", kind, PARTS)(embed_dim, output_dim)
+        self.embedding = TokenEmbedding(vocab_size, _PARTS_DIM, scaled=False)
+        self.read: nn.Module = choose("parts", kind, PARTS)(_PARTS_DIM, output_dim)
 
     def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B N W"]:
         """One vector for each word; each different word is read once."""

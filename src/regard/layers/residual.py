@@ -157,12 +157,9 @@ class BatchNorm(nn.Module):
     mean: Tensor
     variance: Tensor
 
-    def __init__(self, model_dim: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
+    def __init__(self, model_dim: int) -> None:
         super().__init__()
         check_count("model_dim", model_dim)
-        check_fraction("momentum", momentum)
-        self.momentum = momentum
-        self.eps = eps
         self.weight = nn.Parameter(torch.ones(model_dim))
         self.bias = nn.Parameter(torch.zeros(model_dim))
         self.register_buffer("mean", torch.zeros(model_dim))
@@ -177,15 +174,15 @@ class BatchNorm(nn.Module):
             rows = states.flatten(0, -2) if counts is None else states[counts]
             variance, mean = torch.var_mean(rows, dim=0, correction=0)
             self._remember(mean.detach(), variance.detach(), len(rows))
-        scale = self.weight * (variance + self.eps).rsqrt()
+        scale = self.weight * (variance + 1e-5).rsqrt()
         return (states - mean) * scale + self.bias
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
         """Move the running averages; that of the variance by the estimate without bias."""
-        self.mean.lerp_(mean.to(self.mean.dtype), self.momentum)
+        self.mean.lerp_(mean.to(self.mean.dtype), 0.1)
         unbiased = variance * (count / max(1, count - 1))
-        self.variance.lerp_(unbiased.to(self.variance.dtype), self.momentum)
+        self.variance.lerp_(unbiased.to(self.variance.dtype), 0.1)
 
 
 # Zhang & Sennrich (2019), https://arxiv.org/abs/1910.07467, leave out the mean and the bias.

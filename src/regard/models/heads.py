@@ -21,6 +21,7 @@ from regard.layers.pooling import Pooling
 from regard.models.configs.readers import ClassifierConfig, SpanFinderConfig, TaggerConfig
 from regard.models.interfaces import Reader
 
+_OVERLAP_DIM = 32  # hidden numbers between overlaps and logits
 _NO_TEXT = "Nothing can be said of a text without tokens: leave it out."
 
 
@@ -362,10 +363,10 @@ def best_spans(
 class OverlapScore(nn.Module):
     """Logits from numbers that say how much two texts have in common."""
 
-    def __init__(self, num_features: int, num_classes: int, *, hidden_dim: int = 32) -> None:
+    def __init__(self, num_features: int, num_classes: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(num_features, hidden_dim)
-        self.output = nn.Linear(hidden_dim, num_classes)
+        self.hidden = nn.Linear(num_features, _OVERLAP_DIM)
+        self.output = nn.Linear(_OVERLAP_DIM, num_classes)
 
     def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch K"]:
         logits: Tensor = self.output(self.hidden(features).relu())

@@ -16,6 +16,7 @@ from regard.text.normalization import has_unspaced, split_words
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？!?]+[”’」』）]*|\n+")
 # Most words of a candidate; of unspaced text, characters.
 _LONGEST = 20
+_MOST_FREQUENT = 100  # words that are everywhere, which answer nothing
 # Probability that a random walk follows an edge, and does not start anew.
 DAMPING = 0.85
 
@@ -69,12 +70,12 @@ class SlidingWindow:
         self._frequent = frozenset(frequent)
 
     @classmethod
-    def learn(cls, texts: Sequence[str], *, most: int = 100) -> "SlidingWindow":
+    def learn(cls, texts: Sequence[str]) -> "SlidingWindow":
         """With the words that occur most in these texts; of unspaced text, none is everywhere."""
         if any(has_unspaced(text) for text in texts[:10]):
             return cls(())
         counts = Counter(w.text for text in texts for w in words_of(text) if not w.is_mark)
-        return cls([word for word, _ in counts.most_common(most)])
+        return cls([word for word, _ in counts.most_common(_MOST_FREQUENT)])
 
     def answer(self, question: str, context: str) -> tuple[int, int]:
         """Start and end of the answer in the context."""

@@ -17,6 +17,7 @@ _MOST_LABELS, _MOST_TOKENS, _LONGEST = 6, 8, 120  # labels, tokens of values, ch
 _BAR = 30
 _CELL = 6  # of a map: two of shade, a space, three of figure
 _GAP = 2
+_WIDTH = 80  # columns of a terminal
 _HEADS = ("attention", "heads", "entropy", "first", "distance", "looked at most")
 _MOST_NAMED, _LONGEST_NAME = 4, 12
 
@@ -201,7 +202,7 @@ def _bracketed(text: str, tokens: Sequence[Token], tags: Sequence[str]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def draw_layers(example: Example, *, width: int = 80) -> str:
+def draw_layers(example: Example) -> str:
     """Draw one line a layer: means over heads in nats and tokens; who receives most."""
     tokens = {"source": example.source_tokens, "output": example.output_tokens}
     rows = [_HEADS]
@@ -215,7 +216,7 @@ def draw_layers(example: Example, *, width: int = 80) -> str:
     for row in rows:
         cells = [cell.rjust(size) for cell, size in zip(row[1:-1], widths[1:], strict=True)]
         start = (" " * _GAP).join([row[0].ljust(widths[0]), *cells])
-        lines.append(f"{start}{' ' * _GAP}{_fitting(row[-1], width - width_of(start) - _GAP)}")
+        lines.append(f"{start}{' ' * _GAP}{_fitting(row[-1], _WIDTH - width_of(start) - _GAP)}")
     return "\n".join(lines)
 
 

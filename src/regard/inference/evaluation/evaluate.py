@@ -199,13 +199,12 @@ def evaluate_task(
     train: Sequence[object] = (),
     *,
     answers: Sequence[Answer] | None = None,
-    seed: int = 0,
 ) -> AnswerReport:
     """How good a task's answers to these examples are."""
     task = cast("OnePassTask[Any, Any]", predictor.task)
     if answers is None:
         answers = predictor.answers(examples)
-    dice = random.Random(seed)
+    dice = random.Random(0)
     with show_progress("baselines"):
         trivial = task.baselines(train, examples) if train else {}
     scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]

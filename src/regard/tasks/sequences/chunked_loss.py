@@ -39,7 +39,6 @@ def backward_in_chunks(
     smoothing: float = 0.0,
     r_drop: float = 0.0,
     scale: float = 1.0,
-    chunk_rows: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the summed loss, detached; its gradient is added below ``states`` and ``project``.
 
@@ -47,7 +46,7 @@ def backward_in_chunks(
     their mean, and to its gradient comes so many times that of how far the passes differ,
     ``(KL(p‖q) + KL(q‖p)) / 2``: Liang et al. (2021), https://arxiv.org/abs/2106.14448.
     """
-    # The logits of ``chunk_rows`` rows are made, used for loss and gradient, and dropped, before
+    # The logits of a chunk of rows are made, used for loss and gradient, and dropped, before
     # the next; then one backward pass goes through what made ``states``. An ``auxiliary`` loss of
     # the model is not counted in the result; ``scale`` lets float16 hold the gradient.
     passes = 2 if r_drop else 1
@@ -55,11 +54,10 @@ def backward_in_chunks(
     grads = []
     detached = states.detach().view(passes, -1, states.shape[-1])
     labels = labels.view(passes, -1)
-    if chunk_rows is None:
-        chunk_rows = CHUNK_ROWS
-        if states.device.type != "cpu":
-            vocab = project(detached[0, :0]).shape[-1]
-            chunk_rows = max(CHUNK_ROWS, _GPU_LOGITS // vocab)
+    chunk_rows = CHUNK_ROWS
+    if states.device.type != "cpu":
+        vocab = project(detached[0, :0]).shape[-1]
+        chunk_rows = max(CHUNK_ROWS, _GPU_LOGITS // vocab)
     step = max(1, chunk_rows // passes)
     for start in range(0, labels.shape[1], step):
         rows = slice(start, start + step)

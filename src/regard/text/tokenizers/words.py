@@ -149,9 +149,9 @@ class Vocabulary:
         self._ids = {unit: i for i, unit in enumerate(units, _SPECIAL)}
 
     @classmethod
-    def learn(cls, units: Iterable[str], *, min_count: int = 1, buckets: int = 0) -> "Vocabulary":
+    def learn(cls, units: Iterable[str], *, min_count: int = 1) -> "Vocabulary":
         """The units that occur at least ``min_count`` times, the most frequent first."""
-        return cls(_frequent(Counter(units), min_count), buckets=buckets)
+        return cls(_frequent(Counter(units), min_count))
 
     def __len__(self) -> int:
         return len(self.units) + _SPECIAL + self.buckets

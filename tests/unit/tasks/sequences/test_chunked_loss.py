@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard import kernels
+from regard.tasks.sequences import chunked_loss
 from regard.tasks.sequences.chunked_loss import backward_in_chunks, smoothed_cross_entropy
 
 R, V, C = 7, 13, 5
@@ -59,10 +60,11 @@ def chunked(states, labels, last, **options):
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 7, 100])
-def test_chunks_give_the_loss_and_gradients_of_the_whole(chunk_rows):
+def test_chunks_give_the_loss_and_gradients_of_the_whole(chunk_rows, monkeypatch):
+    monkeypatch.setattr(chunked_loss, "CHUNK_ROWS", chunk_rows)
     states = torch.randn(R, C, dtype=torch.float64, requires_grad=True)
     labels, last = torch.randint(V, (R,)), nn.Linear(C, V).double()
-    chunked_results = chunked(states, labels, last, smoothing=0.1, chunk_rows=chunk_rows)
+    chunked_results = chunked(states, labels, last, smoothing=0.1)
     loss = F.cross_entropy(last(states * 2), labels, label_smoothing=0.1, reduction="sum")
     expected = torch.autograd.grad(loss, [states, last.weight, last.bias])
     assert not chunked_results[0].requires_grad
@@ -83,12 +85,13 @@ def test_auxiliary_loss_adds_its_gradient_and_not_its_value():
     torch.testing.assert_close(last.weight.grad, weight_grad)
 
 
-def test_half_precision_products_train_whole_weights():
+def test_half_precision_products_train_whole_weights(monkeypatch):
+    monkeypatch.setattr(chunked_loss, "CHUNK_ROWS", 3)
     states, labels, last = torch.randn(R, C), torch.randint(V, (R,)), nn.Linear(C, V)
     below = nn.Linear(C, C)
     with torch.autocast("cpu", torch.bfloat16):
         hidden = below(states)
-        backward_in_chunks(hidden, labels, last, chunk_rows=3)
+        backward_in_chunks(hidden, labels, last)
     assert hidden.dtype == torch.bfloat16
     assert below.weight.grad.dtype == last.weight.grad.dtype == torch.float32
     loss = F.cross_entropy(last(below(states)), labels, reduction="sum")
