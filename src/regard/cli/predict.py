@@ -21,7 +21,7 @@ from regard.inference.options import AnswerOptions
 from regard.progress import displaying, is_displayed, progress
 
 if TYPE_CHECKING:
-    from regard.inference.lines import LineAnswering
+    from regard.inference.lines import AnsweredLine, LineAnswering
     from regard.inference.use import RunInUse
     from regard.tasks import AnyTask, DecodingConfig
 
