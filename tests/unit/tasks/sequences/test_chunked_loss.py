@@ -104,10 +104,13 @@ def kl(p, q):
 
 
 @pytest.mark.parametrize("chunk_rows", [2, 6, 100])
-def test_two_passes_have_the_mean_loss_and_their_divergence_adds_its_gradient(chunk_rows):
+def test_two_passes_have_the_mean_loss_and_their_divergence_adds_its_gradient(
+    chunk_rows, monkeypatch
+):
+    monkeypatch.setattr(chunked_loss, "CHUNK_ROWS", chunk_rows)
     states = torch.randn(2 * R, C, dtype=torch.float64, requires_grad=True)
     labels, last = torch.randint(V, (R,)).repeat(2), nn.Linear(C, V).double()
-    options = {"smoothing": 0.1, "r_drop": 1.5, "chunk_rows": chunk_rows}
+    options = {"smoothing": 0.1, "r_drop": 1.5}
     total, *grads = chunked(states, labels, last, **options)
     logits = last(states * 2)
     loss = F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="sum") / 2
