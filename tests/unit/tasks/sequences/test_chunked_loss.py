@@ -140,7 +140,7 @@ def test_compiled_passes_give_the_losses_and_gradients_of_torchs(
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     total = backward_in_chunks(
-        logits, labels, lambda rows: rows, smoothing=smoothing, r_drop=r_drop, chunk_rows=100
+        logits, labels, lambda rows: rows, smoothing=smoothing, r_drop=r_drop
     )
     torch.set_num_threads(before)
     exact = logits.detach().double().requires_grad_()
