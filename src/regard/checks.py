@@ -68,11 +68,11 @@ def check_whole(name: str, value: int) -> None:
     _check_number(name, value, Integral, "a whole number")
 
 
-def check_above_zero(name: str, value: int | float, *, cure: str = "") -> None:
+def check_above_zero(name: str, value: int | float) -> None:
     """Raise unless ``value`` is above zero; it may be infinite."""
     _check_number(name, value)
     if not value > 0:
-        raise SettingError(_sentence(f"{name} must be above 0; got {excerpt(value)}.", cure))
+        raise SettingError(f"{name} must be above 0; got {excerpt(value)}.")
 
 
 def check_positive(name: str, value: int | float) -> None:

@@ -39,10 +39,7 @@ class Labels(typing.TypedDict):
         ),
         (lambda: check_count("heads", 0), "heads must be at least 1; got 0"),
         (lambda: check_flag("is_causal", "no"), "is_causal must be True or False; got 'no'"),
-        (
-            lambda: check_positive("size", 0, cure="Use 1."),
-            r"size must be above 0; got 0\. Use 1\.",
-        ),
+        (lambda: check_positive("size", 0), r"size must be above 0; got 0\."),
         (lambda: check_divides("heads", 7, "dim", 8), "dim must be divisible by heads; got dim=8"),
         (lambda: choose("score", "dott", {"dot": 1, "a": 2}), "one of a, dot; got 'dott'. Did you"),
         (lambda: check_choice("norm", "Pre", typing.Literal["pre"]), "one of pre; got 'Pre'. Did"),
