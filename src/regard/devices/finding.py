@@ -142,6 +142,13 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     return device.type == "cpu" and _does_cpu()
 
 
+@cache
+def multiplies_in_tiles() -> bool:
+    """Whether the CPU multiplies bfloat16 in tiles (AMX), as torch's fused kernel then does."""
+    # Private in torch 2.13, and the only way to ask.
+    return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
+
+
 def warn_of_slow_bfloat16(device: torch.device) -> None:
     """Say once that matrix products of bfloat16 are slow there, if they are."""
     if device.type == "cpu" and not torch.compiler.is_compiling() and not _does_cpu():

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from regard.devices.finding import warn_of_slow_bfloat16
+from regard.devices.finding import multiplies_in_tiles, warn_of_slow_bfloat16
 from regard.errors import SettingError
 from regard.layers.inputs import real_positions
 
@@ -26,12 +26,20 @@ PROJECTIONS = {
 def cut(
     projected: Float[Tensor, "B N W"], parts: tuple[Part, ...]
 ) -> tuple[Float[Tensor, "B _H N _D"], ...]:
-    """Cut a projection into parts side by side, each as (B, heads, N, width); float32 on a CPU."""
-    if projected.dtype == torch.bfloat16 and projected.device.type == "cpu":
+    """Cut a projection into parts side by side, (B, heads, N, width), as attention is fastest."""
+    if _is_faster_wide(projected):
         warn_of_slow_bfloat16(projected.device)
         heads: tuple[Tensor, ...] = _Widened.apply(projected, parts)  # type: ignore[no-untyped-call]
         return heads
     return tuple(_views(projected, parts))
+
+
+def _is_faster_wide(projected: Tensor) -> bool:
+    """Whether a CPU attends faster in float32: for a gradient, and where it has no tiles (AMX)."""
+    if projected.dtype != torch.bfloat16 or projected.device.type != "cpu":
+        return False
+    has_gradient = projected.requires_grad or torch.compiler.is_compiling()
+    return has_gradient or not multiplies_in_tiles()
 
 
 class _Widened(torch.autograd.Function):

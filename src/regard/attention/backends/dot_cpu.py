@@ -9,7 +9,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Answer, Backend, LoopPass, Offer, Refusal
+from regard.attention.backends.base import (
+    Answer,
+    Backend,
+    LoopPass,
+    Offer,
+    Refusal,
+    with_heads,
+)
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
 from regard.attention.engine.dot import DotLoops, gradient_parts, tile_size
@@ -69,7 +76,7 @@ def _run(request: Request) -> Answer:
     form, bias = _with_bias(_form_of(request), request.bias)
     value = value.to(torch.float32)
     heads = max(form.key.shape[1], value.shape[1])
-    key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
+    key, value = with_heads(form.key, heads), with_heads(value, heads)
     inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
     job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
     loops = partial(DotLoops, job, form.scale, _ranges_of(request.mask))

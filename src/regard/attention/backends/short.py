@@ -8,7 +8,6 @@ longer than its key and value together, so memory still grows with N.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from regard.attention.engine.numerics import (
     dropout_threshold,
     exp_of,
     is_finite,
+    operand,
 )
 from regard.attention.engine.request import Request
 from regard.attention.scores import DotForm
@@ -196,8 +196,8 @@ def _answer_by_loops(
         penalty = penalty.expand(*penalty.shape[:3], M).contiguous()
     growth = 1 / (1 - call.dropout) if call.dropout else 0.0
     noise = (call.seed * GOLDEN % 2**32, dropout_threshold(call.dropout) + 2**31, growth)
-    operands = [_operand(each) for each in (query, key, value)]
-    arrays = (penalty.numpy(), noise, weights.numpy(), left.numpy(), _operand(out))
+    operands = [operand(each) for each in (query, key, value)]
+    arrays = (penalty.numpy(), noise, weights.numpy(), left.numpy(), operand(out))
     sizes = (H, N, M, query.shape[3], value.shape[3])
     _over_heads(short.forward, sizes, B, *operands, call.scale, *arrays)
     return out, weights, left
@@ -213,8 +213,8 @@ def _gradients_by_loops(
     M, E = value.shape[2:]
     d_query, d_key = _beside_each_other(B, H, N, D), _beside_each_other(B, H, M, D)
     d_value = _beside_each_other(B, H, M, E)
-    operands = [_operand(each) for each in (query, key, value)]
-    arrays = (weights.numpy(), left.numpy(), _operand(grad))
+    operands = [operand(each) for each in (query, key, value)]
+    arrays = (weights.numpy(), left.numpy(), operand(grad))
     written = (each.transpose(1, 2).numpy() for each in (d_query, d_key, d_value))
     _over_heads(short.backward, (H, N, M, D, E), B, *operands, scale, *arrays, *written)
     return d_query, d_key, d_value
@@ -231,17 +231,6 @@ def _over_heads(loop: ParallelLoop, sizes: tuple[int, ...], B: int, *rest: objec
 def _beside_each_other(B: int, H: int, N: int, D: int) -> Tensor:
     """An empty (B, H, N, D) whose heads lie beside each other, as a projection has them."""
     return torch.empty(B, N, H, D).transpose(1, 2)
-
-
-def _operand(tensor: Tensor) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return all numbers of a storage, a tensor's first, and steps of batch row, head, position."""
-    N, D = tensor.shape[2:]
-    if tensor.stride(3) != 1 or (N > 1 and tensor.stride(2) < D):
-        tensor = tensor.contiguous()
-    batch, head, position, _ = tensor.stride()
-    count = tensor.untyped_storage().nbytes() // 4
-    numbers = torch.as_strided(tensor, (count,), (1,), 0).numpy()
-    return numbers, (int(tensor.storage_offset()), batch, head, max(position, D))
 
 
 _BY_TORCH, _BY_LOOPS = _Way(_answer, _gradients), _Way(_answer_by_loops, _gradients_by_loops)

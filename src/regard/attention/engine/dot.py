@@ -21,6 +21,7 @@ from regard.attention.engine.numerics import (
     bits_of_keys,
     bits_of_queries,
     dropout_threshold,
+    operand,
 )
 from regard.attention.masks.grid import KeyRanges
 from regard.attention.weighting import Weighting
@@ -67,8 +68,10 @@ class DotLoops:
         self.loops, self.job, self.scale, self.ranges, self.inputs = dot, job, scale, ranges, inputs
         name = job.weighting.compiled_as
         self.weighting = None if name is None else CODES[name]
-        self.group = inputs.query.shape[1] // inputs.key.shape[1]
-        self._arrays = tuple(as_array(tensor) for tensor in inputs[:3])
+        query, key, value = inputs[:3]
+        self.group = query.shape[1] // key.shape[1]
+        sizes = dot.Sizes(query.shape[2], self.group, key.shape[3], value.shape[3])
+        self._operands = (sizes, *map(operand, (query, key, value)))
         width = job.shape[3]
         if ranges is not None:
             width = min(width, max(1, int((ranges.stop - ranges.first).max())))
@@ -79,10 +82,9 @@ class DotLoops:
     def answer(self) -> tuple[Tensor, Tensor, Tensor]:
         """The mixed values, the best scores, and the sums of powers relative to them."""
         B, H, N, _ = self.job.shape
-        query, _, value, *_ = self.inputs
-        out = query.new_zeros(B, H, N, value.shape[-1])
-        top = query.new_full((B, H, N), torch.finfo(query.dtype).min)
-        total = query.new_zeros(B, H, N)
+        out = torch.zeros(B, H, N, self.inputs.value.shape[-1])
+        top = torch.full((B, H, N), torch.finfo(torch.float32).min)
+        total = torch.zeros(B, H, N)
         outputs = [tensor.numpy() for tensor in (out, top, total)]
         for block in self._blocks():
             rows, lanes = _multiple(_FORWARD_TASK // self.cost, self.tile[0]), 1
@@ -95,7 +97,7 @@ class DotLoops:
                 len(tasks),
                 self.loops.forward,
                 tasks,
-                *self._arrays,
+                *self._operands,
                 self.scale,
                 self.weighting,
                 block.pairs,
@@ -108,7 +110,8 @@ class DotLoops:
     def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, needs_grad, self.job.shape)
-        arrays = [as_array(tensor) for tensor in known]
+        top, total, d_out, mean = known
+        arrays = (as_array(top), as_array(total), operand(d_out), as_array(mean))
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
@@ -128,7 +131,7 @@ class DotLoops:
                 unit, number = divmod(task, len(spans))
                 for lanes in units[unit]:
                     self.loops.backward(
-                        *self._arrays,
+                        *self._operands,
                         self.scale,
                         self.weighting,
                         block.pairs,

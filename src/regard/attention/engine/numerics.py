@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from math import e, log2
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -93,6 +93,20 @@ def is_finite(tensor: Tensor) -> bool:
 def as_array(tensor: Tensor) -> NDArray[np.generic]:
     """The numbers of a tensor on a CPU, side by side, as compiled loops take them."""
     return tensor.detach().contiguous().numpy()
+
+
+Operand: TypeAlias = tuple[NDArray[np.generic], tuple[int, int, int, int]]
+
+
+def operand(tensor: Tensor) -> Operand:
+    """All numbers of a storage, a tensor's first, and the steps of batch row, head and position."""
+    N, D = tensor.shape[2:]
+    if tensor.stride(3) != 1 or (N > 1 and tensor.stride(2) < D):
+        tensor = tensor.contiguous()
+    batch, head, position, _ = tensor.stride()
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    numbers = torch.as_strided(tensor.detach(), (count,), (1,), 0).numpy()
+    return numbers, (int(tensor.storage_offset()), batch, head, max(position, D))
 
 
 # Random numbers are a function of the place (seed, batch, head, query, key): the same however the

@@ -9,10 +9,13 @@ https://arxiv.org/abs/2205.14135.
 Products are those of the BLAS that torch brings, on the thread that asks and without the
 interpreter's lock; the module cannot be imported where ``threads.address_of_products`` is 0.
 
+Queries, keys and values come as operands: all numbers of a storage, the first of a tensor, and the
+steps from one batch row, head and position to the next.
+
 Its speed beside torch's fused kernel with a dense mask: ``benchmarks/records/attention.json``.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import llvmlite.binding
 import numpy as np
@@ -65,38 +68,52 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 @inlined
 def multiply_at(turn_a, turn_b, m, n, k, scale, a, lda, b, ldb, beta, c, ldc):
     """``c = scale · a @ b + beta · c`` as BLAS has it: addresses, and steps between columns."""
-    sizes = i32(m), i32(n), i32(k)
-    _sgemm(turn_a, turn_b, *sizes, f32(scale), a, i32(lda), b, i32(ldb), f32(beta), c, i32(ldc))
+    sizes, lda, ldb, ldc = (i32(m), i32(n), i32(k)), i32(lda), i32(ldb), i32(ldc)
+    _sgemm(turn_a, turn_b, *sizes, f32(scale), a, lda, b, ldb, f32(beta), c, ldc)
 
 
 @inlined
-def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):
-    of_a, of_b, of_c = a.ctypes.data, b.ctypes.data, c.ctypes.data
-    steps = a.shape[1], b.shape[1], c.shape[1]
-    multiply_at(
-        turn_a, turn_b, m, n, k, scale, of_a, steps[0], of_b, steps[1], beta, of_c, steps[2]
-    )
+def row_of(operand, b, h, n):
+    """The address of a position of a head, and the step to the next."""
+    numbers, (first, of_row, of_head, step) = operand
+    return numbers.ctypes.data + numbers.itemsize * (
+        first + b * of_row + h * of_head + n * step
+    ), step
 
 
 @inlined
-def score_all(scale, query, key, scores):
-    """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
-    n, d = query.shape
-    _multiply(TURNED, PLAIN, key.shape[0], n, d, scale, key, query, 0, scores)
+def _score_all(scale, query, n, key, m, width, scores):
+    """``scale · query @ keyᵀ`` of so many positions, written to the first columns of ``scores``."""
+    of_scores, step = scores.ctypes.data, scores.shape[1]
+    multiply_at(TURNED, PLAIN, m, n, width, scale, *key, *query, 0, of_scores, step)
 
 
 @inlined
-def mix_into(scale, weights, value, out):
+def _mix_into(scale, weights, value, m, out):
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
-    _multiply(PLAIN, PLAIN, e, n, value.shape[0], scale, value, weights, 1, out)
+    of_weights, step, of_out = weights.ctypes.data, weights.shape[1], out.ctypes.data
+    multiply_at(PLAIN, PLAIN, e, n, m, scale, *value, of_weights, step, 1, of_out, e)
 
 
 @inlined
-def add_transposed(scale, weights, rows, out):
+def _add_transposed(scale, weights, rows, n, out):
     """Adds ``scale · weightsᵀ @ rows`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    _multiply(PLAIN, TURNED, e, m, rows.shape[0], scale, rows, weights, 1, out)
+    of_weights, step, of_out = weights.ctypes.data, weights.shape[1], out.ctypes.data
+    multiply_at(PLAIN, TURNED, e, m, n, scale, *rows, of_weights, step, 1, of_out, e)
+
+
+Operand: TypeAlias = tuple[np.ndarray, tuple[int, int, int, int]]
+
+
+class Sizes(NamedTuple):
+    """Sizes of operands: queries of a head, heads that share a key, widths of keys and values."""
+
+    queries: int
+    repeats: int
+    width: int
+    value_width: int
 
 
 class PairTerms(NamedTuple):
@@ -186,12 +203,18 @@ def _adjust(row, pairs, block, b, h, n, m0, N):
 
 
 @inlined
-def _drop(row, pairs, b, h, n, m0):
-    """Apply dropout to weights."""
+def _write_factors(out, pairs, b, h, n, m0, count):
+    """Dropout factors of a query's weights with so many keys from ``m0`` on."""
     of_row, of_keys = pairs.row_bits[b, h, n], pairs.key_bits[m0:]
     threshold, growth = u32(pairs.threshold), f32(pairs.growth)
+    for m in range(count):
+        out[m] = factor(u32(of_row), u32(of_keys[m]), threshold, growth)
+
+
+@inlined
+def _scale(row, factors):
     for m in range(row.size):
-        row[m] *= factor(u32(of_row), u32(of_keys[m]), threshold, growth)
+        row[m] *= factors[m]
 
 
 @inlined
@@ -235,9 +258,10 @@ def forward(
     first_task: int,
     last_task: int,
     tasks: Int64[np.ndarray, "T 4"],
-    query: Float32[np.ndarray, "B H N D"],
-    key: Float32[np.ndarray, "B G M D"],
-    value: Float32[np.ndarray, "B G M E"],
+    sizes: Sizes,
+    query: Operand,
+    key: Operand,
+    value: Operand,
     scale: float,
     weighting: int | None,
     pairs: PairTerms,
@@ -251,33 +275,34 @@ def forward(
 
     Each of the tasks has its first head and the one after its last, and its queries likewise.
     """
-    N = query.shape[2]
-    repeats = query.shape[1] // key.shape[1]
     scores = np.empty((block.tile, block.width + _GAP), f32)
+    kept = np.empty(block.width, f32)
     for task in range(first_task, last_task):
         lane0, lane1, row0, row1 = tasks[task]
         for lane in range(lane0, lane1):
             b, h = block.batch + lane // block.heads, block.head + lane % block.heads
-            keys, values, mixed = key[b, h // repeats], value[b, h // repeats], out[b, h]
+            g, mixed = h // sizes.repeats, out[b, h]
             n0 = row0
             while n0 < row1:
                 n1, low, high = _tile_of(pairs, block, b, n0, row1)
                 for m0 in range(low, high, block.width):
                     m1 = min(high, m0 + block.width)
-                    score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
+                    queries, keys = row_of(query, b, h, n0), row_of(key, b, g, m0)
+                    _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
                     for n in range(n0, n1):
                         first, stop = _visible_range(pairs, b, n, m0, m1)
                         _zero_outside(scores[n - n0, : m1 - m0], first, stop)
                         row = scores[n - n0, first:stop]
-                        _adjust(row, pairs, block, b, h, n, m0 + first, N)
+                        _adjust(row, pairs, block, b, h, n, m0 + first, sizes.queries)
                         at = (b, h, n)
                         if weighting is None:
                             top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
                         else:
                             weigh(weighting, row)
                         if pairs.key_bits.size:
-                            _drop(row, pairs, b, h, n, m0 + first)
-                    mix_into(1.0, scores, values[m0:m1], mixed[n0:n1])
+                            _write_factors(kept, pairs, b, h, n, m0 + first, row.size)
+                            _scale(row, kept)
+                    _mix_into(1.0, scores, row_of(value, b, g, m0), m1 - m0, mixed[n0:n1])
                 if is_last:
                     _divide(mixed[n0:n1], total[b, h, n0:n1])
                 n0 = n1
@@ -312,15 +337,16 @@ def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):
 
 @compiled
 def backward(
-    query: Float32[np.ndarray, "B H N D"],
-    key: Float32[np.ndarray, "B G M D"],
-    value: Float32[np.ndarray, "B G M E"],
+    sizes: Sizes,
+    query: Operand,
+    key: Operand,
+    value: Operand,
     scale: float,
     weighting: int | None,
     pairs: PairTerms,
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
-    d_out: Float32[np.ndarray, "B H N E"],
+    d_out: Operand,
     mean: Float32[np.ndarray, "B H N"],
     d_query: Float32[np.ndarray, "B H N D"],
     d_key: Float32[np.ndarray, "B G m D"],
@@ -333,31 +359,31 @@ def backward(
     rows: tuple[int, int],
 ) -> None:
     """Add some queries' part to all gradients."""
-    N = query.shape[2]
-    repeats = query.shape[1] // key.shape[1]
     scores = np.empty((block.tile, block.width + _GAP), f32)
     slopes = np.empty((block.tile, block.width + _GAP), f32)
+    kept = np.empty(block.width, f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = block.batch + lane // block.heads, block.head + lane % block.heads
-        g = h // repeats
+        g = h // sizes.repeats
         n0 = rows[0]
         while n0 < rows[1]:
             n1, low, high = _tile_of(pairs, block, b, n0, rows[1])
-            queries, grads = query[b, h, n0:n1], d_out[b, h, n0:n1]
+            queries, grads = row_of(query, b, h, n0), row_of(d_out, b, h, n0)
             for m0 in range(low, high, block.width):
                 m1 = min(high, m0 + block.width)
-                keys, values = key[b, g, m0:m1], value[b, g, m0:m1]
-                score_all(scale, queries, keys, scores)
-                score_all(1.0, grads, values, slopes)
+                keys, values = row_of(key, b, g, m0), row_of(value, b, g, m0)
+                _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
+                _score_all(1.0, grads, n1 - n0, values, m1 - m0, sizes.value_width, slopes)
                 for n in range(n0, n1):
                     first, stop = _visible_range(pairs, b, n, m0, m1)
                     _zero_outside(scores[n - n0, : m1 - m0], first, stop)
                     _zero_outside(slopes[n - n0, : m1 - m0], first, stop)
                     row, grad = scores[n - n0, first:stop], slopes[n - n0, first:stop]
                     at = (b, h, n)
-                    _adjust(row, pairs, block, b, h, n, m0 + first, N)
+                    _adjust(row, pairs, block, b, h, n, m0 + first, sizes.queries)
                     if pairs.key_bits.size:
-                        _drop(grad, pairs, b, h, n, m0 + first)
+                        _write_factors(kept, pairs, b, h, n, m0 + first, row.size)
+                        _scale(grad, kept)
                     if weighting is None:
                         part = f32(1) / total[at] if total[at] != 0 else f32(0)
                         _to_weights(row, top[at], part)
@@ -366,10 +392,11 @@ def backward(
                         weigh(weighting, row)
                         slope(weighting, row, grad)
                     if pairs.key_bits.size:
-                        _drop(row, pairs, b, h, n, m0 + first)
-                    _collect(grad, d_bias, d_steps, b, h, n, m0 + first, N)
+                        _scale(row, kept)
+                    _collect(grad, d_bias, d_steps, b, h, n, m0 + first, sizes.queries)
                 here = slice(m0 - origin[1], m1 - origin[1])
-                add_transposed(1.0, scores, grads, d_value[b - origin[0], g, here])
-                add_transposed(scale, slopes, queries, d_key[b - origin[0], g, here])
-                mix_into(scale, slopes, keys, d_query[b, h, n0:n1])
+                of_values, of_keys = d_value[b - origin[0], g, here], d_key[b - origin[0], g, here]
+                _add_transposed(1.0, scores, grads, n1 - n0, of_values)
+                _add_transposed(scale, slopes, queries, n1 - n0, of_keys)
+                _mix_into(scale, slopes, keys, m1 - m0, d_query[b, h, n0:n1])
             n0 = n1

@@ -1,16 +1,15 @@
 """Attention over dot products of short rows, head by head, where a projection put them.
 
-Products are those of BLAS, and between them one pass goes over a row of weights. Each operand comes
-as all numbers of its storage, with the place of the first and the steps from one batch row, head
-and position to the next: batched products would take longer over copies of the heads than over
-themselves. Gradients are written as (B, N, H, D), which is how a projection wants them.
+Products and operands are those of ``dot``, and between products one pass goes over a row of
+weights: batched products would take longer over copies of the heads than over themselves. Gradients
+are written as (B, N, H, D), which is how a projection wants them.
 
 Its speed is a part of ``benchmarks/records/training_speed.json``.
 """
 
 import numpy as np
 
-from regard.kernels.attention.dot import PLAIN, TURNED, multiply_at
+from regard.kernels.attention.dot import PLAIN, TURNED, multiply_at, row_of
 from regard.kernels.attention.dropout import bits_of_head, bits_of_key, bits_of_row, factor
 from regard.kernels.compiling import inlined
 from regard.kernels.elementary import exp, largest
@@ -35,9 +34,9 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
         of_keys[m] = bits_of_key(m)
     for index in range(first, stop):
         b, h = index // H, index % H
-        q, k, v, o = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(out, b, h)
+        q, k, v = row_of(query, b, h, 0), row_of(key, b, h, 0), row_of(value, b, h, 0)
         scores, kept = weights[index].ctypes.data, left[index].ctypes.data
-        multiply_at(TURNED, PLAIN, M, N, D, scale, k, key[1][3], q, query[1][3], 0, scores, M)
+        multiply_at(TURNED, PLAIN, M, N, D, scale, *k, *q, 0, scores, M)
         of_head = bits_of_head(seed, b, h)
         for n in range(N):
             row = weights[index, n]
@@ -48,7 +47,7 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
                 of_row, rest = bits_of_row(of_head, n), left[index, n]
                 for m in range(M):
                     rest[m] = row[m] * factor(of_row, of_keys[m], u32(threshold), f32(growth))
-        multiply_at(PLAIN, PLAIN, E, N, M, 1, v, value[1][3], kept, M, 0, o, out[1][3])
+        multiply_at(PLAIN, PLAIN, E, N, M, 1, *v, kept, M, 0, *row_of(out, b, h, 0))
 
 
 @parallel
@@ -61,26 +60,20 @@ def backward(
     s = slopes.ctypes.data
     for index in range(first, stop):
         b, h = index // H, index % H
-        q, k, v, g = _at(query, b, h), _at(key, b, h), _at(value, b, h), _at(grad, b, h)
+        q, k, v = row_of(query, b, h, 0), row_of(key, b, h, 0), row_of(value, b, h, 0)
+        g = row_of(grad, b, h, 0)
         dq, dk, dv = (
             d_query[b, 0, h].ctypes.data,
             d_key[b, 0, h].ctypes.data,
             d_value[b, 0, h].ctypes.data,
         )
         kept = left[index].ctypes.data
-        multiply_at(TURNED, PLAIN, M, N, E, 1, v, value[1][3], g, grad[1][3], 0, s, M)
-        multiply_at(PLAIN, TURNED, E, M, N, 1, g, grad[1][3], kept, M, 0, dv, H * E)
+        multiply_at(TURNED, PLAIN, M, N, E, 1, *v, *g, 0, s, M)
+        multiply_at(PLAIN, TURNED, E, M, N, 1, *g, kept, M, 0, dv, H * E)
         for n in range(N):
             _to_slopes(slopes[n], weights[index, n], left[index, n])
-        multiply_at(PLAIN, PLAIN, D, N, M, scale, k, key[1][3], s, M, 0, dq, H * D)
-        multiply_at(PLAIN, TURNED, D, M, N, scale, q, query[1][3], s, M, 0, dk, H * D)
-
-
-@inlined
-def _at(operand, b, h):
-    """Address of a head's first position."""
-    numbers, steps = operand
-    return numbers.ctypes.data + 4 * (steps[0] + b * steps[1] + h * steps[2])
+        multiply_at(PLAIN, PLAIN, D, N, M, scale, *k, s, M, 0, dq, H * D)
+        multiply_at(PLAIN, TURNED, D, M, N, scale, *q, s, M, 0, dk, H * D)
 
 
 @inlined
