@@ -13,7 +13,7 @@ from regard.checks import counted
 from regard.devices import describe_device, device_of, moved, preserved_randomness
 from regard.devices.memory import free_memory, is_out_of_memory
 from regard.errors import OutOfMemory
-from regard.training.precision import compute_dtype, keep_few_primitives, mixed_precision
+from regard.training.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import DEFAULT_BATCH, AnyTraining
 
@@ -136,7 +136,6 @@ def _add_gradients(
     training: AnyTraining, model: nn.Module, config: TrainingConfig, batch: object
 ) -> None:
     device = device_of(model)
-    keep_few_primitives()  # which is read at the first product of a process
     dtype = compute_dtype(config, device, training.model_dim)
     with mixed_precision(dtype, device):
         loss, _ = training.backward(

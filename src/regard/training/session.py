@@ -32,6 +32,7 @@ from regard.training.corpora.training_text import TrainingText, is_on_disk
 from regard.training.distributed.synchronizing import check_agreement, check_folder, check_shared
 from regard.training.distributed.world import World, process_group
 from regard.training.fitting import describe_end, resolve_batch
+from regard.training.precision import keep_few_primitives
 from regard.training.pretrained import begin_with
 from regard.training.reporters import ConsoleReporter, TensorBoardReporter, has_tensorboard
 from regard.training.settings import TrainingConfig
@@ -81,6 +82,7 @@ def fit(
 ) -> Trained:
     """Train into a run folder, or resume it; ``may_change`` allows other training settings."""
     path = Path(path)
+    keep_few_primitives()  # before the first product: what a run begins with may be looked at
     with process_group() as world, ExitStack() as stack, encoded_as(recipe.encoding):
         check_agreement(world, recipe)
         if not world.is_first:

@@ -66,10 +66,10 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
 
 @inlined
-def multiply_at(turn_a, turn_b, m, n, k, scale, a, lda, b, ldb, beta, c, ldc):
-    """``c = scale · a @ b + beta · c`` as BLAS has it: addresses, and steps between columns."""
-    sizes, lda, ldb, ldc = (i32(m), i32(n), i32(k)), i32(lda), i32(ldb), i32(ldc)
-    _sgemm(turn_a, turn_b, *sizes, f32(scale), a, lda, b, ldb, f32(beta), c, ldc)
+def multiply_at(turn_a, turn_b, m, n, k, scale, a, b, beta, c):
+    """``c = scale · a @ b + beta · c`` as BLAS has it: each an address and the step of columns."""
+    sizes, lda, ldb, ldc = (i32(m), i32(n), i32(k)), i32(a[1]), i32(b[1]), i32(c[1])
+    _sgemm(turn_a, turn_b, *sizes, f32(scale), a[0], lda, b[0], ldb, f32(beta), c[0], ldc)
 
 
 @inlined
@@ -82,26 +82,29 @@ def row_of(operand, b, h, n):
 
 
 @inlined
-def _score_all(scale, query, n, key, m, width, scores):
+def all_of(tile):
+    """The address of a tile, and the step from a row to the next."""
+    return tile.ctypes.data, tile.shape[1]
+
+
+@inlined
+def _scoreall_of(scale, query, n, key, m, width, scores):
     """``scale · query @ keyᵀ`` of so many positions, written to the first columns of ``scores``."""
-    of_scores, step = scores.ctypes.data, scores.shape[1]
-    multiply_at(TURNED, PLAIN, m, n, width, scale, *key, *query, 0, of_scores, step)
+    multiply_at(TURNED, PLAIN, m, n, width, scale, key, query, 0, all_of(scores))
 
 
 @inlined
 def _mix_into(scale, weights, value, m, out):
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
-    of_weights, step, of_out = weights.ctypes.data, weights.shape[1], out.ctypes.data
-    multiply_at(PLAIN, PLAIN, e, n, m, scale, *value, of_weights, step, 1, of_out, e)
+    multiply_at(PLAIN, PLAIN, e, n, m, scale, value, all_of(weights), 1, all_of(out))
 
 
 @inlined
 def _add_transposed(scale, weights, rows, n, out):
     """Adds ``scale · weightsᵀ @ rows`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    of_weights, step, of_out = weights.ctypes.data, weights.shape[1], out.ctypes.data
-    multiply_at(PLAIN, TURNED, e, m, n, scale, *rows, of_weights, step, 1, of_out, e)
+    multiply_at(PLAIN, TURNED, e, m, n, scale, rows, all_of(weights), 1, all_of(out))
 
 
 Operand: TypeAlias = tuple[np.ndarray, tuple[int, int, int, int]]
@@ -288,7 +291,7 @@ def forward(
                 for m0 in range(low, high, block.width):
                     m1 = min(high, m0 + block.width)
                     queries, keys = row_of(query, b, h, n0), row_of(key, b, g, m0)
-                    _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
+                    _scoreall_of(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
                     for n in range(n0, n1):
                         first, stop = _visible_range(pairs, b, n, m0, m1)
                         _zero_outside(scores[n - n0, : m1 - m0], first, stop)
@@ -372,8 +375,8 @@ def backward(
             for m0 in range(low, high, block.width):
                 m1 = min(high, m0 + block.width)
                 keys, values = row_of(key, b, g, m0), row_of(value, b, g, m0)
-                _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
-                _score_all(1.0, grads, n1 - n0, values, m1 - m0, sizes.value_width, slopes)
+                _scoreall_of(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
+                _scoreall_of(1.0, grads, n1 - n0, values, m1 - m0, sizes.value_width, slopes)
                 for n in range(n0, n1):
                     first, stop = _visible_range(pairs, b, n, m0, m1)
                     _zero_outside(scores[n - n0, : m1 - m0], first, stop)

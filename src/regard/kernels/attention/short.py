@@ -9,7 +9,7 @@ Its speed is a part of ``benchmarks/records/training_speed.json``.
 
 import numpy as np
 
-from regard.kernels.attention.dot import PLAIN, TURNED, multiply_at, row_of
+from regard.kernels.attention.dot import PLAIN, TURNED, all_of, multiply_at, row_of
 from regard.kernels.attention.dropout import bits_of_head, bits_of_key, bits_of_row, factor
 from regard.kernels.compiling import inlined
 from regard.kernels.elementary import exp, largest
@@ -35,8 +35,8 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
     for index in range(first, stop):
         b, h = index // H, index % H
         q, k, v = row_of(query, b, h, 0), row_of(key, b, h, 0), row_of(value, b, h, 0)
-        scores, kept = weights[index].ctypes.data, left[index].ctypes.data
-        multiply_at(TURNED, PLAIN, M, N, D, scale, *k, *q, 0, scores, M)
+        scores, kept = all_of(weights[index]), all_of(left[index])
+        multiply_at(TURNED, PLAIN, M, N, D, scale, k, q, 0, scores)
         of_head = bits_of_head(seed, b, h)
         for n in range(N):
             row = weights[index, n]
@@ -47,7 +47,7 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
                 of_row, rest = bits_of_row(of_head, n), left[index, n]
                 for m in range(M):
                     rest[m] = row[m] * factor(of_row, of_keys[m], u32(threshold), f32(growth))
-        multiply_at(PLAIN, PLAIN, E, N, M, 1, *v, kept, M, 0, *row_of(out, b, h, 0))
+        multiply_at(PLAIN, PLAIN, E, N, M, 1, v, kept, 0, row_of(out, b, h, 0))
 
 
 @parallel
@@ -57,23 +57,19 @@ def backward(
     """Gradients of queries, keys and values of heads ``first`` to ``stop``."""
     H, N, M, D, E = sizes
     slopes = np.empty((N, M), f32)
-    s = slopes.ctypes.data
+    s = all_of(slopes)
     for index in range(first, stop):
         b, h = index // H, index % H
         q, k, v = row_of(query, b, h, 0), row_of(key, b, h, 0), row_of(value, b, h, 0)
         g = row_of(grad, b, h, 0)
-        dq, dk, dv = (
-            d_query[b, 0, h].ctypes.data,
-            d_key[b, 0, h].ctypes.data,
-            d_value[b, 0, h].ctypes.data,
-        )
-        kept = left[index].ctypes.data
-        multiply_at(TURNED, PLAIN, M, N, E, 1, *v, *g, 0, s, M)
-        multiply_at(PLAIN, TURNED, E, M, N, 1, *g, kept, M, 0, dv, H * E)
+        dq, dk = (d_query[b, 0, h].ctypes.data, H * D), (d_key[b, 0, h].ctypes.data, H * D)
+        dv, kept = (d_value[b, 0, h].ctypes.data, H * E), all_of(left[index])
+        multiply_at(TURNED, PLAIN, M, N, E, 1, v, g, 0, s)
+        multiply_at(PLAIN, TURNED, E, M, N, 1, g, kept, 0, dv)
         for n in range(N):
             _to_slopes(slopes[n], weights[index, n], left[index, n])
-        multiply_at(PLAIN, PLAIN, D, N, M, scale, *k, s, M, 0, dq, H * D)
-        multiply_at(PLAIN, TURNED, D, M, N, scale, *q, s, M, 0, dk, H * D)
+        multiply_at(PLAIN, PLAIN, D, N, M, scale, k, s, 0, dq)
+        multiply_at(PLAIN, TURNED, D, M, N, scale, q, s, 0, dk)
 
 
 @inlined
