@@ -115,6 +115,7 @@ def look(
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
         averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons", "scores"})
+        averaged |= looked.flags({"circuits"})
         averaged |= {**served, "--allow-download": allow_download}
         refuse(averaged, "with three runs or more, whose weights are averaged")
         runs = [name for name, _ in models]

@@ -247,6 +247,7 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "heads": numbers_of,
     "neurons": heads_of,
     "scores": _scores_of,
+    "circuits": heads_of,
     "attribute": _methods_of,
 }
 _NAMES = {"against": "--not"}
@@ -257,7 +258,9 @@ _TYPED = {
         "How tokens contribute: `gradient-times-input`, `integrated-gradients`, `leave-one-out`, "
         "`rollout`, `attention-gradient`, or several; `all`; `none`."
     ),
-    "neurons": "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (layer.head, from 0).",
+    "beam_size": "Hypotheses at each step of a run's search.",
+    "neurons": "Heads whose queries and keys the page has: 3.5 or 0.1,3.5 (from 0).",
+    "circuits": "Heads whose circuits the page has: 3.5 or 0.1,3.5.",
     "scores": (
         "Scores taken apart: 3.5:7.2 (layer.head:query.key, from 0), or 3.5 for the head's "
         "strongest link."

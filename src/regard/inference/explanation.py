@@ -47,6 +47,7 @@ def explained_translation(
     reading = Reading(
         inputs=moved(inputs, device_of(model)),
         name=target.names.__getitem__,
+        read_name=task.tokenizer.source.names.__getitem__,
         encode=lambda word: [*target.encode(normalize(word)), EOS_ID],
         text="target",
         next_ids=written,
@@ -116,7 +117,9 @@ def _of_masked_words(
 
 @_reading.register(Classification)
 def _of_class(task: Classification, batch: Mapping[str, Any], *_: object) -> Reading:
-    return Reading(inputs=task.inputs(batch), labels=task.labels)
+    name = getattr(task.tokenizer, "names", None)  # of words: a speller has none
+    named = {} if name is None else {"name": name.__getitem__}
+    return Reading(inputs=task.inputs(batch), labels=task.labels, **named)
 
 
 @_reading.register(Tagging)

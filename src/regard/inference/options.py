@@ -89,6 +89,8 @@ class LookOptions:
         scores: Scores that are taken apart, as (layer, head, query, key), or as (layer, head) for
             the strongest link of the head; by default that of each layer, where these take little
             time.
+        circuits: Heads, as (layer, head), whose circuits the page has; by default three whose
+            scores are taken apart.
         beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
 
     Example:
@@ -103,6 +105,7 @@ class LookOptions:
     heads: Sequence[int] | None = None
     neurons: Sequence[tuple[int, int]] | None = None
     scores: Sequence[tuple[int, ...]] | None = None
+    circuits: Sequence[tuple[int, int]] | None = None
     beam_size: int | None = None
 
     def given(self) -> dict[str, object]:
@@ -119,6 +122,7 @@ class LookOptions:
             methods=self.attribute,
             neurons=self.neurons,
             scores=self.scores,
+            circuits=self.circuits,
         )
 
 

@@ -251,6 +251,7 @@ class Predictor(Generic[AnswerT]):
         heads: Sequence[int] | None = None,
         neurons: Sequence[tuple[int, int]] | None = None,
         scores: Sequence[tuple[int, ...]] | None = None,
+        circuits: Sequence[tuple[int, int]] | None = None,
         beam_size: int | None = None,
     ) -> "NotebookPage":
         """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
@@ -270,6 +271,9 @@ class Predictor(Generic[AnswerT]):
             scores: Scores that are taken apart, as (layer, head, query, key), or (layer, head) for
                 the strongest link of the head. None is that of each layer, where these take little
                 time.
+            circuits: Heads, as (layer, head), whose circuits the page has (``head_circuits``). None
+                is three whose scores are taken apart, with the whole vocabulary where it takes
+                little time.
             beam_size: Hypotheses kept at each step of the search of a run that writes a text for a
                 text; None takes the recipe's.
 
@@ -285,6 +289,7 @@ class Predictor(Generic[AnswerT]):
             heads=heads,
             neurons=neurons,
             scores=scores,
+            circuits=circuits,
             beam_size=beam_size,
         )
         unused = self.use.unused(explain=True)

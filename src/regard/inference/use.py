@@ -124,7 +124,7 @@ class InUse(ABC):
         }
 
 
-_EXPLAINING = ("target", "against", "attribute", "neurons", "scores")
+_EXPLAINING = ("target", "against", "attribute", "neurons", "scores", "circuits")
 
 
 class RunInUse(InUse, Generic[TaskT]):

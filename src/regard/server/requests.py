@@ -153,6 +153,7 @@ _FORMS: dict[str, Any] = {
     "layers": list[Index] | None,
     "heads": list[Index] | None,
     "neurons": list[Annotated[list[Index], Field(min_length=2, max_length=2)]] | None,
+    "circuits": list[Annotated[list[Index], Field(min_length=2, max_length=2)]] | None,
     "scores": list[Annotated[list[Index], Field(min_length=2, max_length=4)]] | None,
 }
 _DEFAULTS = {"n_best": 1}

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
+    from regard.viewer.circuits import HeadCircuit as HeadCircuit
+    from regard.viewer.circuits import StrongNeuron as StrongNeuron
     from regard.viewer.document import Document as Document
     from regard.viewer.document import beside as beside
     from regard.viewer.drawing import draw_attention as draw_attention

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from regard.checks import check_count, choose
 from regard.errors import DataError
+from regard.viewer.circuits import HeadCircuit, StrongNeuron
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
 from regard.viewer.search import SearchTree
@@ -224,6 +225,8 @@ class Example:
             of the source, or of the output where there is no source.
         vectors: Queries and keys of some heads.
         stream: Logits and scores of some heads, by what wrote to the residual stream, or None.
+        circuits: Tokens that some heads like to look at, and logits that they then change.
+        feed_forward: The strongest neurons of feed-forward parts, in words, the strongest first.
 
     Raises:
         DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
@@ -253,6 +256,8 @@ class Example:
     segments: tuple[int, ...] = ()
     vectors: tuple[HeadVectors, ...] = ()
     stream: StreamSums | None = None
+    circuits: tuple[HeadCircuit, ...] = ()
+    feed_forward: tuple[StrongNeuron, ...] = ()
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)

@@ -108,14 +108,32 @@ def test_a_route_of_its_own_explains_the_answers_with_and_without_edits(name, se
     documents = [Document.from_json(each.text) for each in (plain, explained)]
     for before, after in zip(*(each.examples for each in documents), strict=True):
         own = {"importances": before.importances, "vectors": (), "lens": None, "surprise": ()}
-        assert replace(after, **own, stream=None) == before
+        own |= {"stream": None, "circuits": (), "feed_forward": ()}
+        assert replace(after, **own) == before
         assert {one.method for one in after.importances} > {"attention", "gradient × input"}
         assert after.vectors
         assert after.stream is not None
+        assert after.circuits
+        assert after.feed_forward
         assert (after.lens is not None) == (name not in ("bert", "classification"))
     first, second = documents[1].examples
     assert first.importances != second.importances
     assert "replies" not in explained.json()
+
+
+def test_a_score_is_taken_apart_on_request(served):
+    members = {"run": "translation", "text": "你爱我", "attribute": []}
+    score, wrong = {"scores": [[0, 1, 1, 0]]}, {"scores": [[0, 1, 99, 0]]}
+    answer, refused = ask(
+        served, ("/attribution", members | score), ("/attribution", members | wrong)
+    )
+    (example,) = Document.from_json(answer.text).examples
+    scores = example.stream.scores
+    assert {one.kind for one in scores} == {"encoder", "decoder", "cross"}
+    assert {(one.layer, one.head, one.query, one.key) for one in scores} == {(0, 1, 1, 0)}
+    assert {(one.layer, one.head) for one in example.circuits} == {(0, 1)}
+    assert example.importances == ()
+    assert "scores must be of tokens of the text" in refusal(refused, 422)
 
 
 def test_what_explains_nothing_says_so(served, tmp_path):

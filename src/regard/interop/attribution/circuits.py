@@ -179,10 +179,13 @@ def circuits_of(
     queries, keys = path.tokens(site, "query")[1].cpu(), path.tokens(site, "key")[1].cpu()
     asking, asks = unique(queries)
     looked_at, looks = unique(keys)
-    query = path.of_tokens(site, "query", asking).query[:, head] * scale_of(call)
-    of_keys = path.of_tokens(site, "key", looked_at)
+    of_queries = path.of_tokens(site, "query", asking)
+    is_one_text = site[0] != "cross"  # whose tokens look and are looked at
+    of_keys = of_queries if is_one_text else path.of_tokens(site, "key", looked_at)
+    query = of_queries.query[:, head] * scale_of(call)
     key, value = of_keys.key[:, group], of_keys.value[:, group]
-    bias = path.biases(site, "query").query[0, head] * scale_of(call)
+    with_biases = path.of_tokens(site, "query", asking, has_biases=True)
+    bias = with_biases.query[0, head] * scale_of(call) - query[0]
     writer = path.unembedding(site, head, value.shape[-1], position)  # (V, E)
     promoted = suppressed = own = own_rank = None
     if writer is not None:

@@ -53,8 +53,9 @@ class DirectPath:
         self.logits: Tensor | None = None  # of the text
         with suppress(SettingError), self.run.mode:
             self.logits = logits_of(model, self.run.answer)
-        self._is_noting = False
+        self._is_noting, self._is_checked = False, False
         self._tokens = token_inputs(inputs)
+        self._counts: dict[Site, int] = {}  # of scales before queries and keys
         self._skipped: dict[Site, list[tuple[nn.Module, int]]] = {}
         self._parameters = {id(each): name for name, each in model.named_parameters()}
         self._sites = {(name, site[1]): site for site, name in self.run.names.items()}
@@ -126,7 +127,9 @@ class DirectPath:
         unit = torch.eye(width, dtype=self.run.calls[site].query.dtype)
         unit = unit.to(self.run.calls[site].query.device)
         made = self.effects(site, unit, positions=[position] * width, head=head).mT
-        self._check(site, head, position, made)
+        if not self._is_checked:
+            self._check(site, head, position, made)
+            self._is_checked = True
         return made
 
     def _check(self, site: Site, head: int, position: int, made: Float[Tensor, "V E"]) -> None:
@@ -147,32 +150,12 @@ class DirectPath:
         if abs(found - wanted) > 1e-3 * size:
             raise self._refused()
 
-    def of_tokens(
-        self, site: Site, side: str, ids: Int[Tensor, " R"], *, biases_from: int | None = None
-    ) -> HeadInputs:
-        """Compute what an attention makes of tokens, each alone; ``side`` is "query" or "key".
-
-        Biases are left out, or with ``biases_from`` those that are added before so many scales.
-        """
-        with self._shortened(site):
-            return self._of_tokens(site, side, ids, biases_from)
-
     def chunks(self, site: Site, side: str, size: int) -> Iterator[tuple[range, HeadInputs]]:
         """Go through all tokens of a table, some at a time."""
-        for start in range(0, size, _ROWS):
-            chunk = range(start, min(size, start + _ROWS))
-            yield chunk, self.of_tokens(site, side, torch.arange(chunk.start, chunk.stop))
-
-    def biases(self, site: Site, side: str) -> HeadInputs:
-        """The same of no token: what biases after the last norm add to each."""
-        ids = self.tokens(site, side)[1][:1]
-        without = self._of_tokens(site, side, ids, None)  # and the number of its scales
-        with_biases = self._of_tokens(site, side, ids, self._count)
-        return HeadInputs(
-            with_biases.query - without.query,
-            with_biases.key - without.key,
-            with_biases.value - without.value,
-        )
+        with self._shortened(site):
+            for start in range(0, size, _ROWS):
+                chunk = range(start, min(size, start + _ROWS))
+                yield chunk, self.of_tokens(site, side, torch.arange(chunk.start, chunk.stop))
 
     def effects(
         self,
@@ -208,9 +191,14 @@ class DirectPath:
             f"be followed; got {type(self.run.model).__name__}."
         )
 
-    def _of_tokens(
-        self, site: Site, side: str, ids: Int[Tensor, " R"], biases_from: int | None
+    def of_tokens(
+        self, site: Site, side: str, ids: Int[Tensor, " R"], *, has_biases: bool = False
     ) -> HeadInputs:
+        """Compute what an attention makes of tokens, each alone; ``side`` is "query" or "key".
+
+        Biases are left out, but with ``has_biases`` those after the last norm, which a run without
+        them has counted.
+        """
         name, _ = self.tokens(site, side)
         capture = _Capturing(self, site)
         self._count = 0  # of scales that were computed
@@ -220,8 +208,11 @@ class DirectPath:
             return own
 
         try:
-            self._forward(self._given({name: ids}, len(ids)), capture, hold, biases_from)
+            start = self._counts[site] if has_biases else None
+            self._forward(self._given({name: ids}, len(ids)), capture, hold, start)
         except _Captured:
+            if not has_biases:
+                self._counts[site] = self._count
             return HeadInputs(*(each[:, :, 0].detach() for each in capture.made))
         raise self._refused()
 
@@ -299,12 +290,12 @@ class DirectPath:
                 noting = of_this_thread(partial(note, block))
                 module = model.get_submodule(block)
                 hooks.enter_context(module.register_forward_hook(noting, with_kwargs=True))
-            whole = self._of_tokens(site, side, ids[:2], None)
+            whole = self.of_tokens(site, side, ids[:2])
         found = [(model.get_submodule(block), size) for block, size in idle.items()]
         with ExitStack() as replaced, suppress(Exception):  # of blocks that do more
             for module, size in found:
                 replaced.enter_context(returning(module, partial(_handed_on, size)))
-            short = self._of_tokens(site, side, ids[:2], None)
+            short = self.of_tokens(site, side, ids[:2])
             if torch.equal(short.query, whole.query) and torch.equal(short.key, whole.key):
                 return found
         return []

@@ -18,7 +18,10 @@ from regard.interop.attribution.attribute import (
     ExplainedText,
     output_of,
 )
+from regard.interop.attribution.decomposition import at_rest
+from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.attribution.faithfulness import logits_of, rank_correlation
+from regard.interop.pages.circuits import circuits_of_example, neurons_of_example
 from regard.interop.pages.lens import Readout
 from regard.interop.pages.neurons import HeadNumber, vectors_of
 from regard.interop.pages.sums import Choice, ScoreNumber, sums_of
@@ -64,6 +67,12 @@ class Why:
     methods: Sequence[str] | None = None  # of ``attribute``; None is what takes little time
     neurons: Sequence[HeadNumber] | None = None  # whose queries and keys are kept; None is all
     scores: Sequence[ScoreNumber] | None = None  # that are taken apart; None is what is cheap
+    circuits: Sequence[HeadNumber] | None = None  # heads; None is what is cheap
+
+    @property
+    def contributes(self) -> bool:
+        """Whether any contributions may be computed."""
+        return self.methods is None or len(self.methods) > 0
 
     @property
     def is_requested(self) -> bool:
@@ -76,7 +85,8 @@ class Reading:
     """Inputs of a model for the text of an example, and the outputs that may be explained."""
 
     inputs: Mapping[str, Tensor]  # of one text, by name
-    name: Callable[[int], str] = str  # of a token, or of a class
+    name: Callable[[int], str] = str  # of a token
+    read_name: Callable[[int], str] | None = None  # of a token that is read, if another
     encode: Callable[[str], Sequence[int]] = lambda _: ()  # the ids of a word or an output
     text: str = ""  # the input at whose positions tokens are predicted; empty of others
     next_ids: Sequence[int] = ()  # tokens that stand in the text, from the first predicted
@@ -102,16 +112,17 @@ class Reading:
         try:
             if self.text:
                 example = self._predicted(text, example)
-            if why.methods != [] and (why.is_requested or length <= _LONGEST):
+            if why.contributes and (why.is_requested or length <= _LONGEST):
                 choices = list(self._choices(text, why))
                 example = self._attributed(text, example, choices, why)
         except SettingError:  # it has no logits
-            if why.is_requested and why.methods != []:
+            if why.is_requested and why.contributes:
                 raise
         is_short = length <= LONGEST_WITH_ROWS
-        if self.part is None and (why.scores or (is_short and why.methods != [])):
-            stream = sums_of(text, example, choices, why.scores, self.start)
-            example = replace(example, stream=stream)
+        if self.part is None:
+            is_wanted = bool(why.scores or why.circuits)
+            if is_wanted or (is_short and why.contributes):
+                example = self._in_parts(text, example, choices, why)
         if why.neurons is None and not is_short:
             return example
         try:
@@ -121,6 +132,28 @@ class Reading:
                 raise
             return example
         return replace(example, vectors=vectors)
+
+    def _in_parts(
+        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: Why
+    ) -> Example:
+        """The example with sums over parts, circuits of heads and neurons, where it has them."""
+        try:
+            path = DirectPath(*at_rest(text.model, text.inputs))
+        except SettingError:
+            if why.scores or why.circuits:
+                raise
+            return example
+        stream = sums_of(path.run, text, example, choices, why.scores, self.start)
+        example = replace(example, stream=stream)
+        if not (self.text or self.labels):  # of what tokens are named by their task alone
+            return example
+        answered = self.labels.__getitem__ if self.labels else self.name
+        names = (self.read_name or self.name, self.name, answered)
+        positions = [each.position for each in choices if each.position is not None]
+        example = circuits_of_example(
+            path, example, why.circuits, positions[0] if positions else None, names
+        )
+        return neurons_of_example(path, example, names)
 
     def _attributed(
         self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: Why

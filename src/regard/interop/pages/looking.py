@@ -61,6 +61,7 @@ def look(
     pair: bool = False,
     neurons: Sequence[tuple[int, int]] | None = None,
     scores: Sequence[tuple[int, ...]] | None = None,
+    circuits: Sequence[tuple[int, int]] | None = None,
     explain: bool = True,
 ) -> NotebookPage:
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
@@ -98,6 +99,9 @@ def look(
         scores: Scores that the page takes apart as ``decompose_score`` does, as (layer, head,
             query, key), or (layer, head) for the strongest link of the head. None is that of each
             layer, where these take little time.
+        circuits: Heads, as (layer, head), whose circuits the page has (``head_circuits``). None is
+            three whose scores are taken apart, with the whole vocabulary where it takes little
+            time.
         explain: Whether the page says more than attention: contributions, predictions by layer,
             losses, queries and keys.
 
@@ -115,14 +119,21 @@ def look(
         >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
     """
     output, word = (target, None) if _is_writer(model) else (None, target)
-    why = Why(target=word, against=against, methods=attribute, neurons=neurons, scores=scores)
+    why = Why(
+        target=word,
+        against=against,
+        methods=attribute,
+        neurons=neurons,
+        scores=scores,
+        circuits=circuits,
+    )
     check_count("max_new_tokens", max_new_tokens)
     given = [text] if isinstance(text, str | Path) else list(text)
     is_vision = reads_pictures(model)
-    if is_vision and any((target, against, attribute, neurons, scores, pair, truncate)):
+    if is_vision and any((target, against, attribute, neurons, scores, circuits, pair, truncate)):
         raise SettingError(
-            "target, against, attribute, neurons, scores, pair and truncate are for texts; got "
-            f"one for {type(model).__name__}, which reads pictures."
+            "target, against, attribute, neurons, scores, circuits, pair and truncate are for "
+            f"texts; got one for {type(model).__name__}, which reads pictures."
         )
     _check(model, given, has_target=(target, against) != (None, None), pair=pair)
     texts = list(map(str, given))

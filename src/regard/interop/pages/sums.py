@@ -12,7 +12,6 @@ from regard.interop.attribution.attribute import ExplainedText
 from regard.interop.attribution.decomposition import (
     LogitParts,
     ScoreParts,
-    linear_run,
     logit_parts,
     score_parts,
 )
@@ -42,6 +41,7 @@ class Choice(NamedTuple):
 
 
 def sums_of(
+    run: LinearRun,
     text: ExplainedText,
     example: Example,
     choices: Sequence[Choice],
@@ -50,7 +50,6 @@ def sums_of(
 ) -> StreamSums | None:
     """Logits of the chosen outputs and scores of heads; None where a model has no such parts."""
     try:
-        run = linear_run(text.model, text.inputs)
         logits = [(choice, logit_parts(run, choice.number)) for choice in choices]
     except SettingError:
         if wanted is not None:

@@ -127,6 +127,12 @@ const source = {
     return answer.weights.map((row) => Float32Array.from(row));
   },
   explains: (at) => Boolean(recent[at] && runOf(recent[at]).explains) && !recent[at].isExplained,
+  async sums(at, { layer, head, query, key }) {
+    const { question, index } = recent[at];
+    const scores = [[layer, head, query, key]];
+    const { examples } = await request("/attribution", { ...question, attribute: [], scores });
+    return examples[index];
+  },
   async explain(at) {
     const one = recent[at];
     const { examples } = await request("/attribution", one.question);

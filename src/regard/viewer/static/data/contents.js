@@ -28,6 +28,8 @@ import { KINDS, goldOf, layerName, numberOf, sidesOf, tokensIn, tokensOf } from 
  * @property {any} [image]
  * @property {any} [lens]
  * @property {any} [stream]
+ * @property {any[]} [circuits]
+ * @property {any[]} [feed_forward]
  * @property {string} [sides]
  * @property {boolean} [started]
  * @property {string[]} [head_names]

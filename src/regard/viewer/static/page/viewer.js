@@ -61,6 +61,8 @@ function createPage(root, data, source, requested) {
   const context = {
     reader,
     canExplain,
+    takesApart: (at) => Boolean(source?.sums && data.examples[at]?.stream),
+    takeApart,
     choose,
     point,
     say: (text) => (parts.status.textContent = text),
@@ -203,6 +205,25 @@ function createPage(root, data, source, requested) {
     current?.instance?.destroy?.();
     current = null;
     parts.host.replaceChildren(...nodes);
+  }
+
+  // One more score of an example, taken apart; it is the one that is shown then.
+  async function takeApart(at, wanted) {
+    const example = data.examples[at];
+    const more = await source.sums(at, wanted);
+    const isOther = ({ kind, layer, head, query, key }) =>
+      [kind, layer, head, query, key].join() !==
+      [wanted.kind, wanted.layer, wanted.head, wanted.query, wanted.key].join();
+    const found = more.stream.scores.filter((one) => !isOther(one));
+    const scores = [...found, ...(example.stream?.scores ?? []).filter(isOther)];
+    const isNew = ({ kind, layer, head }) =>
+      !(more.circuits ?? []).some((one) => [one.kind, one.layer, one.head].join() === [kind, layer, head].join());
+    data.examples[at] = {
+      ...example,
+      stream: { ...more.stream, ...example.stream, scores },
+      circuits: [...(more.circuits ?? []), ...(example.circuits ?? []).filter(isNew)],
+    };
+    if (root.contains(parts.host)) choose({ cell: "0", circuit: "0" });
   }
 
   async function explain(at) {

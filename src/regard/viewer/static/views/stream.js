@@ -1,10 +1,11 @@
 // What a prediction and a score are made of: what wrote to the residual stream, part by part.
 
-import { element, radios, section, shadeBy, tokenLabel, weigh } from "../page/dom.js";
+import { element, section, shadeBy, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, mostOf, nameOf, signed } from "../data/maps.js";
 import { widthOf } from "../page/exporting.js";
 import { inks, isDark } from "../page/palette.js";
+import { choice, circuitSection, neuronSection } from "../parts/circuits.js";
 import { gapColour } from "./charts.js";
 
 const LISTED = 12; // parts or pairs, the largest
@@ -16,8 +17,9 @@ export const stream = {
   needs: () => true,
   controls: ["example"],
   applies: ({ reader }, at) => {
-    const { logits = [], scores = [] } = reader.exampleAt(at).stream ?? {};
-    return logits.length + scores.length > 0;
+    const { stream, circuits = [], feed_forward: neurons = [] } = reader.exampleAt(at);
+    const { logits = [], scores = [] } = stream ?? {};
+    return logits.length + scores.length + circuits.length + neurons.length > 0;
   },
   create,
 };
@@ -33,7 +35,7 @@ export const stream = {
  * @param {import("./views.js").Context} context
  * @returns {import("./views.js").Instance}
  */
-function create(host, { reader, choose }) {
+function create(host, { reader, choose, takesApart, takeApart }) {
   /** @type {Grid[]} */
   let grids = [];
   let listed = []; // lines of a CSV file
@@ -42,13 +44,17 @@ function create(host, { reader, choose }) {
 
   async function show(state) {
     view = state;
-    const { parts = [], logits = [], scores = [] } = reader.exampleAt(state.example).stream;
+    const { stream, circuits = [], feed_forward: neurons = [] } = reader.exampleAt(state.example);
+    const { parts = [], logits = [], scores = [] } = stream ?? {};
     const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
     const focusedName = host.contains(focused) && focused.name; // a choice, which is drawn anew
     [grids, listed] = [[], []];
     host.replaceChildren(
       ...(logits.length ? [logitSection(parts, logits)] : []),
       ...(scores.length ? [scoreSection(scores)] : []),
+      ...(takesApart(state.example) ? [requestSection()] : []),
+      ...(circuits.length ? [circuitsOf(circuits)] : []),
+      ...(neurons.length ? [neuronsOf(neurons)] : []),
     );
     if (focusedName)
       /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${focusedName}"]:checked`))?.focus();
@@ -102,6 +108,7 @@ function create(host, { reader, choose }) {
               t("trust.outputs"),
               logits.map((one, n) => [key(one, n), nameOfOutput(one)]),
               key(chosen, at),
+              choose,
             ),
           ]
         : []),
@@ -151,6 +158,7 @@ function create(host, { reader, choose }) {
         t("stream.cells"),
         scores.map((one, n) => [String(n), cellName(one)]),
         String(at),
+        choose,
       ),
       element(
         "p",
@@ -173,27 +181,89 @@ function create(host, { reader, choose }) {
         element("div", { class: "frame" }, tableOf(grid, full, [t("stream.query"), t("stream.key")])),
         largestOf(t("stream.pairs"), pairs, t("stream.sum.score"), chosen.score, chosen.bias),
       ),
-      element("p", { class: "caption" }, t("stream.more")),
+      ...(takesApart(view.example) ? [] : [element("p", { class: "caption" }, t("stream.more"))]),
     );
   }
+
+  function circuitsOf(circuits) {
+    const made = circuitSection({ circuits, view, choose }, { nameOfHead, tableOf });
+    grids.push(made.grid);
+    listed.push(...made.lines);
+    return made.node;
+  }
+
+  function neuronsOf(neurons) {
+    const made = neuronSection({ neurons, view, choose });
+    listed.push(...made.lines);
+    return made.node;
+  }
+
+  // A head, a query and a key, whose score a server takes apart.
+  function requestSection() {
+    const { example } = view;
+    const heads = reader
+      .kinds(example)
+      .flatMap((kind) =>
+        reader
+          .layers(example, kind)
+          .filter((layer) => typeof layer === "number")
+          .flatMap((layer) => reader.heads(example, kind, layer).map((head) => ({ kind, layer, head }))),
+      )
+      .filter(({ head }) => typeof head === "number");
+    const options = (names) => names.map((name, at) => new Option(name, String(at)));
+    const [query, key] = [0, 1].map(() => element("select", {}));
+    const select = element("select", { onchange: offer }, ...options(heads.map(nameOfHead)));
+    const now = heads.findIndex((one) => ["kind", "layer", "head"].every((name) => one[name] === view[name]));
+    select.value = String(Math.max(0, now));
+    const labelled = (name, node) => element("label", {}, element("span", { class: "name" }, t(name)), " ", node);
+    const status = element("span", { class: "hint", role: "status" });
+    const button = element("button", { type: "button", onclick: request }, t("stream.request"));
+
+    function offer() {
+      const axes = reader.axes({ ...view, ...heads[Number(select.value)], pair: "" });
+      for (const [node, tokens] of /** @type {const} */ ([
+        [query, axes.rows],
+        [key, axes.columns],
+      ]))
+        node.replaceChildren(...options(tokens.map((token, at) => `${at} ${nameOf(token)}`)));
+      query.value = String(axes.rows.length - 1);
+    }
+
+    async function request() {
+      const { kind, layer, head } = heads[Number(select.value)];
+      button.disabled = true;
+      status.textContent = t("explaining");
+      try {
+        await takeApart(example, { kind, layer, head, query: Number(query.value), key: Number(key.value) });
+      } catch (error) {
+        status.textContent = error.message;
+        button.disabled = false;
+      }
+    }
+
+    offer();
+    return element(
+      "p",
+      { class: "ways" },
+      labelled("stream.request.head", select),
+      labelled("stream.query", query),
+      labelled("stream.key", key),
+      button,
+      status,
+    );
+  }
+
+  const nameOfHead = ({ kind, layer, head }) => {
+    const kinds = reader.kinds(view.example).length > 1 ? [reader.kindName(view.example, kind)] : [];
+    return [...kinds, `${layer + 1}.${head + 1}`].join(" ");
+  };
 
   const pick = ({ kind, layer, head }) => ({ kind, layer, head });
 
   // A score as it is offered: its head, and the two tokens.
   function cellName(one) {
     const axes = reader.axes({ ...view, ...pick(one), pair: "" });
-    const kinds = reader.kinds(view.example).length > 1 ? [reader.kindName(view.example, one.kind)] : [];
-    const pair = [nameOf(axes.rows[one.query]), nameOf(axes.columns[one.key])].join(" → ");
-    return [...kinds, `${one.layer + 1}.${one.head + 1}`, pair].join(" ");
-  }
-
-  function choice(name, title, options, chosen) {
-    const strip = element(
-      "div",
-      { class: "strip", role: "radiogroup", "aria-label": title },
-      ...radios(`stream-${name}`, options, chosen, (key) => choose({ [name]: key })),
-    );
-    return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+    return [nameOfHead(one), [nameOf(axes.rows[one.query]), nameOf(axes.columns[one.key])].join(" → ")].join(" ");
   }
 
   function picture() {

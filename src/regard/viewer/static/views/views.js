@@ -34,6 +34,7 @@
 //     say(text)           announces a text to screen readers
 //     hits()              positions of tokens that were searched for: {rows: [], columns: []}
 //     canExplain(example) whether a server would compute more of it
+//     takesApart(example) whether a server takes a score apart on request: takeApart(example, score)
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
 /**
@@ -47,6 +48,8 @@
  * @property {(text: string) => void} say
  * @property {() => Hits} hits
  * @property {(example: number) => boolean} canExplain
+ * @property {(example: number) => boolean} takesApart
+ * @property {(example: number, score: Record<string, any>) => Promise<void>} takeApart
  * @property {(example: number) => Record<string, string>} languages
  *
  * @typedef Instance

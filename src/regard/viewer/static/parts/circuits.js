@@ -1,0 +1,183 @@
+// In words: what a head looks for and what it then does to the logits, and the strongest neurons of a text.
+
+import { element, headOf, radios, section, shadeBy } from "../page/dom.js";
+import { t } from "../page/language.js";
+import { figure, mostOf, nameOf, signed } from "../data/maps.js";
+
+const LISTED = 24; // neurons
+const OFFERED = 40; // tokens whose neurons are offered
+const OWN = "*"; // stands for all layers, or all tokens
+
+/** @typedef {{title: string, columns: string[], rows: [string, (number | null)[]][]}} Grid */
+
+const named = (text) => nameOf({ text });
+
+/** A choice as a strip of radio buttons under a name. */
+export function choice(name, title, options, chosen, choose) {
+  const strip = element(
+    "div",
+    { class: "strip", role: "radiogroup", "aria-label": title },
+    ...radios(`stream-${name}`, options, chosen, (key) => choose({ [name]: key })),
+  );
+  return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+}
+
+/**
+ * The circuits of one of some heads, the table that a picture has of them, and lines of a CSV file.
+ *
+ * @param {{circuits: any[], view: import("../views/views.js").State, choose: (changes: any) => void}} given
+ * @param {{nameOfHead: (one: any) => string, tableOf: (grid: Grid, full: number, corner: string[]) => Node}} drawn
+ */
+export function circuitSection({ circuits, view, choose }, { nameOfHead, tableOf }) {
+  const wanted = circuits.findIndex(({ kind, layer, head }) =>
+    [kind, layer, head].every((value, at) => value === [view.kind, view.layer, view.head][at]),
+  );
+  const at = circuits[view.circuit] ? Number(view.circuit) : Math.max(0, wanted);
+  const one = circuits[at];
+  const head = nameOfHead(one);
+  /** @type {Grid} */
+  const grid = {
+    title: t("circuits.text"),
+    columns: one.keys.map(named),
+    rows: one.queries.map((token, row) => [named(token), one.scores[row]]),
+  };
+  if (one.key_scores?.length) grid.rows.push([t("circuits.bias"), one.key_scores]);
+  const full = mostOf(grid.rows.flatMap(([, values]) => values.map((value) => Math.abs(value ?? 0))));
+  const lines = [
+    ...linesOf("promotes", head, one.keys, one.promoted),
+    ...linesOf("suppresses", head, one.keys, one.suppressed),
+    ...linesOf("likes", head, one.queries, one.liked),
+    ...one.queries.flatMap((token, row) =>
+      one.keys.map((key, column) => ["content score", head, token, key, one.scores[row][column]]),
+    ),
+  ];
+  const node = section(
+    t("circuits"),
+    null,
+    element("p", { class: "caption" }, t("circuits.caption")),
+    choice(
+      "circuit",
+      t("circuits.heads"),
+      circuits.map((each, n) => [String(n), nameOfHead(each)]),
+      String(at),
+      choose,
+    ),
+    ...(typeof one.copying === "number"
+      ? [element("p", { class: "made" }, t("circuits.copying", { score: signed(one.copying, 2) }))]
+      : []),
+    element("h3", {}, t("circuits.value")),
+    one.promoted?.length ? valueTable(one) : element("p", { class: "hint" }, t("circuits.value.none")),
+    element("h3", {}, t("circuits.query")),
+    ...(one.liked?.length
+      ? [
+          wordTable(
+            [t("stream.query"), t("circuits.likes")],
+            one.queries.map((token, row) => [named(token), wordsOf(one.liked[row])]),
+          ),
+        ]
+      : [element("p", { class: "hint" }, t("circuits.more"))]),
+    element("p", { class: "caption" }, t("circuits.text.says")),
+    element("div", { class: "frame" }, tableOf(grid, full, [t("stream.query"), t("stream.key")])),
+  );
+  return { node, grid, lines };
+}
+
+function valueTable({ keys, promoted, suppressed, own = [] }) {
+  const names = [t("stream.key"), t("circuits.raises"), t("circuits.lowers")];
+  return wordTable(
+    own.length ? [...names, t("circuits.own")] : names,
+    keys.map((token, row) => [
+      named(token),
+      wordsOf(promoted[row]),
+      wordsOf(suppressed[row]),
+      ...(own.length ? [ownOf(own[row])] : []),
+    ]),
+  );
+}
+
+const ownOf = ([value, rank]) =>
+  element(
+    "span",
+    {},
+    signed(value, 2),
+    " ",
+    element("small", { class: "count" }, t("circuits.rank", { rank: rank + 1 })),
+  );
+
+/**
+ * The strongest neurons of a text, of all layers and tokens or of some.
+ *
+ * @param {{neurons: any[], view: import("../views/views.js").State, choose: (changes: any) => void}} given
+ */
+export function neuronSection({ neurons, view, choose }) {
+  const kinds = [...new Set(neurons.map(({ kind }) => kind))];
+  const keyOf = ({ kind, layer }) => `${kind}.${layer}`;
+  const layerName = ({ kind, layer }) => (kinds.length > 1 ? `${t(`kind.${kind}`)} ${layer + 1}` : String(layer + 1));
+  const byOrder = neurons.toSorted((a, b) => a.kind.localeCompare(b.kind) * -1 || a.layer - b.layer);
+  const layers = new Map(byOrder.map((one) => [keyOf(one), layerName(one)]));
+  const layer = layers.has(view.ffn) ? view.ffn : OWN;
+  const ofLayer = neurons.filter((one) => layer === OWN || keyOf(one) === layer);
+  const placed = ofLayer.toSorted((a, b) => a.position - b.position);
+  const tokens = new Map(placed.map((one) => [String(one.position), named(one.token)]));
+  const isOneText = kinds.length < 2 || layer !== OWN; // a position is that of one token
+  const token = isOneText && tokens.has(view.neuron) ? view.neuron : OWN;
+  const chosen = ofLayer.filter((one) => token === OWN || String(one.position) === token).slice(0, LISTED);
+  const hasWords = chosen.some(({ promoted = [] }) => promoted.length);
+  const all = [OWN, t("all")];
+  const columns = ["layer", "token", "number", "activation", "size"].map((name) => t(`feed-forward.${name}`));
+  const node = section(
+    t("feed-forward"),
+    null,
+    element("p", { class: "caption" }, t("feed-forward.caption")),
+    choice("ffn", t("feed-forward.layer"), [all, ...layers], layer, choose),
+    ...(tokens.size > 1 && tokens.size <= OFFERED && isOneText
+      ? [choice("neuron", t("feed-forward.token"), [all, ...tokens], token, choose)]
+      : []),
+    wordTable(
+      [...columns, ...(hasWords ? [t("feed-forward.raises"), t("feed-forward.lowers")] : [])],
+      chosen.map((one) => [
+        layerName(one),
+        named(one.token),
+        String(one.number),
+        signed(one.activation, 2),
+        figure(one.size, 3),
+        ...(hasWords ? [wordsOf(one.promoted), wordsOf(one.suppressed)] : []),
+      ]),
+    ),
+    ...(hasWords ? [] : [element("p", { class: "hint" }, t("feed-forward.wordless"))]),
+  );
+  const lines = neurons.flatMap((one) => {
+    const name = `${one.kind} layer ${one.layer} neuron ${one.number} at ${one.position}`;
+    return [
+      ["neuron", name, one.token, "size", one.size],
+      ...linesOf("neuron raises", name, [one.token], [one.promoted ?? []]),
+      ...linesOf("neuron lowers", name, [one.token], [one.suppressed ?? []]),
+    ];
+  });
+  return { node, lines };
+}
+
+const linesOf = (what, name, tokens, lists = []) =>
+  lists.flatMap((pairs, row) => pairs.map(([word, value]) => [what, name, tokens[row], word, value]));
+
+/** Words with their numbers, as strong as these. */
+function wordsOf(pairs = []) {
+  const full = mostOf(pairs.map(([, value]) => Math.abs(value))) || 1;
+  const words = pairs.map(([word, value]) => {
+    const node = element("span", { class: "effect", title: signed(value, 3) }, element("bdi", {}, named(word)));
+    shadeBy(node, value / full);
+    return node;
+  });
+  return element("span", { class: "effects" }, ...words);
+}
+
+/** @param {string[]} names @param {(string | Node)[][]} rows */
+function wordTable(names, rows) {
+  const line = ([first, ...cells]) =>
+    element("tr", {}, element("th", { scope: "row" }, first), ...cells.map((cell) => element("td", {}, cell)));
+  return element(
+    "div",
+    { class: "frame" },
+    element("table", { class: "worded" }, headOf(names), element("tbody", {}, ...rows.map(line))),
+  );
+}
