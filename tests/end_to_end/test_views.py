@@ -233,6 +233,22 @@ def test_heads_of_a_layer_lie_over_each_other_in_colours_and_are_switched_one_by
     assert arcs_of(tab, 0) == []
 
 
+def test_heads_of_a_layer_lie_over_each_other_in_words_too(tab):
+    weights = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(1)).pow(4)
+    weights /= weights.sum(-1, keepdim=True)
+    opened(
+        tab, "view=words&layer=2&heads=1_3", show(weights, [f"w{at}" for at in range(6)]).document
+    )
+    expected = [(weights[1, head] >= 0.1).nonzero().tolist() for head in range(3)]
+    assert [arcs_of(tab, head) for head in range(3)] == [expected[0], [], expected[2]]
+    tab.click(".overlay button[title='head 2']")
+    tab.settled()
+    assert [arcs_of(tab, head) for head in range(3)] == expected
+    tab.page.get_by_label("All heads of a layer in colours").uncheck()
+    tab.settled()
+    assert [arcs_of(tab, head) for head in range(3)] == [[], [], []]
+
+
 def test_a_text_that_looks_at_itself_is_one_line_under_arcs_and_over_them(tab):
     weights = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     opened(tab, "view=arcs", show(weights, ["a", "b", "c"]).document)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from regard.errors import DataError
+from regard.errors import DataError, SettingError
 from regard.inference.options import EVERYTHING, LookOptions
 from regard.viewer import NotebookPage, View
 from regard.viewer.confidence import confidence_in
@@ -47,7 +47,13 @@ def sharpest_texts(
     ranked: list[tuple[float, str, str]] = []
     for first in range(0, len(texts), _AT_ONCE):
         some = texts[first : first + _AT_ONCE]
-        examples = use.look(some, alone, explain=False).document.examples
+        try:
+            examples = use.look(some, alone, explain=False).document.examples
+        except SettingError as error:
+            raise SettingError(
+                "sharpest must be a head that the model has, LAYER.HEAD from 0; got "
+                f"{layer}.{head}: {error}"
+            ) from None
         names = (
             some if len(some) == len(examples) else [one.source or one.output for one in examples]
         )

@@ -51,5 +51,5 @@ def test_texts_are_those_of_most_confidence_and_the_page_opens_on_the_head(trans
 def test_texts_without_words_and_heads_that_are_none_are_refused(translator):
     with pytest.raises(DataError, match=r"head 1.0 looks from and at; got 2 texts without"):
         sharpest_texts(translator, ["。", "！"], 1, 0)
-    with pytest.raises(SettingError, match="layers must"):
+    with pytest.raises(SettingError, match=r"sharpest must be a head .* got 9\.0: layers must"):
         sharpest_texts(translator, ["我爱中国"], 9, 0)

@@ -18,6 +18,19 @@ export function overlaid({ example, kind, layer, heads }, reader) {
   return { offered, heads: heads === "all" ? offered : offered.filter((head) => numbers.includes(head + 1)) };
 }
 
+/**
+ * A state that overlays all heads of its layer, or of the first where the mean of layers is shown.
+ *
+ * @param {import("../views/views.js").State} state
+ */
+export function withHeads(state, reader) {
+  const { example, kind, layer } = state;
+  return { ...state, heads: "all", layer: layer === "mean" ? reader.layers(example, kind)[0] : layer };
+}
+
+/** Where the links of a head stand among those of several: from -1 to 1. */
+export const laneOf = (at, count) => (count > 1 ? (2 * at) / (count - 1) - 1 : 0);
+
 /** Some of the heads that are offered, as links have them. */
 const namesOf = (heads, offered) =>
   heads.length === offered.length ? "all" : heads.map((head) => head + 1).join("_") || "none";

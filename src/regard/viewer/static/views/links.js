@@ -6,7 +6,7 @@ import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createAttention, entryOf, listsOf, offersOf } from "../parts/attention.js";
-import { createOverlay, headMarks, overlaid, swatch } from "../parts/overlay.js";
+import { createOverlay, headMarks, laneOf, overlaid, swatch, withHeads } from "../parts/overlay.js";
 import { chosenOf, figure, layerName, nameOf, wordsOf } from "../data/maps.js";
 import { createLegend, shareOf } from "../page/palette.js";
 
@@ -79,12 +79,12 @@ function create(host, context) {
     const isNew = built !== key;
     if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), axes) : null;
     inColours = overlaid(state, reader);
-    coloursLabel.hidden = !overlaid(withHeads(state), reader);
+    coloursLabel.hidden = !overlaid(withHeads(state, reader), reader);
     colours.checked = inColours !== null;
     overlay.show(inColours);
     layered = (inColours?.heads ?? []).map((head, at, { length }) => ({
       head,
-      lane: length > 1 ? (2 * at) / (length - 1) - 1 : 0,
+      lane: laneOf(at, length),
       attention: createAttention(reader, { ...view, head }, merged),
     }));
     attention = createAttention(reader, view, merged);
@@ -106,14 +106,8 @@ function create(host, context) {
     await drawLinks();
   }
 
-  // All heads of the layer, or of the first where the mean of layers is shown.
-  function withHeads(state) {
-    const { example, kind, layer } = state;
-    return { ...state, heads: "all", layer: layer === "mean" ? reader.layers(example, kind)[0] : layer };
-  }
-
   function switchColours() {
-    const { layer, heads } = withHeads(view);
+    const { layer, heads } = withHeads(view, reader);
     choose(colours.checked ? { layer, heads } : { heads: null });
   }
 

@@ -5,12 +5,14 @@ import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { entryOf, listsOf } from "../parts/attention.js";
 import { chosenOf, figure, largestOf, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
+import { createOverlay, headMarks, laneOf, overlaid, withHeads } from "../parts/overlay.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
 import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
 import { DECADES, createLegend, inks, sample, shareOf } from "../page/palette.js";
 
 const MOST_ENTRIES = 8; // tokens listed
 const FAINTEST = 0.01; // weights below are no link
+const FAINTEST_OF_MANY = 0.1; // nor those below where heads are overlaid
 
 function createReadout(host, point) {
   let map = null;
@@ -118,7 +120,7 @@ const MOST = 64; // tokens on a side
 export const words = {
   id: "words",
   picks: true,
-  controls: ["example", "kind", "layer", "head", "pair", "scale"],
+  controls: ["example", "kind", "layer", "head", "heads", "pair", "scale"],
   applies: ({ reader }, example) =>
     reader.kinds(example).length > 0 &&
     reader.kinds(example).every((kind) => {
@@ -137,7 +139,10 @@ export const words = {
  * @returns {import("./views.js").Instance}
  */
 function create(host, context) {
-  const { reader, point } = context;
+  const { reader, point, choose } = context;
+  const colours = element("input", { type: "checkbox", onchange: switchColours });
+  const coloursLabel = element("label", { class: "switch" }, colours, element("span", {}, t("arcs.heads")));
+  const overlay = createOverlay({ choose, light: (head) => arcs.light(head) });
   const box = (name) => element("div", { class: name });
   const [reading, lines, holder] = ["reading", "arcs", "holder"].map(box);
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
@@ -153,7 +158,7 @@ function create(host, context) {
   const legend = createLegend(element("span", { class: "key" }, sample({ class: "best" }), t("words.best")), gold);
   host.append(
     reading,
-    section(t("words.links"), null, lines),
+    section(t("words.links"), coloursLabel, overlay.node, lines),
     section(t("words.matrix"), null, caption, element("div", { class: "split" }, holder, aside), legend.node),
   );
   const texts = createTexts(reading, { point });
@@ -165,8 +170,18 @@ function create(host, context) {
   /** @type {import("../data/contents.js").Axes} */
   let sides = null;
   let full = 1;
+  let inColours = null; // the heads that are overlaid
+  let layered = []; // their maps
+  /** @type {import("./views.js").State} */
+  let view = null;
 
   async function show(state) {
+    view = state;
+    inColours = overlaid(state, reader);
+    coloursLabel.hidden = !overlaid(withHeads(state, reader), reader);
+    colours.checked = inColours !== null;
+    overlay.show(inColours);
+    layered = await Promise.all((inColours?.heads ?? []).map((head) => reader.map({ ...state, head })));
     sides = reader.axes(state);
     const languages = context.languages(state.example);
     map = await reader.map(state);
@@ -181,16 +196,33 @@ function create(host, context) {
     arcs.draw(linksOf());
     matrix.paint(map, full, state.scale, context.hits());
     readout.paint(map, sides, full);
-    caption.textContent = sides.description;
+    caption.textContent = inColours ? `${reader.fullName(state)}: ${sides.description}` : sides.description;
     legend.setEnds(state.scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", figure(full));
     gold.hidden = map.gold.size === 0;
   }
 
+  function switchColours() {
+    const { layer, heads } = withHeads(view, reader);
+    choose(colours.checked ? { layer, heads } : { heads: null });
+  }
+
   function linksOf() {
-    const links = map.weights.flatMap((weights, row) =>
-      weights.map((weight, column) => ({ row, column, weight, share: shareOf(weight, full) })),
+    if (!inColours) return linksIn(map, full, FAINTEST);
+    const most = view.scale === "one" ? 1 : Math.max(0, ...layered.map(({ largest }) => largest));
+    return layered.flatMap((one, at) =>
+      linksIn(one, most, FAINTEST_OF_MANY).map((link) => ({
+        ...link,
+        head: inColours.heads[at],
+        lane: laneOf(at, layered.length),
+      })),
     );
-    return links.filter(({ weight }) => weight >= FAINTEST);
+  }
+
+  function linksIn({ weights: rows }, most, least) {
+    const links = rows.flatMap((weights, row) =>
+      weights.map((weight, column) => ({ row, column, weight, share: shareOf(weight, most) })),
+    );
+    return links.filter(({ weight }) => weight >= least);
   }
 
   function mark(where) {
@@ -226,7 +258,7 @@ function create(host, context) {
       width: Math.max(above.width, below.width),
       height: above.height + below.height,
       shapes,
-      legend: { ...legend.ends(), marks: [dot, ...links] },
+      legend: { ...legend.ends(), marks: [...(inColours ? headMarks(inColours.heads) : []), dot, ...links] },
     };
   }
 
