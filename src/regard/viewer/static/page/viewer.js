@@ -216,12 +216,15 @@ function createPage(root, data, source, requested) {
       [wanted.kind, wanted.layer, wanted.head, wanted.query, wanted.key].join();
     const found = more.stream.scores.filter((one) => !isOther(one));
     const scores = [...found, ...(example.stream?.scores ?? []).filter(isOther)];
+    const circuits = (more.circuits ?? []).toSorted(
+      (a, b) => Number(b.kind === wanted.kind) - Number(a.kind === wanted.kind),
+    );
     const isNew = ({ kind, layer, head }) =>
-      !(more.circuits ?? []).some((one) => [one.kind, one.layer, one.head].join() === [kind, layer, head].join());
+      !circuits.some((one) => [one.kind, one.layer, one.head].join() === [kind, layer, head].join());
     data.examples[at] = {
       ...example,
       stream: { ...more.stream, ...example.stream, scores },
-      circuits: [...(more.circuits ?? []), ...(example.circuits ?? []).filter(isNew)],
+      circuits: [...circuits, ...(example.circuits ?? []).filter(isNew)],
     };
     if (root.contains(parts.host)) choose({ cell: "0", circuit: "0" });
   }
