@@ -11,11 +11,13 @@ from tests.end_to_end.test_views import texts
 from regard.viewer import (
     Document,
     Example,
+    HeadCircuit,
     Importance,
     Lens,
     LogitSum,
     ScoreSum,
     StreamSums,
+    StrongNeuron,
     Text,
     pack,
     pack_integers,
@@ -78,6 +80,34 @@ def stream():
         ),
         scores=(replace(score, layer=0, key=0, score=-2.0), score),
     )
+
+
+def circuits():
+    """Circuits of two heads, of which the first has words, and three neurons in two layers."""
+    words = (("mat", 0.5), ("rug", 0.25))
+    whole = HeadCircuit(
+        kind="decoder",
+        layer=0,
+        head=0,
+        queries=("the", "cat"),
+        keys=("the", "cat"),
+        scores=((1.5, -0.5), (0.25, 2.0)),
+        key_scores=(0.75, -1.25),
+        liked=(words, words),
+        promoted=(words, words),
+        suppressed=((("on", -0.5),),) * 2,
+        own=((0.125, 3), (0.25, 0)),
+        copying=0.4,
+    )
+    bare = replace(
+        whole, layer=1, liked=(), promoted=(), suppressed=(), own=(), copying=None, key_scores=()
+    )
+    strong = {"kind": "decoder", "activation": -1.5, "promoted": words}
+    neurons = tuple(
+        StrongNeuron(layer=layer, position=at, token=WORDS[at], number=number, size=size, **strong)
+        for layer, at, number, size in ((0, 1, 17, 3.0), (1, 1, 5, 2.5), (1, 2, 6, 2.0))
+    )
+    return {"circuits": (whole, bare), "feed_forward": neurons}
 
 
 def document(*examples):
@@ -196,3 +226,26 @@ def test_views_of_texts_save_as_pictures(tab, view, expected, colours):
     assert all(part in drawn for part in expected), drawn
     assert len(set(re.findall(r'<rect [^>]*fill="(rgb[^"]*)"', svg))) >= colours
     assert tab.saved("PNG")[:4] == b"\x89PNG"
+
+
+def test_circuits_and_neurons_stand_in_words_and_are_chosen_by_head_layer_and_token(tab):
+    tab.open(document(replace(example(), **circuits())), "#view=stream&circuit=0")
+    circuit = "section[aria-label^='What a head looks for']"
+    assert "Copying score 0.4" in tab.text(f"{circuit} .made")
+    assert texts(tab, f"{circuit} .worded tbody th") == ["the", "cat", "the", "cat"]
+    assert texts(tab, f"{circuit} .worded .effect")[:3] == ["mat", "rug", "on"]
+    assert "0.25 rank 1" in tab.text(f"{circuit} .worded tbody tr:nth-child(2) td:last-child")
+    assert texts(tab, f"{circuit} .parts tbody tr:last-child td") == ["0.75", "−1.3"]
+    lines = tab.saved("CSV").decode("utf-8-sig").splitlines()
+    assert "promotes,1.1,the,mat,0.5" in lines
+    assert "content score,1.1,cat,the,0.25" in lines
+    tab.page.locator("input[name=stream-circuit]").nth(1).check(force=True)
+    assert "No logits are made" in tab.text(circuit)
+    neurons = "section[aria-label='Feed-forward neurons']"
+    numbers = f"{neurons} .worded tbody td:nth-child(3)"
+    assert texts(tab, numbers) == ["17", "5", "6"]
+    tab.page.locator("input[name=stream-ffn]").nth(2).check(force=True)
+    assert texts(tab, numbers) == ["5", "6"]
+    tab.page.locator("input[name=stream-neuron]").nth(2).check(force=True)
+    assert texts(tab, numbers) == ["6"]
+    assert "neuron=2" in tab.ask("location.hash")
