@@ -318,6 +318,7 @@ def job_figure(
         each = (
             f"{way} {found['dev accuracy']:.1f} / {found['apart accuracy']:.1f}"
             for way, found in simple.items()
+            if way != "measured"
         )
         beside += f"; the same sentences: {', '.join(each)}"
     minutes = statistics.mean(seed["minutes"] for seed in seeds)

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from regard.errors import OutOfMemory
-from regard.training import TrainingConfig
+from regard.training import TrainingConfig, session
 from regard.training.fitting import describe_end, fitting_batch, resolve_batch
 from regard.training.precision import _PRIMITIVES
+from regard.training.recipes.resolving import resolve
 
 # What is asked of a training is few things, which a stand-in has.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -136,21 +137,14 @@ def test_the_first_batch_is_never_what_an_update_takes(monkeypatch):
     assert "after 10 epochs of 3 updates, about 60 s;" in end
 
 
-def test_no_product_is_timed_before_it_is_said_that_few_are_cached(monkeypatch):
+def test_few_products_are_cached_before_a_training_reads_anything(monkeypatch, tmp_path):
     for name in _PRIMITIVES:
         monkeypatch.delenv(name, raising=False)
-    there = []
 
-    class Text(Training):
-        num_samples, examples_a_batch = 30, 10
+    def says_what_is_set():
+        raise RuntimeError(*(name in os.environ for name in _PRIMITIVES))
 
-        def batches(self, epoch, skipped):
-            yield torch.arange(6.0)[:, None], None
-
-        def backward(self, model, batch, *, smoothing, scale):
-            there.extend(name in os.environ for name in _PRIMITIVES)
-            return model(batch).sum(), 6
-
-    config = TrainingConfig(epochs=1, precision="bfloat16")
-    describe_end(Text(0), Learner(), config, is_timed=True)
-    assert there == [True] * len(_PRIMITIVES)
+    monkeypatch.setattr(session, "process_group", says_what_is_set)
+    with pytest.raises(RuntimeError) as raised:
+        session.fit(resolve("demo"), tmp_path)
+    assert raised.value.args == (True,) * len(_PRIMITIVES)

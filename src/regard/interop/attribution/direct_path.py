@@ -367,7 +367,7 @@ class _Writing(_Silent):
     def write(self, output: Tensor, site: Site) -> Tensor:
         silent = torch.zeros_like(output)
         if self.head is None and site == self.site:
-            silent[:, 0] = self.vectors.to(output)
+            silent.view_as(self.vectors).copy_(self.vectors)  # (R, 1, K); of some models (R, K)
         return silent.requires_grad_()
 
 

@@ -1,6 +1,7 @@
 """Circuits of heads and the strongest neurons of an example, in words, for a page."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -151,7 +152,9 @@ def neurons_of_example(
     found = sorted(found, key=lambda one: -one.size)[:most]
     read, written, answered = names
     made = []
-    for one in in_words(path, maps, found, _WORDS):
+    with suppress(SettingError):  # a model that takes more than tokens and lengths has no words
+        found = in_words(path, maps, found, _WORDS)
+    for one in found:
         name = read if one.kind == "encoder" else written
         ids = path.tokens((one.kind, one.layer), "query")[1]
         if one.position >= len(ids):  # of states that are none of tokens

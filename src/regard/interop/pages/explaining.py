@@ -320,7 +320,8 @@ def reading_of_checkpoint(
     """A text as a Hugging Face model reads it, and what it wrote, if it does."""
 
     def text_of(number: int) -> str:
-        text = str(tokenizer.decode([number], clean_up_tokenization_spaces=False))
+        decode = getattr(tokenizer, "decode", None)
+        text = "" if decode is None else str(decode([number], clean_up_tokenization_spaces=False))
         if text and "\ufffd" not in text:
             return text
         piece = tokenizer.convert_ids_to_tokens([number])[0]  # no text by itself
