@@ -194,7 +194,7 @@ def _backward(
     kind: int,
     products: torch.dtype,
     inputs: tuple[Tensor, ...],
-    kept: tuple[Tensor, ...],
+    kept: tuple[Any, ...],  # tensors, or None for those of a memory that there is not
     grad: Tensor,
     d_contexts: Tensor | None,
 ) -> Gradients:

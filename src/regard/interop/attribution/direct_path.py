@@ -35,8 +35,11 @@ class HeadInputs:
     value: Tensor
 
 
-class _Captured(Exception):  # noqa: N818 - ends a run that has given what it is made for
-    """The end of a run."""
+class _Captured(BaseException):
+    """The end of a run.
+
+    No Exception: for these, torch goes through a module's hooks, which other threads change.
+    """
 
 
 class DirectPath:

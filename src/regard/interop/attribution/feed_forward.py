@@ -14,6 +14,7 @@ from regard.checks import check_count
 from regard.errors import SettingError
 from regard.interop.attribution.decomposition import at_rest
 from regard.interop.attribution.direct_path import DirectPath
+from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import Site
 from regard.interop.modules.hooks import of_this_thread
 from regard.interop.record import KINDS
@@ -237,7 +238,8 @@ def last_maps(path: DirectPath) -> dict[Site, LastMap]:
         for module in run.feed_forward.values():
             hooks.enter_context(module.register_forward_pre_hook(of_this_thread(begin)))
             hooks.enter_context(module.register_forward_hook(of_this_thread(end)))
-        with mode:
+        # As runs of other threads have it: theirs could begin and end in the middle of a plain one.
+        with edit(run.model), mode:
             run.model(**run.inputs)
     if not maps:
         raise SettingError(
