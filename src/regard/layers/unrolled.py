@@ -67,6 +67,7 @@ def takes_sequences(*inputs: Tensor) -> bool:
         torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
         or torch._C._is_tracing()
+        or torch._C._len_torch_function_stack()  # a mode is to see every function
     ):
         return False
     # Under autocast gates are of less precision; what a recurrence carries is not.
@@ -172,7 +173,8 @@ class _Unrolled(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, d_contexts: Tensor | None) -> Gradients:
         inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         with torch.autocast("cpu", enabled=False):
-            if torch.is_grad_enabled():
+            is_batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched
+            if torch.is_grad_enabled() or is_batched:
                 return None, None, *_differentiable(ctx, inputs, grad, d_contexts)
             of_call = (_KINDS[ctx.cell][0], ctx.products)
             return None, None, *_backward(*of_call, inputs, kept, grad, d_contexts)
@@ -181,12 +183,15 @@ class _Unrolled(torch.autograd.Function):
 def _differentiable(
     ctx: Any, inputs: tuple[Tensor, ...], grad: Tensor, d_contexts: Tensor | None
 ) -> Gradients:
-    """Gradients that can be differentiated."""
-    views = [each.view_as(each) for each in inputs]  # one tensor may stand in several places
-    out, contexts = _stepwise(ctx.cell, *views)
+    """Gradients that can be differentiated, or of several outputs at once."""
+    with torch.enable_grad():
+        views = [each.view_as(each) for each in inputs]  # one tensor may stand in several places
+        out, contexts = _stepwise(ctx.cell, *views)
     outputs, grads = ([out], [grad]) if contexts is None else ([out, contexts], [grad, d_contexts])
     needed = [view for view, need in zip(views, ctx.needs_input_grad[2:], strict=True) if need]
-    found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True, allow_unused=True))
+    is_again = torch.is_grad_enabled()
+    given = torch.autograd.grad(outputs, needed, grads, create_graph=is_again, allow_unused=True)
+    found = iter(given)
     return tuple(next(found) if need else None for need in ctx.needs_input_grad[2:])
 
 

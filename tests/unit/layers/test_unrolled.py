@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.overrides import BaseTorchFunctionMode
 
 from regard.kernels import uncompiled
 from regard.layers import AdditiveAttention
@@ -65,6 +66,25 @@ def test_sequences_are_the_formulas_and_so_are_their_derivatives(cell, attends, 
         torch.testing.assert_close(
             got.double(), value, rtol=0, atol=size * (3e-4 if twice else 1e-5)
         )
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_gradients_of_several_outputs_at_once_are_those_of_each(cell):
+    inputs = [each.float().requires_grad_() for each in inputs_of(cell, attends=False)]
+    assert takes_sequences(*inputs)
+    out, _ = fused(cell, *inputs)
+    rows = torch.randn(4, *out.shape)
+    together = torch.autograd.grad(out, inputs, rows, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(out, inputs, row, retain_graph=True) for row in rows]
+    for got, value in zip(together, map(torch.stack, zip(*each, strict=True)), strict=True):
+        torch.testing.assert_close(got, value, rtol=0, atol=1e-5 * max(1.0, float(value.max())))
+
+
+def test_a_mode_sees_every_function():
+    inputs = [each.float() for each in inputs_of("gru", attends=False)]
+    assert takes_sequences(*inputs)
+    with BaseTorchFunctionMode():
+        assert not takes_sequences(*inputs)
 
 
 def test_inputs_may_lie_in_any_order_and_threads_change_no_bit():
