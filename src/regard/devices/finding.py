@@ -145,6 +145,17 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 @cache
 def multiplies_in_tiles() -> bool:
     """Whether the CPU multiplies bfloat16 in tiles (AMX), as torch's fused kernel then does."""
+    return _has_tiles() and torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+
+@cache
+def fails_in_tiles() -> bool:
+    """Whether torch's fused kernel fails in half precision: with tiles, but without AVX-512."""
+    # ATEN_CPU_CAPABILITY=avx2 leaves no function that packs for tiles, and the kernel asks for it.
+    return _has_tiles() and not multiplies_in_tiles()
+
+
+def _has_tiles() -> bool:
     # Private in torch 2.13, and the only way to ask.
     return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
 

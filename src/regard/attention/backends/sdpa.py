@@ -24,6 +24,7 @@ from regard.attention.engine import tiled
 from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.scores import DotForm
+from regard.devices.finding import fails_in_tiles
 
 # A mask that no flag can express is handed over as numbers: at most 64 MB of float32.
 LARGEST_MASK = 2**24
@@ -268,5 +269,5 @@ def _upcasts(request: Request) -> bool:
     return (
         request.query.dtype in _HALVES
         and request.query.device.type == "cpu"
-        and request.needs_grad()
+        and (request.needs_grad() or fails_in_tiles())
     )
