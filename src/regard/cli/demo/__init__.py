@@ -26,7 +26,7 @@ def demo(*, train: bool = False, small: bool = False, run: Path = Path("regard-d
 
     Example: `regard demo --train`, to see a small one learn
 
-    Example: `regard demo --small`, the experiment of the textbooks in a minute
+    Example: `regard demo --small`, the experiment of the textbooks
 
     A translator that comes with regard answers at once. Then try a sentence of your own: `regard
     look tatoeba-zh-en 他昨天去北京了`. With --train a small one learns the built-in phrasebook in a
@@ -35,8 +35,8 @@ def demo(*, train: bool = False, small: bool = False, run: Path = Path("regard-d
 
     Args:
         train: Train a small translator on the built-in phrasebook, in a minute or two.
-        small: Train two recurrent translators on 600 pairs, without attention and with it, in about
-            a minute; one page has their losses, outputs with BLEU, and heat maps.
+        small: Train two recurrent translators on 600 pairs, without attention and with it, in a
+            minute or two; one page has their losses, outputs with BLEU, and heat maps.
         run: The folder of the pages, and of the runs that are trained. A finished one is used as it
             is.
     """

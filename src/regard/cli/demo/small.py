@@ -26,7 +26,7 @@ def experiment(folder: Path) -> None:
     """Train both on the same pairs, test them on others, and write one page of both."""
     note(
         f"training two recurrent translators on {_PAIRS} pairs of the built-in phrasebook, without "
-        "attention and with it: about a minute"
+        "attention and with it: a minute or two"
     )
     from regard.kernels import uncompiled
     from regard.viewer.experiment import experiment_page
