@@ -34,7 +34,7 @@ def whole(name: str, numbers: Tensor) -> Int64[Tensor, "*any"]:
 
 
 def real_positions(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B N"]:
-    """Which positions of padded rows are no padding."""
+    """Positions of padded rows that are no padding, as flags."""
     return torch.arange(width, device=lengths.device) < lengths[:, None]
 
 

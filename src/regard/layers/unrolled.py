@@ -108,7 +108,7 @@ def unroll(
 def _stepwise(
     cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    """The same by operations of torch, whose gradients can be differentiated."""
+    """States and contexts by operations of torch, whose gradients can be differentiated."""
     state, states, contexts = start, [], []
     for of_inputs in gates.unbind(1):
         query, of_step = state[:, : weight.shape[1]], of_inputs

@@ -330,7 +330,7 @@ class _Silent(AttentionChange):
         return torch.zeros_like(out).requires_grad_()
 
     def write(self, output: Tensor, site: Site) -> Tensor:
-        """What a feed-forward part writes in place of its output."""
+        """Output that a feed-forward part writes in place of its own."""
         return torch.zeros_like(output).requires_grad_()
 
 

@@ -115,7 +115,7 @@ class LinearRun:
         return gradient[0].abs().sum(dim=(0, 2))
 
     def mixed(self, site: Site) -> Float[Tensor, "B H N E"]:
-        """What the heads of an attention mix."""
+        """Mixed values of the heads of an attention."""
         part = StreamPart("head", *site, 0)
         return next(leaf.tensor.detach() for leaf in self._leaves if leaf.part == part)
 

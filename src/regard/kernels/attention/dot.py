@@ -88,7 +88,7 @@ def all_of(tile):
 
 
 @inlined
-def _scoreall_of(scale, query, n, key, m, width, scores):
+def _score_all(scale, query, n, key, m, width, scores):
     """``scale · query @ keyᵀ`` of so many positions, written to the first columns of ``scores``."""
     multiply_at(TURNED, PLAIN, m, n, width, scale, key, query, 0, all_of(scores))
 
@@ -291,7 +291,7 @@ def forward(
                 for m0 in range(low, high, block.width):
                     m1 = min(high, m0 + block.width)
                     queries, keys = row_of(query, b, h, n0), row_of(key, b, g, m0)
-                    _scoreall_of(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
+                    _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
                     for n in range(n0, n1):
                         first, stop = _visible_range(pairs, b, n, m0, m1)
                         _zero_outside(scores[n - n0, : m1 - m0], first, stop)
@@ -375,8 +375,8 @@ def backward(
             for m0 in range(low, high, block.width):
                 m1 = min(high, m0 + block.width)
                 keys, values = row_of(key, b, g, m0), row_of(value, b, g, m0)
-                _scoreall_of(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
-                _scoreall_of(1.0, grads, n1 - n0, values, m1 - m0, sizes.value_width, slopes)
+                _score_all(scale, queries, n1 - n0, keys, m1 - m0, sizes.width, scores)
+                _score_all(1.0, grads, n1 - n0, values, m1 - m0, sizes.value_width, slopes)
                 for n in range(n0, n1):
                     first, stop = _visible_range(pairs, b, n, m0, m1)
                     _zero_outside(scores[n - n0, : m1 - m0], first, stop)
