@@ -14,7 +14,7 @@ from regard.attention.engine.request import Call
 from regard.attention.graph.formula import attend_under_transforms
 from regard.attention.graph.tracing import attend_in_graph
 from regard.attention.masks.base import Mask
-from regard.attention.observing import EDITOR, OBSERVER, announce
+from regard.attention.observing import EDITOR, OBSERVER, Mixed, announce
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting
 
@@ -123,7 +123,11 @@ def attend(
         return attend_under_transforms(query, key, value, CallOptions(*call[3:11]))
     edit = None
     if OBSERVER.get() is not None or EDITOR.get() is not None:
-        edit = announce(query, key, CallOptions(*call[3:11]))
+        is_plain = not (dropout or return_lse or backend or torch.is_grad_enabled())
+        mixed = Mixed(value=value) if is_plain else None
+        edit = announce(query, key, CallOptions(*call[3:11]), mixed)
+        if mixed is not None and mixed.out is not None:
+            return mixed.out
         if edit is not None:
             query, key, value = edit.inputs(query, key, value)
             call = call._replace(query=query, key=key, value=value, mask=edit.mask)

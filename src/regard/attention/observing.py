@@ -8,7 +8,7 @@ asked in the same way, and may hide more keys and change the answer.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import TracebackType
 from typing import NamedTuple, TypeVar
@@ -19,9 +19,9 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import Request, make_weights_request
+from regard.attention.engine.request import Call, Request, make_request, make_weights_request
 from regard.attention.inspect.head_scores import HeadScores, scores_of
-from regard.attention.inspect.summarize import Queries, summary_of
+from regard.attention.inspect.summarize import Queries, summary_and_mixed_of, summary_of
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import (
     Positions,
@@ -39,6 +39,14 @@ from regard.errors import SettingError, ShapeError, excerpt
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
+class Mixed:
+    """Output (*batch, N, E) of a call, and the values (*values, M, E) that it mixes."""
+
+    out: Tensor | None = None
+    value: Tensor | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionCall:
     """One call of ``attend``, as an observer is shown it: enough to work its weights out again.
@@ -52,6 +60,8 @@ class AttentionCall:
         mask: Which keys were visible.
         bias: What was added to the scores.
         weighting: How scores became weights.
+        mixed: While it is shown to an observer, its values, if those alone are wanted: an observer
+            that mixes them on its way saves ``attend`` the work.
 
     Example:
         >>> import torch
@@ -71,6 +81,7 @@ class AttentionCall:
     mask: Mask | None
     bias: Float[Tensor, "..."] | PositionBias | None
     weighting: Weighting
+    mixed: Mixed | None = field(default=None, compare=False, repr=False)
 
     def weights(self) -> Float[Tensor, "*b N M"]:
         """The whole matrix of its weights; see :func:`regard.attention.weights`."""
@@ -101,6 +112,24 @@ class AttentionCall:
             ([[1]], tensor([[0.9526]]))
         """
         return summary_of(self._request(), top, map, queries, start)
+
+    def summary_in_passing(
+        self,
+        *,
+        top: int,
+        map: int,  # noqa: A002  (what it is called everywhere else)
+        queries: Queries | None,
+        start: tuple[int, int],
+    ) -> Summary:
+        """Its summary, and where one pass gives both and is to, its output: ``mixed.out``."""
+        if self.mixed is not None and self.mixed.value is not None:
+            options = CallOptions(self.score, self.mask, self.bias, self.weighting)
+            request = make_request(Call(self.query, self.key, self.mixed.value, *options))
+            both = summary_and_mixed_of(request, top, map, queries, start)
+            if both is not None:
+                summary, self.mixed.out = both
+                return summary
+        return self.summary(top=top, map=map, queries=queries, start=start)
 
     def head_scores(
         self,
@@ -319,18 +348,25 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
             _location.reset(self._token)
 
 
-def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
-    """Ask the editor about a call of ``attend``, and show the observer the edited call."""
+def announce(
+    query: Tensor, key: Tensor, options: CallOptions, mixed: Mixed | None = None
+) -> Edit | None:
+    """Ask the editor about a call of ``attend``, and show the observer the edited call.
+
+    ``mixed`` has the values; an observer may leave the output there, unless the call was edited.
+    """
     observer, editor, edit = OBSERVER.get(), EDITOR.get(), None
     if observer is None and editor is None:
         return None
     score, mask, bias, weighting, *_ = options
     mask = None if mask is None else as_mask(mask)
-    call = AttentionCall(*current_location(), query, key, score, mask, bias, weighting)
+    call = AttentionCall(*current_location(), query, key, score, mask, bias, weighting, mixed)
     if editor is not None and (edit := editor(call)) is not None:
-        call = edit.applied_to(call)
+        call = replace(edit.applied_to(call), mixed=None)
     if observer is not None:
         observer(call)
+    if mixed is not None:
+        mixed.value = None  # an observer that keeps calls does not keep values
     return edit
 
 

@@ -8,9 +8,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention import AttentionCall, Softmax, summarize
+from regard.attention import AttentionCall, Softmax
 from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
+from regard.attention.observing import Mixed
 from regard.checks import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.modules.inside import Key
@@ -52,14 +53,6 @@ class Options:
                 f"got {tuple(chosen.shape)}. Give them by kind: queries={{{kind!r}: ...}}."
             )
         return flags
-
-
-@dataclass(slots=True, eq=False)
-class Mixed:
-    """Output (*batch, N, E) of a call, and the values (*values, M, E) that it mixes."""
-
-    out: Tensor | None = None
-    value: Tensor | None = None
 
 
 class Record:
@@ -115,7 +108,7 @@ class Record:
             self._mixed.append(mixed)
         if self._options.keep:
             self._starts.append(start)
-            self._calls.append(call)
+            self._calls.append(replace(call, mixed=None))
 
     def summary(self) -> Summary:
         """Summary of all queries so far."""
@@ -163,16 +156,10 @@ class Record:
         self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None
     ) -> Summary:
         # Heads that lie between each other, as models leave them, take a quarter more time.
-        return summarize(
-            *(call.query.contiguous(), call.key.contiguous()),
-            score=call.score,
-            mask=call.mask,
-            bias=call.bias,
-            weighting=call.weighting,
-            top=self._options.top,
-            map=self._options.map,
-            queries=counted,
-            start=start,
+        call = replace(call, query=call.query.contiguous(), key=call.key.contiguous())
+        options = self._options
+        return call.summary_in_passing(
+            top=options.top, map=options.map, queries=counted, start=start
         )
 
     def rows(self, positions: list[int]) -> Float[Tensor, "*b R M"]:
@@ -259,6 +246,7 @@ def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | No
         key=key if G == 1 else key[:, [head * G // H for head in heads]],
         bias=bias,
         weighting=weighting,
+        mixed=None,
     )
 
 

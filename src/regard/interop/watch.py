@@ -1,6 +1,6 @@
-"""Watching a whole model: a summary of the attention of every layer, at the cost of about one more.
+"""Watching a whole model: a summary of the attention of every layer, in the pass that it makes.
 
-Nothing is kept of the N×M weights; outputs are those of the model.
+Nothing is kept of the N×M weights; outputs are those of the model, up to rounding.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall, observe, rollout
 from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
-from regard.attention.observing import Edit, current_editor, current_observer, editing
+from regard.attention.observing import Edit, Mixed, current_editor, current_observer, editing
 from regard.errors import SettingError
 from regard.interop.modules.inside import (
     Attending,
@@ -30,7 +30,7 @@ from regard.interop.modules.inside import (
     module_of,
     reached,
 )
-from regard.interop.record import KINDS, Mixed, Options, Queries, Record, kinds_of, numbers_of
+from regard.interop.record import KINDS, Options, Queries, Record, kinds_of, numbers_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,7 +355,8 @@ def watch(
     Works on models of this package, on torch's after ``use``, on Hugging Face models, whose
     attention is the engine's inside the block only, and on any module that calls
     ``F.scaled_dot_product_attention`` or marks its weights (``mark_weights``): what these compute
-    stays torch's, bit for bit. The steps of a cached generation are joined. In a beam search, a
+    stays torch's, bit for bit. Where the engine attends on a CPU and no gradient is recorded, one
+    pass gives output and summary. The steps of a cached generation are joined. In a beam search, a
     batch row is a position in the beam, whichever hypothesis holds it; of several texts, of which
     some end before others, it has to be one text a pass.
 

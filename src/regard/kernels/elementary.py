@@ -35,6 +35,18 @@ def _float_of(typing, bits):
     return types.float32(types.int32), generate
 
 
+@intrinsic
+def widest_vectors(typing):
+    """Let the loops of a function use vectors of 512 bits where there are any."""
+
+    def generate(context, builder, signature, arguments):
+        # LLVM takes half of that on most processors; the set's own method knows no such names.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @in_order
 def exp(x):
     """``e^x`` of a float32 up to 0, to about one unit in the last place (Cephes); 0 below −87."""

@@ -1,5 +1,6 @@
 """Whole models are watched: layers, kinds, names, steps, padding, and what is refused."""
 
+import sys
 from functools import partial
 
 import pytest
@@ -184,6 +185,29 @@ def test_rollout_through_the_layers_of_a_model():
         seen.rows(layer, range(5)).mean(1)[0] / 2 + torch.eye(5) / 2 for layer in (0, 1)
     )
     assert_close(seen.rollout([4])[0], (second @ first)[[4]])
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (make_model, pair()),
+        (torchs, {"src": torch.randn(2, 6, 12)}),
+        (lambda: llama().model, {"input_ids": torch.randint(4, V, (2, 6))}),
+    ],
+    ids=["ours", "torch's", "Llama"],
+)
+@torch.no_grad()
+def test_one_pass_over_attention_gives_summaries_and_the_models_output(make, inputs, monkeypatch):
+    def fail(call):
+        raise AssertionError("attention was computed beside its summary")
+
+    model = make()
+    plain = model(**inputs)
+    monkeypatch.setattr(sys.modules["regard.attention.attend"], "plan_of", fail)
+    with rg.watch(model) as seen:
+        out = model(**inputs)
+    assert len(seen) > 1
+    assert_close(*(getattr(each, "last_hidden_state", each) for each in (out, plain)))
 
 
 def test_watching_changes_neither_outputs_nor_gradients():

@@ -161,7 +161,8 @@ def test_what_a_checkpoint_recomputes_is_recorded_once(use_reentrant):
 @torch.no_grad()
 def test_only_the_model_itself_is_watched_and_edited():
     model, other_model, token_ids = bert(), rg.use(bert()), ids()
-    expected = other_model(token_ids)[0]
+    with rg.watch(other_model):
+        expected = other_model(token_ids)[0]
     with (
         rg.watch(model) as seen,
         rg.watch(other_model) as other_watched,

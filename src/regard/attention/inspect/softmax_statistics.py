@@ -1,8 +1,9 @@
 """The statistics of softmax on a CPU, by one compiled pass over each block of rows, on every core.
 
-The same numbers as ``statistics.of_block``, which the tests compare; without gradients. Tasks are
-some queries of some heads, cut alike for any number of threads; what keys receive of each is added
-up in their order, so that the answer does not depend on that number.
+The same numbers as ``statistics.of_block``, which the tests compare; without gradients. The powers
+that a pass leaves mix the values, where these are wanted too. Tasks are some queries of some heads,
+cut alike for any number of threads; what keys receive of each is added up in their order, so that
+the answer does not depend on that number.
 """
 
 from collections.abc import Iterator
@@ -51,10 +52,17 @@ def is_served(job: BlockPass, options: SummaryOptions, inputs: BlockInputs) -> b
 
 
 def of_all(
-    job: BlockPass, options: SummaryOptions, inputs: BlockInputs, counted: Tensor | None
+    job: BlockPass,
+    options: SummaryOptions,
+    inputs: BlockInputs,
+    counted: Tensor | None,
+    out: Tensor | None = None,
 ) -> Statistics:
-    """The statistics of all queries; those ``counted`` are (B or 1, 1, N)."""
-    work = _Loops(job, options, _Scores(job, inputs), counted)
+    """The statistics of all queries; those ``counted`` are (B or 1, 1, N).
+
+    Mixed values are written to ``out``, (B, H, N, E), where it is zero.
+    """
+    work = _Loops(job, options, _Scores(job, inputs), counted, out)
     parallel_for(len(work.tasks), work.do)
     return work.finished()
 
@@ -101,11 +109,17 @@ class _Loops:
     """Arrays that tasks read and write."""
 
     def __init__(
-        self, job: BlockPass, options: SummaryOptions, scores: _Scores, counted: Tensor | None
+        self,
+        job: BlockPass,
+        options: SummaryOptions,
+        scores: _Scores,
+        counted: Tensor | None,
+        out: Tensor | None,
     ) -> None:
         from regard.kernels.attention import statistics
 
         B, H, _, M = job.shape
+        self._out = out
         self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), options, scores
         self._ranges = _ranges_of(job)
         counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
@@ -134,6 +148,7 @@ class _Loops:
             memory = self._memory.pop() if self._memory else self._scores.memory()
             for block in self._blocks(task):
                 scores = self._scores.of(block._replace(hidden=None), memory)
+                factors = scores.new_empty(scores.shape[:3] if self._out is not None else (0, 0, 0))
                 self._loops.summarize(
                     scores.numpy(),
                     _pieces_of(block),
@@ -141,7 +156,11 @@ class _Loops:
                     self._visibility,
                     self._written[task.part],
                     self._loops.StatisticsBlock(*self._offsets(block, task.part)),
+                    factors.numpy(),
                 )
+                if self._out is not None:
+                    mixed = scores @ keys_of(self._scores.inputs.value, block)
+                    rows_of(self._out, block).copy_(mixed.mul_(factors.unsqueeze(-1)))
             self._memory.append(memory)
 
     def finished(self) -> Statistics:

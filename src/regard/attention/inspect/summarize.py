@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.gradients import Ends, Gradients, gradients, inputs_of
-from regard.attention.engine.numerics import in_own_dtypes
+from regard.attention.engine.numerics import in_own_dtypes, is_finite
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.softmax_statistics import is_served, of_all
@@ -89,18 +89,32 @@ def summary_of(
     request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
 ) -> Summary:
     """Summarize the weights of a request; see ``summarize``."""
-    _check_numbers(top, most, start)
+    options = _options_of(request, top, most, start)
     with without_autocast(request.query.device.type):
-        N, M = request.query.shape[2], request.key.shape[2]
-        bucket = (bucket_width(start[0], N, most), bucket_width(start[1], M, most))
         counted = counted_of(request, queries)
-        job, options = BlockPass.of_whole_rows(request), SummaryOptions(top, start, bucket)
-        flat = inputs_of(request).flat()
+        job, flat = BlockPass.of_whole_rows(request), inputs_of(request).flat()
         statistics = Statistics(*_Statistics.apply(job, options, counted, *flat))  # type: ignore[no-untyped-call]
-        counts = statistics.lse.detach() != float("-inf")
-        if counted is not None:
-            counts = counts & counted
-        return _put_in_shape(request, statistics, counts, options, most)
+        return _put_in_shape(request, statistics, counted, options, most)
+
+
+def summary_and_mixed_of(
+    request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
+) -> tuple[Summary, Tensor] | None:
+    """The summary of a request and its answer, of one pass; None where no pass gives both."""
+    options = _options_of(request, top, most, start)
+    if request.position is not None or request.query.dtype is not torch.float32:
+        return None
+    with without_autocast(request.query.device.type):
+        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
+        # A hidden value that is NaN is to reach nothing, and zero times it is NaN.
+        is_safe = request.mask is None or is_finite(inputs.value)
+        if not is_served(job, options, inputs) or not is_safe:
+            return None
+        counted, (B, H, N, _) = counted_of(request, queries), job.shape
+        out = inputs.value.new_zeros(B, H, N, inputs.value.shape[-1])
+        statistics = of_all(job, options, inputs, counted, out)
+        summary = _put_in_shape(request, statistics, counted, options, most)
+        return summary, out.reshape(*request.leading, *out.shape[2:])
 
 
 class _Statistics(torch.autograd.Function):
@@ -150,9 +164,16 @@ def _by_formula(
 
 
 def _put_in_shape(
-    request: Request, statistics: Statistics, counts: Tensor, options: SummaryOptions, most: int
+    request: Request,
+    statistics: Statistics,
+    counted: Tensor | None,
+    options: SummaryOptions,
+    most: int,
 ) -> Summary:
     lead, rank = request.leading, 2
+    counts = statistics.lse.detach() != float("-inf")
+    if counted is not None:
+        counts = counts & counted
     named = {**statistics._asdict(), "counts": counts}
     shaped = {name: tensor.reshape(*lead, *tensor.shape[rank:]) for name, tensor in named.items()}
     if before := options.start[1]:
@@ -163,10 +184,13 @@ def _put_in_shape(
     return Summary(**shaped, bucket=options.bucket, start=options.start, map=most)
 
 
-def _check_numbers(top: int, most: int, start: tuple[int, int]) -> None:
+def _options_of(request: Request, top: int, most: int, start: tuple[int, int]) -> SummaryOptions:
     for name, number, least in (("top", top, 0), ("map", most, 1)):
         check_count(name, number, least)
     if not isinstance(start, tuple | list) or len(start) != 2:
         raise SettingError(f"start must be two whole numbers; got {excerpt(start)}.")
     for start_index in start:
         check_count("start", start_index, 0)
+    N, M = request.query.shape[2], request.key.shape[2]
+    bucket = (bucket_width(start[0], N, most), bucket_width(start[1], M, most))
+    return SummaryOptions(top, start, bucket)

@@ -1,7 +1,7 @@
 """The statistics of softmax, row by row of its scores: ``inspect.statistics`` says what they are.
 
 A row is read three times while it is in the cache: for the best scores, for powers and their sums,
-and for what keys receive.
+and for what keys receive. Powers take the place of scores, so that values can be mixed by them.
 
 Its time beside torch's fused kernel alone: ``benchmarks/records/inspection.json``.
 """
@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
 
 from regard.kernels.compiling import compiled, inlined
-from regard.kernels.elementary import exp, largest
+from regard.kernels.elementary import copy, exp, largest, widest_vectors
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 
-# Neighbouring keys of which the best is known before the best of all are looked for: fewer in rows
-# up to so long.
+# Keys of which the best is known before the best of all are looked for: fewer in rows up to so
+# long. They lie as far apart as there are groups, so that groups are next to each other.
 _GROUP, _SMALL_GROUP, _SHORT = 32, 16, 1024
 _LEAST = f32(np.finfo(np.float32).min)
 _NOTHING = f32(-np.inf)
@@ -89,48 +89,78 @@ def _mask_row(row, masked):
 
 
 @inlined
+def _fold(row, width, tops):
+    """The best of every ``width``-th number, from each of the first on."""
+    copy(row[:width], tops)
+    start = width
+    while start < row.size:
+        part = row[start : _within(start + width, start, row.size)]
+        for m in range(part.size):
+            tops[m] = part[m] if part[m] > tops[m] else tops[m]
+        start += width
+
+
+@inlined
 def _find_tops(row, spans, tops, group):
     """The best score, finite; that of each group is written to ``tops``."""
-    best, at = _LEAST, i64(0)
+    groups = i64(0)
     for p in range(len(spans)):
         start, stop = spans[p, 0], spans[p, 1]
-        while start < stop:
-            tops[at] = largest(row[start : _within(start + group, start, stop)])
-            best = tops[at] if tops[at] > best else best
-            start, at = start + group, at + 1
-    return best, at
+        width = (stop - start + group - 1) // group
+        _fold(row[start:stop], width, tops[groups : groups + width])
+        groups += width
+    best = largest(tops[:groups])
+    return best if best > _LEAST else _LEAST, groups
 
 
 @inlined
-def _insert_best(values, positions, best_values, start, stop, bound, ranked):
-    """Insert a range's best values, equals in order, none below ``bound``; returns their number."""
-    last = len(best_values) - 1
-    for m in range(start, stop):
-        if values[m] >= bound and values[m] > (best_values[last] if ranked > last else _NOTHING):
-            at = ranked if ranked < last else last
-            while at > 0 and best_values[at - 1] < values[m]:
-                best_values[at], positions[at] = best_values[at - 1], positions[at - 1]
-                at -= 1
-            best_values[at], positions[at] = values[m], m
-            ranked += i64(ranked <= last)
-    return ranked
+def _insert(value, position, values, positions, ranked):
+    """Insert a value among the best, equals by their positions; returns their number."""
+    last = len(values) - 1
+    at = _within(ranked, i64(0), i64(last + 1))
+    while at > 0 and (
+        values[at - 1] < value or (values[at - 1] == value and positions[at - 1] > position)
+    ):
+        at -= 1
+        if at < last:
+            values[at + 1], positions[at + 1] = values[at], positions[at]
+    if at <= last:
+        values[at], positions[at] = value, position
+    return ranked + i64(ranked <= last)
 
 
 @inlined
-def _rank(row, spans, tops, group, groups, values, columns):
+def _bound_of(tops, count, few, better):
+    """A score that at least so many tops reach, and few more; −∞ where they are fewer."""
+    width = _within(tops.size, i64(0), i64(few.size))
+    few, better, bound = few[:width], better[:width], f32(np.inf)
+    _fold(tops, width, few)
+    for m in range(width):
+        better[m] = i32(0)
+    for n in range(width):
+        top = few[n]
+        for m in range(width):
+            better[m] += i32(top > few[m])
+    for m in range(width):
+        bound = few[m] if better[m] < count and few[m] < bound else bound
+    return bound if width >= count else _NOTHING
+
+
+@inlined
+def _rank(row, spans, tops, group, few, better, values, columns):
     """Columns of the best scores, of equals the first; passes over groups whose top is too low."""
-    last, none = len(values) - 1, i64(0)  # a plain 0 would be compiled apart
-    count = _insert_best(tops, columns, values, none, groups, _NOTHING, none)
-    bound = values[last] if count > last else _NOTHING
-    count, at = none, 0
+    bound = _bound_of(tops, len(values), few, better)
+    ranked, at = i64(0), i64(0)  # a plain 0 would be compiled apart
     for p in range(len(spans)):
         start, stop = spans[p, 0], spans[p, 1]
-        while start < stop:
-            if tops[at] >= bound:
-                end = _within(start + group, start, stop)
-                count = _insert_best(row, columns, values, start, end, bound, count)
-            start, at = start + group, at + 1
-    return count
+        width = (stop - start + group - 1) // group
+        for m in range(width):
+            if tops[at + m] >= bound:
+                for column in range(start + m, stop, width):
+                    if row[column] >= bound and row[column] > _NOTHING:
+                        ranked = _insert(row[column], column, values, columns, ranked)
+        at += width
+    return ranked
 
 
 @inlined
@@ -153,6 +183,8 @@ def _to_powers(scores, best, middle):
 def _log_of(total, sink):
     """Logarithm of a sum to which ``e^sink`` is added."""
     rest = log(total)
+    if sink == -np.inf:
+        return rest
     if sink > rest:
         return sink + log1p(power_of(rest - sink))
     return rest + log1p(power_of(sink - rest))
@@ -179,6 +211,16 @@ def _of_row(row, pieces, spans, best, visibility, output, block, at):
     if pieces[0, 0] == 0 and spans[0, 0] == 0 and spans[0, 1] > 0:
         output.first[at] = row[0] * scale
     return scale
+
+
+@inlined
+def _zero_hidden(row, pieces, spans):
+    """Zero what a query may not see."""
+    for p in range(len(pieces)):
+        for m in range(pieces[p, 1], spans[p, 0]):
+            row[m] = f32(0)
+        for m in range(spans[p, 1], pieces[p, 2]):
+            row[m] = f32(0)
 
 
 @inlined
@@ -223,13 +265,19 @@ def summarize(
     visibility: Visibility,
     output: StatisticsOutput,
     block: StatisticsBlock,
+    factors: Float32[np.ndarray, "b h n"],
 ) -> None:
-    """Write the statistics of some rows of scores, and add to the mass that keys receive."""
+    """Write the statistics of some rows of scores, and add to the mass that keys receive.
+
+    Scores become powers, and ``factors``, if it has entries, what makes weights of those.
+    """
+    widest_vectors()
     lanes, heads, rows, width = scores.shape
     spans = np.zeros((len(pieces), 2), np.int64)
     group = _SMALL_GROUP if width <= _SHORT else _GROUP
     tops = np.empty(width // group + len(pieces), f32)
     best_count = output.top_keys.shape[3]
+    few, better = np.empty(2 * best_count, f32), np.empty(2 * best_count, i32)
     values, columns = np.empty(best_count, f32), np.empty(best_count, np.int64)
     sums = np.zeros(width, f32)
     for lane in range(lanes * heads):
@@ -244,8 +292,13 @@ def summarize(
                 of_row = (i % masked.shape[0], j % masked.shape[1], r % masked.shape[2])
                 _mask_row(row, masked[of_row])
             best, groups = _find_tops(row, spans, tops, group)
-            count = _rank(row, spans, tops, group, groups, values, columns) if best_count else 0
+            count = i64(0)
+            if best_count:
+                count = _rank(row, spans, tops[:groups], group, few, better, values, columns)
             scale = _of_row(row, pieces, spans, best, visibility, output, block, (b, h, n))
+            if factors.size:
+                _zero_hidden(row, pieces, spans)
+                factors[i, j, r] = scale
             for k in range(count):
                 output.top_weights[b, h, n, k] = row[columns[k]] * scale
                 output.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
