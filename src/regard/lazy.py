@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import unwrap
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -52,6 +53,18 @@ def names(
         return value
 
     return find
+
+
+def put_off_compiler() -> None:
+    """Let torch's optimizers begin without its compiler, which takes a second to import."""
+    from torch.optim import Optimizer
+
+    if "torch._dynamo" in sys.modules:
+        return
+    for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
+        # Torch imports it to have it leave these alone, and keeps here what it made of each.
+        function = unwrap(getattr(Optimizer, name))
+        vars(function).setdefault("__dynamo_disable", function)
 
 
 def public(names: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import unwrap
 from typing import cast
 
 import torch
@@ -12,6 +13,7 @@ from torch.optim import SGD, AdamW, Optimizer
 
 from regard.errors import RunError, SettingError
 from regard.layers import TokenEmbedding
+from regard.lazy import put_off_compiler
 from regard.models import Encoder, Transformer
 from regard.training.settings import TrainingConfig
 
@@ -96,6 +98,7 @@ def make_optimizer(
     model: nn.Module, config: TrainingConfig, rate: float, *, dtype: torch.dtype
 ) -> Optimizers:
     """The optimizer of the settings; ``muon`` leaves embeddings, biases and gains to AdamW."""
+    put_off_compiler()
     optimizers = _optimizers(model, config, rate, dtype)
     if config.encoder_rate is not None:
         encoder = {id(p) for p in encoder_parameters(model)}
@@ -158,8 +161,16 @@ def _optimizers(
     return [muon, _adamw([p for p in learning if id(p) not in chosen], config, rate)]
 
 
+class _AdamW(AdamW):
+    """Torch's AdamW, whose steps do not import torch's compiler."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        unwrap(AdamW.step)(self, closure)
+
+
 def _adamw(parameters: list[nn.Parameter], config: TrainingConfig, rate: float) -> AdamW:
-    return AdamW(
+    return _AdamW(
         parameters,
         lr=rate,
         betas=(config.betas[0], config.betas[1]),

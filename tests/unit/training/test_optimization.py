@@ -1,5 +1,7 @@
 """Optimizers against torch's own, the learning rate over a training, and averaged weights."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -60,6 +62,47 @@ def test_matrices_of_one_shape_are_stepped_together_as_each_alone():
     for optimizer in optimizers:
         optimizer.step()
     torch.testing.assert_close(stacked, single)
+
+
+def test_adamw_is_torchs():
+    config = TrainingConfig(optimizer="adamw", updates=3)
+    model, same = nn.Linear(3, 2), nn.Linear(3, 2)
+    same.load_state_dict(model.state_dict())
+    ours = make_optimizer(model, config, 0.1, dtype=torch.float32)
+    theirs = torch.optim.AdamW(
+        same.parameters(),
+        lr=0.1,
+        betas=config.betas,
+        eps=config.eps,
+        weight_decay=config.weight_decay,
+        fused=True,
+    )
+    for seed in range(3):
+        inputs = torch.randn(5, 3, generator=torch.Generator().manual_seed(seed))
+        for each, optimizer in ((model, ours), (same, theirs)):
+            optimizer.zero_grad()
+            each(inputs).square().sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours.state_dict()["state"], theirs.state_dict()["state"])
+    torch.testing.assert_close(model.state_dict(), same.state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_training_does_not_wait_for_torchs_compiler(optimizer):
+    code = f"""
+import sys, torch
+from regard.training.optimization import make_optimizer
+from regard.training.settings import TrainingConfig
+model, config = torch.nn.Linear(3, 2), TrainingConfig(optimizer="{optimizer}", updates=2)
+made = make_optimizer(model, config, 0.1, dtype=torch.float32)
+for _ in range(2):
+    made.zero_grad()
+    model(torch.ones(5, 3)).sum().backward()
+    made.step()
+made.load_state_dict(made.state_dict())
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_tables_of_tokens_are_left_to_adamw():

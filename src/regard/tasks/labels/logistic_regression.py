@@ -14,6 +14,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.lazy import put_off_compiler
+
 # Values of C that are tried, from the smoothest model to the closest fit.
 COSTS = (0.3, 1.0, 3.0, 10.0, 30.0)
 # C is chosen on some of many examples: on each fold in turn, until enough are predicted.
@@ -172,6 +174,7 @@ class _Problem:
         rows = max(1, len(self.inputs))
         smooth = 1 / (cost * rows)
         point = torch.cat([begin.weights, begin.bias[None]])
+        put_off_compiler()
         optimizer = torch.optim.LBFGS(
             [point],
             max_iter=_ITERATIONS,
