@@ -515,11 +515,11 @@ def test_words_have_the_weights_that_python_gives_them(tab):
     result = tab.ask(
         f"""([weights, rows, target, columns, source]) => {{
           {bundle("parts/attention.js")}
-          const merged = {{ rows: $maps.wordsOf(rows, target, 'en'), columns: $maps.wordsOf(columns, source, 'zh') }};
+          const merged = {{ rows: wordsOf(rows, target, 'en'), columns: wordsOf(columns, source, 'zh') }};
           const reader = {{ axes: () => ({{ rows }}), map: async () => ({{ weights }}) }};
-          const attention = $attention.createAttention(reader, {{}}, merged);
+          const attention = createAttention(reader, {{}}, merged);
           return attention.topKeys(merged.rows.words.map((_, at) => at), 99).then(lists => ({{
-            lists, rows: $maps.spansOf(target, 'en'), columns: $maps.spansOf(source, 'zh'),
+            lists, rows: spansOf(target, 'en'), columns: spansOf(source, 'zh'),
             words: merged.rows.words.map(word => word.text), seen: merged.columns.words.map(word => word.text),
           }}));
         }}""",  # noqa: E501
@@ -547,7 +547,7 @@ def test_tokens_without_offsets_are_joined_by_their_marks(tab):
         f"""lists => {{
           {bundle("data/maps.js")}
           const placeless = text => ({{ text, start: 0, end: 0 }});
-          const joined = list => $maps.wordsOf(list.map(placeless), '', 'en').words;
+          const joined = list => wordsOf(list.map(placeless), '', 'en').words;
           return lists.map(list => joined(list).map(word => word.text));
         }}""",
         [

@@ -110,9 +110,17 @@ def _sheet(name: str) -> str:
 
 def bundle(entry: str) -> str:
     """Join a module, by its path in ``static/``, and its (named) imports into one script."""
+    return "\n" + "".join(modules(entry).values())
+
+
+def modules(entry: str) -> dict[str, str]:
+    """Return a module and its imports by name, each after those that it needs.
+
+    Names that a module exports are names of the whole script, for which they have to differ.
+    """
     done: dict[str, str] = {}
     _add_module(entry, done)
-    return "\n" + "\n".join(done.values())
+    return done
 
 
 def _add_module(path: str, done: dict[str, str]) -> None:
@@ -122,12 +130,11 @@ def _add_module(path: str, done: dict[str, str]) -> None:
         if needed not in done:
             _add_module(posixpath.normpath(f"{folder or '.'}/{place}{needed}.js"), done)
     exports = ", ".join(export for _, export in _EXPORT.findall(source))
-    body = _IMPORT.sub(r"const {\1} = $\3;\n", source)
-    body = _EXPORT.sub(r"\1 \2", body)
+    body = _EXPORT.sub(r"\1 \2", _IMPORT.sub("", source))
     left = _LEFTOVER.search(body)
     assert left is None, f"{path}: the bundler cannot read {left[0]!r}"
     assert "</script" not in body, f"{path} would end its own script element"
-    done[name] = f"const ${name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+    done[name] = f"const {{ {exports} }} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
 
 
 def files_below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:

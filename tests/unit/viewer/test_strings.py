@@ -1,4 +1,4 @@
-"""Everything that pages say stands in one table, in English and in Chinese."""
+"""Everything that pages say stands in tables, in English and in Chinese."""
 
 import json
 import re
@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "src" / "regard" / "viewer" / "static"
 SERVED = ROOT / "src" / "regard" / "server" / "static"
 MODULES = sorted(file for folder in (STATIC, SERVED) for file in folder.rglob("*.js"))
-READERS = [file for file in MODULES if file.name != "strings.js"]
+TABLES = [file for file in MODULES if file.name in ("strings.js", "phrases.js")]
+READERS = [file for file in MODULES if file not in TABLES]
 HOLES = re.compile(r"\{(\w+)\}")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Signs between names, and numbers.
@@ -20,7 +21,7 @@ SIGNS = {"sentence.gap", "list.comma", "scale.one"}
 
 
 def table():
-    text = (STATIC / "page" / "strings.js").read_text("utf-8")
+    text = "".join(file.read_text("utf-8") for file in TABLES)
     lines = re.findall(r'^  ("[\w.-]+": \[.*\]),$', text, re.MULTILINE)
     keys = [json.loads(f"{{{line}}}").popitem()[0] for line in lines]
     assert len(keys) == len(set(keys)) > 200

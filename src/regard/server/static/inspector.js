@@ -1,11 +1,14 @@
 // The page of a server: a text is typed, and the viewer shows the model's attention.
 
-import { switchLanguage, t, watchLanguage } from "/viewer/page/language.js";
+import { addStrings, switchLanguage, t, watchLanguage } from "/viewer/page/language.js";
 import { readAddress } from "/viewer/page/address.js";
 import { show } from "/viewer/page/viewer.js";
 import { answerOf, attentionsOf, createMuting } from "/viewer/model/muting.js";
 import { differing } from "/viewer/parts/differing.js";
 import { hasToken, request, storeToken } from "./requests.js";
+import { SERVED } from "./strings.js";
+
+addStrings(SERVED);
 
 const MAX_RECENT = 6; // earlier texts that stay for comparison
 const FIRST = { zh: "我爱中国", en: "A man is reading a book." };

@@ -3,7 +3,10 @@
 import { figure, layerName, signed } from "../data/maps.js";
 import { layersIn } from "../data/contents.js";
 import { element } from "../page/dom.js";
-import { listed, t } from "../page/language.js";
+import { addStrings, listed, t } from "../page/language.js";
+import { TYPING } from "./phrases.js";
+
+addStrings(TYPING);
 
 const MOST = 5; // labels and next tokens that are listed
 

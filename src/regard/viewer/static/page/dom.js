@@ -84,6 +84,24 @@ export function radios(name, options, value, chosen) {
   });
 }
 
+/** A choice of a view's setting as a strip of radio buttons under a title. */
+export function choice(view, name, title, options, chosen, choose, language = null) {
+  const strip = element(
+    "div",
+    { class: "strip", role: "radiogroup", "aria-label": title, lang: language },
+    ...radios(`${view}-${name}`, options, chosen, (key) => choose({ [name]: key })),
+  );
+  return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+}
+
+/** Gives `host` other children; of a choice among them that is drawn anew, the chosen one keeps the focus. */
+export function redraw(host, ...children) {
+  const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
+  const name = host.contains(focused) && focused.name;
+  host.replaceChildren(...children);
+  if (name) /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${name}"]:checked`))?.focus();
+}
+
 /** Gives a node its weight, from which the style sheet mixes its colour. */
 export function weigh(node, share) {
   node.style.setProperty("--w", share.toFixed(4));

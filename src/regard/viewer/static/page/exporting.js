@@ -80,22 +80,22 @@ function legendInto(shapes, { least, most, colours, notes = [], marks = [] }, to
   };
   if (most !== undefined) {
     shapes.push(text(least, left));
-    left += widthOf(least, 12) + 8;
+    left += textWidth(least, 12) + 8;
     shapes.push(...rampOf(colours ?? cssOf, left, top + 3));
     left += RAMP[0] + 8;
     shapes.push(text(most, left));
-    left += widthOf(most, 12) + 24;
+    left += textWidth(most, 12) + 24;
   }
   for (const mark of marks) {
-    const wide = 22 + widthOf(mark.text, 12);
+    const wide = 22 + textWidth(mark.text, 12);
     room(wide);
     shapes.push({ group: mark.shapes, at: [left, top] }, text(mark.text, left + 22));
     left += wide + 20;
   }
   for (const line of notes.filter(Boolean).flatMap((words) => wrapped(words, width - 2 * EDGE, 12))) {
-    room(widthOf(line, 12));
+    room(textWidth(line, 12));
     shapes.push(text(line, left));
-    left += widthOf(line, 12) + 20;
+    left += textWidth(line, 12) + 20;
   }
   return top - from + 18;
 }
@@ -109,7 +109,7 @@ function rampOf(colourOf, left, top) {
 
 let measuring = null;
 /** Pixels of a text. */
-export function widthOf(text, size, bold = false) {
+export function textWidth(text, size, bold = false) {
   measuring ??= element("canvas").getContext("2d");
   measuring.font = `${bold ? "bold " : ""}${size}px ${FONT}`;
   return measuring.measureText(text).width;
@@ -121,7 +121,7 @@ export function wrapped(text, width, size, bold = false) {
   for (const part of text.match(
     /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef][。，；：、）”」]*|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*|\s+/gu,
   ) ?? []) {
-    if (lines.at(-1) && widthOf((lines.at(-1) + part).trimEnd(), size, bold) > width) lines.push("");
+    if (lines.at(-1) && textWidth((lines.at(-1) + part).trimEnd(), size, bold) > width) lines.push("");
     lines[lines.length - 1] += part;
   }
   return lines.map((line) => line.trimEnd());

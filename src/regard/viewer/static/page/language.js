@@ -1,4 +1,4 @@
-// The language of a page, English or Chinese: everything it says stands in strings.js, by key.
+// The language of a page, English or Chinese: everything it says stands in a table, by key.
 
 import { PHRASES, STRINGS } from "./strings.js";
 
@@ -29,6 +29,9 @@ page.lang = language;
 export function t(key, values = {}) {
   return filled(STRINGS[key][LANGUAGES.indexOf(language)], values);
 }
+
+/** Adds what one kind of page says to what all say. */
+export const addStrings = (strings) => Object.assign(STRINGS, strings);
 
 /** The same for a name that a document may give, such as a measure's: itself, where the table has none. */
 export const named = (group, name) => (`${group}.${name}` in STRINGS ? t(`${group}.${name}`) : name);

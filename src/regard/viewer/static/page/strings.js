@@ -1,4 +1,4 @@
-// Everything that pages say: a key, English and Chinese. One line each, which tests read as JSON.
+// Everything that every page says: a key, English and Chinese. One line each, which tests read as JSON.
 
 // biome-ignore format: a line for each key, which tests read as JSON
 export const STRINGS = {
@@ -518,66 +518,6 @@ export const STRINGS = {
   "compare.tokens.count": ["{count} tokens", "{count} 个词元"],
   "compare.token": ["token {from}", "第 {from} 个词元"],
   "compare.tokens": ["tokens {from}–{to}", "第 {from}–{to} 个词元"],
-
-  // The page of a server.
-  "serve.title": ["Regard: what a model looks at", "Regard：模型关注什么"],
-  "serve.target": ["Output to explain", "要解释的输出"],
-  "serve.own": ["the model's own", "模型自己的输出"],
-  "serve.run": ["Run", "运行"],
-  "serve.beam": ["Beam", "束宽"],
-  "serve.token": ["Token", "令牌"],
-  "serve.token.none": ["This server asks for a token. Whoever started it has one: type it into the field “Token” above and press “Look”.", "这台服务器需要令牌。启动它的人有令牌：请填入上方的“令牌”栏，再按“查看”。"],
-  "serve.token.wrong": ["That is not the token of this server. Ask whoever started it, type it into the field “Token” above and press “Look”.", "这不是这台服务器的令牌。请向启动它的人索取，填入上方的“令牌”栏，再按“查看”。"],
-  "serve.look": ["Look", "查看"],
-  "serve.looking": ["Looking…", "正在计算…"],
-  "serve.routes": ["Routes", "接口"],
-  "serve.metrics": ["Metrics", "指标"],
-  "serve.type.translation": ["Type a text and press Enter: the page shows what the model looks at while it translates it.", "输入一段文本，按回车：网页展示模型翻译它时关注哪里。"],
-  "serve.type.other": ["Type a text and press Enter: the page shows what the model says of it, and what it looks at.", "输入一段文本，按回车：网页展示模型的回答，以及它关注哪里。"],
-  "serve.silent": ["The server does not answer. Is it still running?", "服务器没有响应。它还在运行吗？"],
-  "serve.status": ["The server answered with {status}.", "服务器返回 {status}。"],
-
-  // The page that translates what is typed.
-  "typing.title": ["Type a sentence", "输入一句话"],
-  "typing.title.text": ["Type a text", "输入一段文本"],
-  "typing.continuation": ["Continuation", "续写"],
-  "typing.next": ["Likely next", "接下来可能是"],
-  "typing.next.greedy": ["Likely next, with its probability", "接下来可能是（及其概率）"],
-  "typing.next.sampled": ["Likely next: the model's probability, and in bold the probability with which it is drawn", "接下来可能是：模型给的概率，以及实际抽取的概率（粗体）"],
-  "typing.continued": ["Go on", "续写方式"],
-  "typing.continued.says": ["Take the likeliest token each time, or draw one", "每次取最可能的词元，或抽取一个"],
-  "typing.sampled": ["sampled", "采样"],
-  "typing.temperature": ["Temperature", "温度"],
-  "typing.temperature.says": ["Log-probabilities are divided by it: below 1 likely tokens become likelier", "对数概率除以它：小于 1 时，可能的词元变得更可能"],
-  "typing.top_k": ["Top-k", "最可能的 k 个（top-k）"],
-  "typing.top_k.says": ["Draw from so many likeliest tokens only", "只从最可能的这么多个词元里抽取"],
-  "typing.top_p": ["Top-p", "累计概率（top-p）"],
-  "typing.top_p.says": ["Draw from the fewest likeliest tokens that together have this probability", "只从概率合计达到这个值的、最少的那些最可能的词元里抽取"],
-  "typing.seed": ["Seed", "随机种子"],
-  "typing.seed.says": ["The same seed draws the same tokens", "同样的种子抽出同样的词元"],
-  "typing.one": ["Add one token", "续写一个词元"],
-  "typing.whole": ["Add all of it", "全部续写"],
-  "typing.ended": ["Here the model ends the line.", "模型在这里结束这一行。"],
-  "typing.languages": ["{source} → {target}", "{source} → {target}"],
-  "typing.try": ["Try", "试试"],
-  "typing.empty": ["Type a text: it is read here, in the page. Nothing is sent anywhere.", "请输入文本：模型就在本页运行，文本不会发送到任何地方。"],
-  "typing.long": ["This text has {count} tokens; the model was trained on at most {longest}. Shorten it.", "这段文本有 {count} 个词元，而模型训练时最多见过 {longest} 个。请缩短一些。"],
-  "typing.long.sentence": ["This sentence has {count} tokens; the model was trained on at most {longest}. Shorten it: {text}…", "这句话有 {count} 个词元，而模型训练时最多见过 {longest} 个。请缩短它：{text}……"],
-  "typing.sentences": ["Longer than the texts of the training: {count} sentences are translated one by one, and each is an example below.", "文本比训练时的长：{count} 句逐句翻译，下面每句各是一个例子。"],
-  "typing.unknown": ["Not in the vocabulary: {signs}", "词表里没有：{signs}"],
-  "typing.mute": ["Mute heads", "关掉一些头"],
-  "typing.mute.says": ["A muted head mixes nothing in: zeros take the place of its values. The output without it stands beside that of the whole model.", "被关掉的头不混入任何东西：它混合的值全部换成零。去掉它之后的输出与完整模型的输出并排显示。"],
-  "typing.scale": ["Mute or scale heads", "关掉或缩放一些头"],
-  "typing.scale.says": ["What the chosen heads mix is multiplied by the factor: 0 mutes them, 1 changes nothing. The answer with that stands beside that of the whole model, and Compare shows both attentions.", "所选的头混入的内容乘以系数：0 是关掉，1 是不变。改动后的回答与完整模型的回答并排显示，“比较”里有两者的注意力。"],
-  "typing.factor": ["Factor", "系数"],
-  "typing.unmute": ["Turn all heads on", "打开所有的头"],
-  "typing.search": ["Search", "搜索"],
-  "typing.greedy": ["greedy", "贪心"],
-  "typing.beam": ["beam of {size}", "束宽 {size}"],
-  "typing.before": ["All heads", "所有的头"],
-  "typing.after": ["Without the muted heads", "去掉被关掉的头"],
-  "typing.scaled": ["With the heads times {factor}", "所选的头乘以 {factor}"],
-  "typing.masked": ["Likely at the mask", "掩码处可能是"],
 };
 
 /** English sentences that Python writes into documents, and the Chinese for them. */

@@ -1,6 +1,6 @@
 // In words: what a head looks for and what it then does to the logits, and the strongest neurons of a text.
 
-import { element, headOf, radios, section, shadeBy } from "../page/dom.js";
+import { choice, element, headOf, section, shadeBy } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, mostOf, nameOf, signed } from "../data/maps.js";
 
@@ -12,14 +12,10 @@ const OWN = "*"; // stands for all layers, or all tokens
 
 const named = (text) => nameOf({ text });
 
-/** A choice as a strip of radio buttons under a name. */
-export function choice(name, title, options, chosen, choose) {
-  const strip = element(
-    "div",
-    { class: "strip", role: "radiogroup", "aria-label": title },
-    ...radios(`stream-${name}`, options, chosen, (key) => choose({ [name]: key })),
-  );
-  return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+/** Which of what heads have is chosen, by its number or else by the head of a view; or the first. */
+export function chosenAt(ones, number, view) {
+  const wanted = ones.findIndex((one) => ["kind", "layer", "head"].every((name) => one[name] === view[name]));
+  return ones[number] ? Number(number) : Math.max(0, wanted);
 }
 
 /**
@@ -29,10 +25,7 @@ export function choice(name, title, options, chosen, choose) {
  * @param {{nameOfHead: (one: any) => string, tableOf: (grid: Grid, full: number, corner: string[]) => Node}} drawn
  */
 export function circuitSection({ circuits, view, choose }, { nameOfHead, tableOf }) {
-  const wanted = circuits.findIndex(({ kind, layer, head }) =>
-    [kind, layer, head].every((value, at) => value === [view.kind, view.layer, view.head][at]),
-  );
-  const at = circuits[view.circuit] ? Number(view.circuit) : Math.max(0, wanted);
+  const at = chosenAt(circuits, view.circuit, view);
   const one = circuits[at];
   const head = nameOfHead(one);
   /** @type {Grid} */
@@ -56,6 +49,7 @@ export function circuitSection({ circuits, view, choose }, { nameOfHead, tableOf
     null,
     element("p", { class: "caption" }, t("circuits.caption")),
     choice(
+      "stream",
       "circuit",
       t("circuits.heads"),
       circuits.map((each, n) => [String(n), nameOfHead(each)]),
@@ -129,9 +123,9 @@ export function neuronSection({ neurons, view, choose }) {
     t("feed-forward"),
     null,
     element("p", { class: "caption" }, t("feed-forward.caption")),
-    choice("ffn", t("feed-forward.layer"), [all, ...layers], layer, choose),
+    choice("stream", "ffn", t("feed-forward.layer"), [all, ...layers], layer, choose),
     ...(tokens.size > 1 && tokens.size <= OFFERED && isOneText
-      ? [choice("neuron", t("feed-forward.token"), [all, ...tokens], token, choose)]
+      ? [choice("stream", "neuron", t("feed-forward.token"), [all, ...tokens], token, choose)]
       : []),
     wordTable(
       [...columns, ...(hasWords ? [t("feed-forward.raises"), t("feed-forward.lowers")] : [])],

@@ -23,7 +23,7 @@ export function overlaid({ example, kind, layer, heads }, reader) {
  *
  * @param {import("../views/views.js").State} state
  */
-export function withHeads(state, reader) {
+function withHeads(state, reader) {
   const { example, kind, layer } = state;
   return { ...state, heads: "all", layer: layer === "mean" ? reader.layers(example, kind)[0] : layer };
 }
@@ -72,6 +72,35 @@ export function createOverlay({ choose, light }) {
   }
 
   return { node, show };
+}
+
+/**
+ * A switch of colours for the heads of a layer, and the buttons for them: `show(state)` returns what `overlaid` gives,
+ * `press()` is a press of the switch, where there are heads for it.
+ */
+export function createColours({ reader, choose, light }) {
+  const { node, show } = createOverlay({ choose, light });
+  const colours = element("input", { type: "checkbox", onchange: switchColours });
+  const label = element("label", { class: "switch" }, colours, element("span", {}, t("arcs.heads")));
+  let whole = null; // the state in colours
+
+  function switchColours() {
+    choose(colours.checked ? { layer: whole.layer, heads: whole.heads } : { heads: null });
+  }
+
+  return {
+    node,
+    label,
+    show: (state) => {
+      whole = withHeads(state, reader);
+      const overlay = overlaid(state, reader);
+      label.hidden = !overlaid(whole, reader);
+      colours.checked = overlay !== null;
+      show(overlay);
+      return overlay;
+    },
+    press: () => label.hidden || colours.click(),
+  };
 }
 
 /** The line of a head: its colour and its dashes. */

@@ -1,6 +1,6 @@
 // Shaded tokens as a picture, for views of texts.
 
-import { widthOf } from "../page/exporting.js";
+import { textWidth } from "../page/exporting.js";
 import { inks } from "../page/palette.js";
 
 const SIZE = 14; // pixels of a letter
@@ -25,8 +25,8 @@ export function shadedTokens(tokens, width) {
   const shapes = [];
   let [x, y] = [0, 0];
   for (const { text, before = "", fill, ink: over, note = "", ends = false } of tokens) {
-    const gap = before && x > 0 ? widthOf(before.replaceAll(/\s+/g, " "), SIZE) : 0;
-    const [own, below] = [widthOf(text, SIZE), widthOf(note, NOTE)];
+    const gap = before && x > 0 ? textWidth(before.replaceAll(/\s+/g, " "), SIZE) : 0;
+    const [own, below] = [textWidth(text, SIZE), textWidth(note, NOTE)];
     const room = Math.max(own, below) + (hasNotes ? 8 : 2);
     if (x > 0 && x + gap + room > width) [x, y] = [0, y + line];
     else if (before.trim()) shapes.push({ text: before.trim(), at: [x, y + 18], size: SIZE, fill: ink });

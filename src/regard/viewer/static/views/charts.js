@@ -155,6 +155,10 @@ export function largeOf(gaps) {
   return gaps[gaps.length < 500 ? gaps.length - 1 : Math.floor(0.99 * gaps.length)] || gaps.at(-1);
 }
 
+/** Black or white, whichever is read on the colour of a gap. */
+export const gapInk = (share) => (Math.abs(share) > 0.45 === isDark() ? "#14171b" : "#ffffff");
+export const gapCss = (share) => `rgb(${gapColour(share).join(",")})`;
+
 /** Orange where A is larger, blue where B is: two hues that no colour-blindness confuses. */
 export function gapColour(share) {
   const clamped = Math.max(-1, Math.min(1, share));

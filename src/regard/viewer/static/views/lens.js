@@ -5,7 +5,7 @@ import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, nameOf, stepIn } from "../data/maps.js";
 import { entryOf } from "../parts/attention.js";
-import { widthOf } from "../page/exporting.js";
+import { textWidth } from "../page/exporting.js";
 import { cssOf, inkOn, inks } from "../page/palette.js";
 
 /** @type {import("./views.js").ViewType} */
@@ -166,7 +166,7 @@ function create(host, { reader, choose, languages }) {
     const names = rows.map((row) =>
       row.filter(({ tagName }) => tagName === "TH").map(({ textContent }) => textContent),
     );
-    const left = 16 + Math.max(...names.map((texts) => widthOf(texts.join("  "), 13)));
+    const left = 16 + Math.max(...names.map((texts) => textWidth(texts.join("  "), 13)));
     /** @type {import("../page/exporting.js").Shape[]} */
     const shapes = Array.from({ length: predictions.layers }, (_, layer) => ({
       text: String(layer + 1),
@@ -214,7 +214,7 @@ function create(host, { reader, choose, languages }) {
 
 function shortened(text, room) {
   const signs = [...text];
-  while (signs.length > 1 && widthOf(`${signs.join("")}…`, 12) > room) signs.pop();
+  while (signs.length > 1 && textWidth(`${signs.join("")}…`, 12) > room) signs.pop();
   return signs.length === [...text].length ? text : `${signs.join("")}…`;
 }
 

@@ -6,7 +6,7 @@ import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createAttention, entryOf, listsOf, offersOf } from "../parts/attention.js";
-import { createOverlay, headMarks, laneOf, overlaid, swatch, withHeads } from "../parts/overlay.js";
+import { createColours, headMarks, laneOf, swatch } from "../parts/overlay.js";
 import { chosenOf, figure, layerName, nameOf, wordsOf } from "../data/maps.js";
 import { createLegend, shareOf } from "../page/palette.js";
 
@@ -42,12 +42,10 @@ function create(host, context) {
   const container = element("div", {});
   const aside = element("aside", { class: "readout pair", "aria-label": t("weights") });
   const legend = createLegend();
-  const colours = element("input", { type: "checkbox", onchange: switchColours });
-  const label = (input, name) => element("label", { class: "switch" }, input, element("span", {}, t(name)));
-  const coloursLabel = label(colours, "arcs.heads");
-  const tool = element("div", { class: "row" }, coloursLabel, label(merge, "arcs.merge"));
-  const overlay = createOverlay({ choose, light: (head) => lines.light(head) });
-  host.append(section(t("arcs"), tool, caption, overlay.node, missing, container, legend.node), aside);
+  const colours = createColours({ reader, choose, light: (head) => lines.light(head) });
+  const mergeLabel = element("label", { class: "switch" }, merge, element("span", {}, t("arcs.merge")));
+  const tool = element("div", { class: "row" }, colours.label, mergeLabel);
+  host.append(section(t("arcs"), tool, caption, colours.node, missing, container, legend.node), aside);
   const lines = createLines(container, {
     point: (where, isFirm) => point(where && tokenPositions(where), isFirm),
     onVisible,
@@ -78,10 +76,7 @@ function create(host, context) {
     const key = `${state.example} ${state.kind} ${state.pair} ${merge.checked}`;
     const isNew = built !== key;
     if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), axes) : null;
-    inColours = overlaid(state, reader);
-    coloursLabel.hidden = !overlaid(withHeads(state, reader), reader);
-    colours.checked = inColours !== null;
-    overlay.show(inColours);
+    inColours = colours.show(state);
     layered = (inColours?.heads ?? []).map((head, at, { length }) => ({
       head,
       lane: laneOf(at, length),
@@ -104,11 +99,6 @@ function create(host, context) {
     if (isNew)
       lines.reveal({ row: wordAt("rows", state.row ?? null), column: wordAt("columns", state.column ?? null) });
     await drawLinks();
-  }
-
-  function switchColours() {
-    const { layer, heads } = withHeads(view, reader);
-    choose(colours.checked ? { layer, heads } : { heads: null });
   }
 
   const tokensOf = (side) => (merged ? merged[side].words : axes[side]);
@@ -312,7 +302,7 @@ function create(host, context) {
     picture: () => ({ ...lines.picture(), legend: inColours ? { marks: headMarks(inColours.heads) } : legend.ends() }),
     press: ({ key }) => {
       if (key === "w") merge.click();
-      if (key === "o" && !coloursLabel.hidden) colours.click();
+      if (key === "o") colours.press();
       return key === "w" || key === "o";
     },
     destroy: lines.destroy,

@@ -1,12 +1,12 @@
 // What a prediction and a score are made of: what wrote to the residual stream, part by part.
 
-import { element, section, shadeBy, tokenLabel, weigh } from "../page/dom.js";
+import { choice, element, redraw, section, shadeBy, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, mostOf, nameOf, signed } from "../data/maps.js";
-import { widthOf } from "../page/exporting.js";
-import { inks, isDark } from "../page/palette.js";
-import { choice, circuitSection, neuronSection } from "../parts/circuits.js";
-import { gapColour } from "./charts.js";
+import { textWidth } from "../page/exporting.js";
+import { inks } from "../page/palette.js";
+import { chosenAt, circuitSection, neuronSection } from "../parts/circuits.js";
+import { gapCss, gapInk } from "./charts.js";
 
 const LISTED = 12; // parts or pairs, the largest
 const DIGITS = 2;
@@ -46,18 +46,15 @@ function create(host, { reader, choose, takesApart, takeApart }) {
     view = state;
     const { stream, circuits = [], feed_forward: neurons = [] } = reader.exampleAt(state.example);
     const { parts = [], logits = [], scores = [] } = stream ?? {};
-    const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
-    const focusedName = host.contains(focused) && focused.name; // a choice, which is drawn anew
     [grids, listed] = [[], []];
-    host.replaceChildren(
+    redraw(
+      host,
       ...(logits.length ? [logitSection(parts, logits)] : []),
       ...(scores.length ? [scoreSection(scores)] : []),
       ...(takesApart(state.example) ? [requestSection()] : []),
       ...(circuits.length ? [circuitsOf(circuits)] : []),
       ...(neurons.length ? [neuronsOf(neurons)] : []),
     );
-    if (focusedName)
-      /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${focusedName}"]:checked`))?.focus();
   }
 
   function logitSection(parts, logits) {
@@ -104,6 +101,7 @@ function create(host, { reader, choose, takesApart, takeApart }) {
       ...(logits.length > 1
         ? [
             choice(
+              "stream",
               "why",
               t("trust.outputs"),
               logits.map((one, n) => [key(one, n), nameOfOutput(one)]),
@@ -127,10 +125,7 @@ function create(host, { reader, choose, takesApart, takeApart }) {
   }
 
   function scoreSection(scores) {
-    const wanted = scores.findIndex(({ kind, layer, head }) =>
-      [kind, layer, head].every((value, at) => value === [view.kind, view.layer, view.head][at]),
-    );
-    const at = scores[view.cell] ? Number(view.cell) : Math.max(0, wanted);
+    const at = chosenAt(scores, view.cell, view);
     const chosen = scores[at];
     const axes = reader.axes({ ...view, kind: chosen.kind, layer: chosen.layer, head: chosen.head, pair: "" });
     const tokens = [axes.rows[chosen.query], axes.columns[chosen.key]];
@@ -154,6 +149,7 @@ function create(host, { reader, choose, takesApart, takeApart }) {
       null,
       element("p", { class: "caption" }, t("stream.score.caption")),
       choice(
+        "stream",
         "cell",
         t("stream.cells"),
         scores.map((one, n) => [String(n), cellName(one)]),
@@ -273,8 +269,8 @@ function create(host, { reader, choose, takesApart, takeApart }) {
     for (const { title, columns, rows } of grids) {
       const values = rows.flatMap(([, cells]) => cells.map((value) => Math.abs(value ?? 0)));
       const [full, high] = [mostOf(values) || 1, 22];
-      const left = 8 + mostOf(rows.map(([name]) => widthOf(name, 12)));
-      const wide = Math.max(54, ...columns.map((name) => widthOf(name, 11) + 8));
+      const left = 8 + mostOf(rows.map(([name]) => textWidth(name, 12)));
+      const wide = Math.max(54, ...columns.map((name) => textWidth(name, 11) + 8));
       if (title) shapes.push({ text: title, at: [0, top + 14], size: 13, fill: ink, bold: true });
       top += title ? 22 : 0;
       columns.forEach((name, at) => {
@@ -286,14 +282,13 @@ function create(host, { reader, choose, takesApart, takeApart }) {
         cells.forEach((value, at) => {
           if (value === null) return;
           const share = value / full;
-          const dark = Math.abs(share) > 0.45 === isDark() ? "#14171b" : "#ffffff";
           const [x, middle] = [left + wide * at, left + wide * (at + 0.5)];
-          if (value) shapes.push({ rect: [x + 1, top + 1, wide - 2, high - 2], fill: colourOf(share) });
+          if (value) shapes.push({ rect: [x + 1, top + 1, wide - 2, high - 2], fill: gapCss(share) });
           shapes.push({
             text: signed(value, DIGITS),
             at: [middle, top + 15],
             size: 11,
-            fill: value ? dark : ink,
+            fill: value ? gapInk(share) : ink,
             anchor: "middle",
           });
         });
@@ -311,8 +306,6 @@ function create(host, { reader, choose, takesApart, takeApart }) {
     table: () => ({ columns: ["sum", "of", "part", "part of the key", "value"], rows: listed }),
   };
 }
-
-const colourOf = (share) => `rgb(${gapColour(share).join(",")})`;
 
 const FORM = /^layer (\d+) (cross )?(?:(heads)|head (\d+)|(feed-forward))$/;
 

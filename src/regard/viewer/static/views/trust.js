@@ -1,15 +1,15 @@
 // Why the model answered so: what each token contributed, by the attention and by other methods,
 // and what changes of the attention do to the output.
 
-import { element, headOf, radios, section, shadeBy, tokenLabel } from "../page/dom.js";
+import { choice, element, headOf, redraw, section, shadeBy, tokenLabel } from "../page/dom.js";
 import { phrase, sentences, t } from "../page/language.js";
 import { largestOf, mostOf, nameOf, signed } from "../data/maps.js";
 import { differing } from "../parts/differing.js";
 import { createProse } from "../parts/prose.js";
 import { WIDTH, shadedTokens } from "../parts/shading.js";
 import { wrapped } from "../page/exporting.js";
-import { inks, isDark } from "../page/palette.js";
-import { gapColour } from "./charts.js";
+import { inks } from "../page/palette.js";
+import { gapCss, gapInk } from "./charts.js";
 
 const MOST = 128; // tokens of a text that is shown whole, with every number
 const LISTED = 24; // of a longer one
@@ -43,14 +43,11 @@ function create(host, { reader, choose, languages }) {
     example = reader.exampleAt(state.example);
     const tongues = languages(state.example);
     const { importances = [], changes = [] } = example;
-    const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
-    const focusedName = host.contains(focused) && focused.name; // a choice, which is drawn anew
-    host.replaceChildren(
+    redraw(
+      host,
       ...(importances.length ? [importanceSection(importances, tongues, state)] : []),
       ...(changes.length ? [changeSection(tongues)] : []),
     );
-    if (focusedName)
-      /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${focusedName}"]:checked`))?.focus();
   }
 
   function importanceSection(importances, tongues, state) {
@@ -73,10 +70,12 @@ function create(host, { reader, choose, languages }) {
       ...(outputs.length > 1
         ? [
             choice(
+              "trust",
               "why",
               t("trust.outputs"),
               outputs.map((at) => [String(at), nameOf(example.output_tokens[at])]),
               String(output),
+              choose,
               tongues.output,
             ),
           ]
@@ -84,10 +83,12 @@ function create(host, { reader, choose, languages }) {
       ...(others.length > 1
         ? [
             choice(
+              "trust",
               "method",
               t("trust.method"),
               others.map(({ method }) => [method, phrase(method)]),
               chosen.method,
+              choose,
             ),
           ]
         : []),
@@ -141,15 +142,6 @@ function create(host, { reader, choose, languages }) {
       );
     }
     cell.append(line);
-  }
-
-  function choice(name, title, options, chosen, language) {
-    const strip = element(
-      "div",
-      { class: "strip", role: "radiogroup", "aria-label": title, lang: language ?? null },
-      ...radios(`trust-${name}`, options, chosen, (key) => choose({ [name]: key })),
-    );
-    return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
   }
 
   function facts(chosen, attention) {
@@ -238,8 +230,8 @@ function create(host, { reader, choose, languages }) {
       const drawn = shadedTokens(
         tokens.map(({ token, value }) => ({
           text: nameOf(token),
-          fill: value && full ? colourOf(value / full) : null,
-          ink: inkOver(value / full),
+          fill: value && full ? gapCss(value / full) : null,
+          ink: gapInk(value / full),
           note: signed(value, SHORT),
         })),
         WIDTH,
@@ -282,6 +274,3 @@ function create(host, { reader, choose, languages }) {
  */
 const changesOf = ({ output, score, changes }) =>
   changes?.length ? [{ edit: t("trust.as-is"), output, score }, ...changes] : [];
-
-const colourOf = (share) => `rgb(${gapColour(share).join(",")})`;
-const inkOver = (share) => (Math.abs(share) > 0.45 === isDark() ? "#14171b" : "#ffffff");

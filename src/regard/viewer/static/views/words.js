@@ -5,7 +5,7 @@ import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { entryOf, listsOf } from "../parts/attention.js";
 import { chosenOf, figure, largestOf, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
-import { createOverlay, headMarks, laneOf, overlaid, withHeads } from "../parts/overlay.js";
+import { createColours, headMarks, laneOf } from "../parts/overlay.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
 import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
 import { DECADES, createLegend, inks, sample, shareOf } from "../page/palette.js";
@@ -140,9 +140,7 @@ export const words = {
  */
 function create(host, context) {
   const { reader, point, choose } = context;
-  const colours = element("input", { type: "checkbox", onchange: switchColours });
-  const coloursLabel = element("label", { class: "switch" }, colours, element("span", {}, t("arcs.heads")));
-  const overlay = createOverlay({ choose, light: (head) => arcs.light(head) });
+  const colours = createColours({ reader, choose, light: (head) => arcs.light(head) });
   const box = (name) => element("div", { class: name });
   const [reading, lines, holder] = ["reading", "arcs", "holder"].map(box);
   const aside = element("aside", { class: "readout", "aria-label": t("weights") });
@@ -158,7 +156,7 @@ function create(host, context) {
   const legend = createLegend(element("span", { class: "key" }, sample({ class: "best" }), t("words.best")), gold);
   host.append(
     reading,
-    section(t("words.links"), coloursLabel, overlay.node, lines),
+    section(t("words.links"), colours.label, colours.node, lines),
     section(t("words.matrix"), null, caption, element("div", { class: "split" }, holder, aside), legend.node),
   );
   const texts = createTexts(reading, { point });
@@ -177,10 +175,7 @@ function create(host, context) {
 
   async function show(state) {
     view = state;
-    inColours = overlaid(state, reader);
-    coloursLabel.hidden = !overlaid(withHeads(state, reader), reader);
-    colours.checked = inColours !== null;
-    overlay.show(inColours);
+    inColours = colours.show(state);
     layered = await Promise.all((inColours?.heads ?? []).map((head) => reader.map({ ...state, head })));
     sides = reader.axes(state);
     const languages = context.languages(state.example);
@@ -199,11 +194,6 @@ function create(host, context) {
     caption.textContent = inColours ? `${reader.fullName(state)}: ${sides.description}` : sides.description;
     legend.setEnds(state.scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", figure(full));
     gold.hidden = map.gold.size === 0;
-  }
-
-  function switchColours() {
-    const { layer, heads } = withHeads(view, reader);
-    choose(colours.checked ? { layer, heads } : { heads: null });
   }
 
   function linksOf() {
