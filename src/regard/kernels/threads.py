@@ -13,12 +13,9 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
-
-if TYPE_CHECKING:
-    from regard.kernels.compiling import ParallelLoop
 
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
@@ -39,6 +36,16 @@ class Team(NamedTuple):
     threads: int
     begin: int
     alone: int
+
+
+class RowLoop(Protocol):
+    """A compiled loop over rows ``first`` to ``stop``, which threads share out."""
+
+    def __call__(self, first: int, stop: int, *rest: Any) -> None:
+        """Run it for some rows, on this thread."""
+
+    def share(self, by: Team, tasks: int, first: int, stop: int, rest: tuple[Any, ...]) -> None:
+        """Run it for so many even parts of the rows, each on any thread of a team."""
 
 
 class _Process:
@@ -95,7 +102,7 @@ def parallel_for(tasks: int, work: Callable[[int], object]) -> None:
         raise errors[0]
 
 
-def share_out(tasks: int, rows: int, loop: "ParallelLoop", *rest: object) -> None:
+def share_out(tasks: int, rows: int, loop: RowLoop, *rest: object) -> None:
     """Call ``loop(first, stop, *rest)`` for so many even parts of the rows, on all threads."""
     threads = team()
     if threads.threads == 1 or threads.begin or tasks <= 1:
@@ -104,13 +111,13 @@ def share_out(tasks: int, rows: int, loop: "ParallelLoop", *rest: object) -> Non
     parallel_for(tasks, lambda task: loop(task * rows // tasks, (task + 1) * rows // tasks, *rest))
 
 
-def parallel_rows(rows: int, operations: int, loop: "ParallelLoop", *rest: object) -> None:
+def parallel_rows(rows: int, operations: int, loop: RowLoop, *rest: object) -> None:
     """Split rows among threads, if there is enough to do; ``operations`` of each row."""
     is_little = rows * operations < _FEWEST_OPERATIONS
     share_out(1 if is_little else min(rows, torch.get_num_threads()), rows, loop, *rest)
 
 
-def parallel_blocks(rows: int, loop: "ParallelLoop", *rest: object) -> None:
+def parallel_blocks(rows: int, loop: RowLoop, *rest: object) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
     each = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
     if rows:  # a loop may look at the first
