@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import SettingError, ShapeError
-from regard.interop.modules import hugging_face
+from regard.interop.modules import formulas, hugging_face
 from regard.interop.modules.hugging_face import attention
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
@@ -133,7 +133,7 @@ def test_every_eager_attention_of_transformers_is_understood():
             if hasattr(const, "co_name") and const.co_name.endswith("eager_attention_forward")
         ]
         home = {code.co_name: type("F", (), {"__code__": code}) for code in codes}
-        formula = hugging_face._formula(home)
+        formula = formulas.formula_in(home)
         if formula.unknown or formula.arguments:
             unknown[path.parent.name] = formula
     assert not unknown
@@ -209,7 +209,7 @@ def test_formulas_that_are_not_understood_are_refused_by_name():
 
 
 def test_arguments_that_an_eager_function_takes_and_we_do_not_are_refused_by_name():
-    formula = hugging_face._formula({"odd_eager_attention_forward": odd_eager_attention_forward})
+    formula = formulas.formula_in({"odd_eager_attention_forward": odd_eager_attention_forward})
     assert formula.arguments == ("slopes",)
     with pytest.raises(SettingError, match=r"slopes must be left out .*; got float from Odd"):
         formula._replace(unknown=()).check("Odd", {"slopes": 0.5})

@@ -13,7 +13,6 @@ WORDS = r"""["'](cpu|cuda|mps)|\.(cuda|mps|xpu)\("""  # without which a file nee
 EXCEPTIONS = {
     "attention/masks/base.py": "a mask that is bound or drawn by itself is nowhere yet",
     "attention/inspect/softmax_statistics.py": "compiled loops, which run on a CPU only",
-    "interop/modules/hugging_face.py": "transformers' default, whose function this stands for",
 }
 
 

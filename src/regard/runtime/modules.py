@@ -10,7 +10,7 @@ from regard.models.readers import Encoder
 from regard.runtime.base import why_not_packed
 from regard.runtime.products import PackedEmbedding, PackedLinear
 from regard.runtime.recurrent.decoder import PreparedEncoder
-from regard.runtime.transformer.encoder import PreparedReader
+from regard.runtime.transformer.reader import PreparedReader
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 

@@ -78,7 +78,7 @@ def warm_up(model: nn.Module) -> None:
     """Load the compiled loops of the encoders in a prepared model."""
     if why_not() is not None:
         return
-    from regard.runtime.transformer.encoder import PreparedReader
+    from regard.runtime.transformer.reader import PreparedReader
 
     for module in model.modules():
         if isinstance(module, PreparedReader):

@@ -14,7 +14,7 @@ from regard.inference import Predictor
 from regard.models import Encoder
 from regard.runs import Run
 from regard.runs.files import checksum, seal, unseal
-from regard.runtime.transformer.encoder import PreparedReader
+from regard.runtime.transformer.reader import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, train_tokenizer
 from regard.training.recipes.resolving import resolve

@@ -19,7 +19,8 @@ from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import logits_of
 from regard.interop.attribution.linear_functions import LinearFunctions, StreamPart
 from regard.interop.attribution.linear_run import LinearRun, token_inputs
-from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
+from regard.interop.interventions.changes import AttentionChange, EditedCall
+from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import BLOCK, Site
 from regard.interop.modules.hooks import of_this_thread, returning
 

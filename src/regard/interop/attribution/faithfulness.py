@@ -21,7 +21,8 @@ from regard.interop.attribution.input_vectors import (
     named_inputs,
     repeated,
 )
-from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
+from regard.interop.interventions.changes import AttentionChange, EditedCall
+from regard.interop.interventions.edit import edit
 from regard.interop.watch import Watch, watch
 
 

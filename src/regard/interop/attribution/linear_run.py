@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall
 from regard.errors import SettingError
 from regard.interop.attribution.linear_functions import HELD, LinearFunctions, StreamPart
-from regard.interop.interventions.edit import AttentionChange, EditedCall, edit
+from regard.interop.interventions.changes import AttentionChange, EditedCall
+from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import Site, modules_of
 
 # Inputs of whole numbers that are no tokens.

@@ -1,7 +1,7 @@
 """Acting on a whole model's attention: scale a head, hide a link, fix a row of weights."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +11,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import AttentionCall, Mask, where
+from regard.attention import AttentionCall
 from regard.attention.observing import Edit, current_editor, editing
 from regard.checks import choose
-from regard.errors import SettingError, ShapeError
+from regard.errors import SettingError
+from regard.interop.interventions.changes import (
+    AttentionChange,
+    EditedCall,
+    Fix,
+    Hide,
+    Numbers,
+    Scale,
+    numbers_of,
+)
 from regard.interop.modules.hooks import of_this_thread
 from regard.interop.modules.inside import (
     Attending,
@@ -28,44 +37,6 @@ from regard.interop.modules.own_attention import AsGiven
 from regard.interop.record import KINDS
 
 AnswerT = TypeVar("AnswerT")
-# Positions, layers or heads: one, some, a span, or None for all.
-Numbers = int | slice | range | Sequence[int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class EditedCall:
-    """Properties of a call that changes need."""
-
-    num_heads: int
-    queries: range  # their positions
-    keys: range
-    device: torch.device
-    name: str  # in messages
-    site: tuple[str, int] = ("", -1)  # kind and layer
-    has_output: bool = True  # not weights alone, which were marked
-    attention: AttentionCall | None = None  # the call itself, without changes
-
-
-class AttentionChange:
-    """A change of a call; by itself, none."""
-
-    __slots__ = ()
-
-    def mask(self, call: EditedCall) -> Mask | None:
-        """Mask of the visible keys; None is all."""
-        return None
-
-    def changes_values(self) -> bool:
-        """Whether values are changed."""
-        return False
-
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
-        """Return other queries (B, H, N, D), keys (B, G, M, D) or values (B, G, M, E)."""
-        return given
-
-    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        """Return another output (B, H, N, E), of the output and the values (B, G, M, E)."""
-        return out
 
 
 class Edits:
@@ -109,7 +80,7 @@ class Edits:
         """
         if not math.isfinite(factor):
             raise SettingError(f"factor must be a finite number; got {factor}.")
-        self.change(_Scale(head, factor), layer, kind)
+        self.change(Scale(head, factor), layer, kind)
 
     def hide(
         self,
@@ -121,7 +92,7 @@ class Edits:
         kind: str | None = None,
     ) -> None:
         """Hide keys from queries; their weight goes to the other keys."""
-        self.change(_Hide(query, key, head), layer, kind)
+        self.change(Hide(query, key, head), layer, kind)
 
     def fix(
         self,
@@ -149,7 +120,7 @@ class Edits:
             raise SettingError(
                 f"weights must be finite numbers from 0, (K,) or (B, K); got {weights!r}."
             )
-        self.change(_Fix(query, row, head), layer, kind)
+        self.change(Fix(query, row, head), layer, kind)
 
     def change(
         self, change: AttentionChange, layer: Numbers = None, kind: str | None = None
@@ -313,80 +284,6 @@ class _Planned:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale(AttentionChange):
-    head: Numbers
-    factor: float
-
-    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        flags = _flags(_heads(self.head, call), call.num_heads, out.device)[:, None, None]
-        # Zeros, where a muted head mixed infinity too.
-        scaled = out * self.factor if self.factor else torch.zeros_like(out)
-        return torch.where(flags, scaled, out)
-
-
-@dataclass(frozen=True, slots=True)
-class _Hide(AttentionChange):
-    query: Numbers
-    key: Numbers
-    head: Numbers
-
-    def mask(self, call: EditedCall) -> Mask | None:
-        rows, columns = (
-            _flags(numbers_of(name, positions, span.start, len(span)), len(span), call.device)
-            for name, positions, span in (
-                ("query", self.query, call.queries),
-                ("key", self.key, call.keys),
-            )
-        )
-        heads = _flags(_heads(self.head, call), call.num_heads, call.device)
-        if not (bool(rows.any()) and bool(columns.any())):
-            return None
-        every = bool(heads.all())
-
-        def visible(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-            hidden = rows[query] & columns[key]
-            return ~hidden if every else ~(hidden & heads[head])
-
-        return where(visible)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fix(AttentionChange):
-    query: Numbers
-    weights: Tensor
-    head: Numbers
-
-    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        queries = numbers_of("query", self.query, call.queries.start, len(call.queries))
-        heads = _heads(self.head, call)
-        if not queries:
-            return out
-        row = self._row(call, out)
-        groups = [head * value.shape[-3] // call.num_heads for head in heads]
-        mixed = torch.einsum("...m,...hme->...he", row, value[..., groups, :, :])
-        out = out.clone()
-        for position in queries:
-            out[..., heads, position, :] = mixed
-        return out
-
-    def _row(self, call: EditedCall, like: Tensor) -> Tensor:
-        """Return the weights of the keys that the call has."""
-        row = self.weights.to(like)
-        if row.dim() == 2 and row.shape[0] not in (1, len(like)):
-            raise ShapeError(
-                f"weights must be (K,) or (B, K) with B = {len(like)}; got {tuple(row.shape)}."
-            )
-        there = row[..., call.keys.start : call.keys.stop]
-        lost = torch.cat([row[..., : call.keys.start], row[..., call.keys.stop :]], dim=-1)
-        if bool(lost.any()):
-            raise SettingError(
-                f"weights must be of keys {call.keys.start} to {call.keys.stop - 1}, which "
-                f"{call.name} attends to; got {row.shape[-1]} that are not all zero beyond."
-            )
-        return torch.nn.functional.pad(there, (0, len(call.keys) - there.shape[-1]))
-
-
 def _unless_same(changed: Tensor, given: Tensor) -> Tensor | None:
     return None if changed is given else changed
 
@@ -404,34 +301,3 @@ def _chained(first: Edit | None, then: Edit) -> Edit:
         values = lambda value: after(before(value))  # noqa: E731
     query = first.query if then.query is None else then.query
     return Edit(then.mask, finish, query, first.key if then.key is None else then.key, values)
-
-
-def _heads(head: Numbers, call: EditedCall) -> list[int]:
-    heads = numbers_of("head", head, 0, call.num_heads)
-    if not heads:
-        raise SettingError(
-            f"head must be below {call.num_heads}, the heads of {call.name}; got {head!r}."
-        )
-    return heads
-
-
-def numbers_of(name: str, numbers: Numbers, start: int, length: int) -> list[int]:
-    """Select from the ``length`` numbers that begin with ``start``, counted from there."""
-    if numbers is None:
-        return list(range(length))
-    if isinstance(numbers, slice):
-        numbers = range(*numbers.indices(start + length))
-    wanted: Iterable[int] = (numbers,) if isinstance(numbers, int) else numbers
-    selected = []
-    for number in wanted:
-        if not isinstance(number, int) or number < 0:
-            raise SettingError(f"{name} must be whole numbers from 0; got {numbers!r}.")
-        if start <= number < start + length:
-            selected.append(number - start)
-    return selected
-
-
-def _flags(numbers: list[int], length: int, device: torch.device) -> Tensor:
-    flags = torch.zeros(length, dtype=torch.bool, device=device)
-    flags[numbers] = True
-    return flags

@@ -1,7 +1,7 @@
 """Parts of one run of a model put into another run: which of them carry the difference."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ from regard.checks import check_count, choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.attribution.attribute import output_of
 from regard.interop.attribution.input_vectors import Output, named_inputs, repeated
-from regard.interop.interventions.edit import (
+from regard.interop.interventions.changes import (
     AttentionChange,
     EditedCall,
-    Edits,
     Numbers,
-    edit,
+    Replace,
     numbers_of,
 )
+from regard.interop.interventions.edit import Edits, edit
 
 if TYPE_CHECKING:
     from regard.viewer import NotebookPage
@@ -104,7 +104,7 @@ class Activations:
         """
         choose("what", what, dict.fromkeys(PARTS))
         if what in _OF_ATTENTION:
-            edits.change(_Part(what, partial(_of_run, self, what, head, position)), layer, kind)
+            edits.change(Replace(what, partial(_of_run, self, what, head, position)), layer, kind)
             return
         if head is not None:
             raise SettingError(f"head must be None for {what}; got {head!r}.")
@@ -279,7 +279,7 @@ def patch(
                 put = partial(_of_rows, parts[n], by, of_rows, positions)
                 kind_of, layer = sites[n]
                 if what in _OF_ATTENTION:
-                    edits.change(_Part(what, put), layer, kind_of)
+                    edits.change(Replace(what, put), layer, kind_of)
                 else:
                     module = modules_of(model, what, other.names)[kind_of, layer]
                     edits.change_module(module, put)
@@ -305,30 +305,6 @@ class _Note(AttentionChange):
             _keep(self.kept, ("values", *call.site), value)
             _keep(self.kept, ("heads", *call.site), out)
         return out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part(AttentionChange):
-    """Another tensor in place of one part of attention."""
-
-    what: str
-    put: Callable[[Tensor, EditedCall], Tensor]
-
-    def changes_values(self) -> bool:
-        return self.what == "values"
-
-    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        return self.change("heads", out, call)
-
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
-        if what != self.what:
-            return given
-        if not call.has_output:
-            raise SettingError(
-                f"attention must be computed by a function for its {what} to be replaced; got "
-                f"weights that were marked at {call.name}. Call F.scaled_dot_product_attention."
-            )
-        return self.put(given, call)
 
 
 def _of_run(

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Float
@@ -19,7 +19,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense, weights
 from regard.attention.observing import is_edited, is_watched
+from regard.devices import CPU
 from regard.errors import SettingError, ShapeError
+from regard.interop.modules.formulas import formula_of
 from regard.interop.modules.lazy_mask import Frame, LazyMask, MaskFunction
 from regard.interop.modules.locations import Location, calling, location_of
 
@@ -28,20 +30,6 @@ if TYPE_CHECKING:
 
 # Names that hold "sdpa", "flash_attention_", "flex_attention", "paged|" or "/" mean other things.
 NAME = "regard"
-
-# Names in the eager functions of transformers that are understood here.
-_UNDERSTOOD = set(
-    "repeat_kv num_key_value_groups torch matmul transpose nn functional softmax float32 to dtype "  # noqa: SIM905
-    "dropout training contiguous size head_dim tanh sinks reshape expand shape cat max values F "
-    "float logsumexp view sigmoid unsqueeze type maybe_autocast device hasattr getattr".split()
-)
-_HONOURED = set(
-    "module query key value query_states key_states value_states attention_mask scaling dropout "  # noqa: SIM905
-    "is_causal softcap position_bias sinks s_aux sliding_window".split()
-)
-# Arguments that change what is attended to, and that no eager function takes by name.
-_REFUSED = ("indices", "block_indices", "cache", "head_mask", "attention_bias", "alibi")
-
 
 # Masks and biases of tensors that models were given, kept for their other layers.
 _of_tensors: MutableMapping[Tensor, tuple[int, int, Mask | None, Tensor | None]] = (
@@ -100,7 +88,7 @@ def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
                 "served nor edited."
             )
     for module in model.modules():
-        _formula_of(module)  # now, since a compiler cannot read functions
+        formula_of(module)  # now, since a compiler cannot read functions
     for config in _configs(pretrained(model)):
         config._attn_implementation_internal = NAME
     for config in _configs(but):
@@ -128,7 +116,7 @@ def attention(
     **options: object,
 ) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
     """Attention function for transformers, by ``attend``; SettingError where it would differ."""
-    formula = _formula_of(module)
+    formula = formula_of(module)
     formula.check(type(module).__name__, options)
     if s_aux is None and formula.has_sinks:
         sinks = options.get("sinks", getattr(module, "sinks", None))
@@ -200,10 +188,7 @@ def lazy_mask(
     kv_offset: int | Tensor = 0,
     mask_function: MaskFunction | None = None,
     attention_mask: Tensor | LazyMask | None = None,
-    *,
-    use_vmap: bool = False,
-    device: torch.device | str = "cpu",
-    **options: object,
+    **options: Any,
 ) -> LazyMask | Tensor | None:
     """Mask function for transformers: the mask as a rule, or in a graph as a tensor."""
     from transformers.masking_utils import causal_mask_function, sdpa_mask
@@ -216,67 +201,15 @@ def lazy_mask(
             *(batch_size, q_length, kv_length, q_offset, kv_offset),
             mask_function=mask_function or causal_mask_function,
             attention_mask=attention_mask,
-            use_vmap=use_vmap,
-            device=device,
             **options,
         )
     # Reading a number of a tensor would end a graph.
     start = cast(int, q_offset) if torch.compiler.is_compiling() else int(q_offset)
-    frame = Frame(q_length, kv_length, start, int(kv_offset), use_vmap, torch.device(device))
+    use_vmap, device = bool(options.get("use_vmap")), torch.device(options.get("device", CPU))
+    frame = Frame(q_length, kv_length, start, int(kv_offset), use_vmap, device)
     padding = None if attention_mask is None else attention_mask.bool()
     function = mask_function or cast(MaskFunction, causal_mask_function)
     return LazyMask(function, padding, frame, batch_size)
-
-
-class _Formula(NamedTuple):
-    """Formula of a model's own eager attention function."""
-
-    unknown: tuple[str, ...]  # names in it that are not understood
-    arguments: tuple[str, ...]  # that it takes and the engine does not
-    has_sinks: bool  # it looks for sinks on the module
-
-    def check(self, name: str, options: dict[str, object]) -> None:
-        """Raise SettingError unless the engine can compute the same."""
-        if self.unknown:
-            raise SettingError(
-                f"model must attend by a formula that is known here; got {name}, whose eager "
-                f"attention uses {', '.join(self.unknown)}. It cannot be watched or served."
-            )
-        for option in (*_REFUSED, *self.arguments):
-            if options.get(option) is not None:
-                raise SettingError(
-                    f"{option} must be left out of attention by the engine; got "
-                    f"{type(options[option]).__name__} from {name}. It cannot be watched or served."
-                )
-
-
-def _formula_of(module: nn.Module) -> _Formula:
-    home = type(module).__module__
-    if home not in _formulas:
-        _formulas[home] = _formula(vars(sys.modules.get(home, object)))
-    return _formulas[home]
-
-
-def _formula(home: Mapping[str, object]) -> _Formula:
-    """Read off the eager functions of a module of models."""
-    codes = [
-        each.__code__
-        for name, each in home.items()
-        if name.endswith("eager_attention_forward") and hasattr(each, "__code__")
-    ]
-    names = {name for code in codes for name in code.co_names}
-    arguments = {
-        name
-        for code in codes
-        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    }
-    return _Formula(
-        tuple(sorted(names - _UNDERSTOOD)), tuple(sorted(arguments - _HONOURED)), "sinks" in names
-    )
-
-
-# By the names of modules: a compiler looks through a cache of functions.
-_formulas: dict[str, _Formula] = {}
 
 
 def _visible(

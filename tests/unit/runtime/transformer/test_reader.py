@@ -21,7 +21,7 @@ from regard.models import (
 )
 from regard.runtime import in_precision, prepared
 from regard.runtime.transformer import encoder as encoders
-from regard.runtime.transformer.encoder import PreparedReader
+from regard.runtime.transformer.reader import PreparedReader
 
 from ..conftest import VOCAB, shaken
 
