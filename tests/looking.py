@@ -1,6 +1,6 @@
 """What a model looked at, without what explains its answers."""
 
-from regard.inference.options import LookOptions
+from regard.viewer.options import LookOptions
 
 
 def look_into(predictor, texts, *, explain=False, **options):

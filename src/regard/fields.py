@@ -26,6 +26,7 @@ from regard.checks import (
 from regard.errors import SettingError, excerpt
 
 TableT = typing.TypeVar("TableT", bound=Mapping[str, object])
+F = typing.TypeVar("F", bound=Callable[..., object])
 
 
 def at_least(least: int | float, *, cure: str = "") -> Callable[[str, int | float], None]:
@@ -201,3 +202,21 @@ def _of_type(name: str, value: object, kind: type[object]) -> object:
 
 def _is_words(value: object) -> bool:
     return isinstance(value, list) and all(type(each) is str for each in value)
+
+
+def described(options: type, *, defaults: Mapping[str, object]) -> Callable[[F], F]:
+    """Decorate a function of ``**options``: its signature and help name each, with its default."""
+
+    def decorate(function: F) -> F:
+        declared, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+        named = [
+            inspect.Parameter(name, kind, default=defaults[name], annotation=annotation)
+            for name, annotation in options.__annotations__.items()
+        ]
+        others = list(declared.parameters.values())[:-1]
+        positional = [each for each in others if each.kind is not kind]
+        last = [each for each in others if each.kind is kind]
+        vars(function)["__signature__"] = declared.replace(parameters=[*positional, *named, *last])
+        return function
+
+    return decorate

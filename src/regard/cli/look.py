@@ -30,8 +30,8 @@ from regard.cli.sharpest import show_sharpest
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
 from regard.files import write_file
-from regard.inference.options import LookOptions
 from regard.text.reading.folders import PICTURES
+from regard.viewer.options import LookOptions
 
 if TYPE_CHECKING:
     from regard.inference.use import RunInUse

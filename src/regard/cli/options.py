@@ -23,7 +23,8 @@ from cyclopts import Parameter, Token, convert
 
 from regard.checks import check_finite, check_path
 from regard.errors import SettingError
-from regard.inference.options import AnswerOptions, LookOptions
+from regard.inference.options import AnswerOptions
+from regard.viewer.options import LookOptions
 
 if TYPE_CHECKING:
     from regard.tasks import TaskEntry

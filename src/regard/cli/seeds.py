@@ -6,7 +6,7 @@ from pathlib import Path
 
 from regard.cli.output import note, say
 from regard.files import write_file
-from regard.inference.options import LookOptions
+from regard.viewer.options import LookOptions
 
 
 def look_at_seeds(

@@ -12,7 +12,6 @@ from regard.config import JsonValue
 from regard.devices import find_device
 from regard.devices.kinds import AUTO
 from regard.errors import SettingError
-from regard.inference.options import EVERYTHING, LookOptions
 from regard.inference.text import MOST_LIKELY, MOST_WRITTEN
 from regard.inference.use import InUse, Reply
 from regard.interop.checkpoints.folder import load_folder
@@ -21,6 +20,7 @@ from regard.interop.pages.looking import longest_input, look, read
 from regard.interop.pages.pictures import reads_pictures
 from regard.viewer import Example, NotebookPage, Prediction
 from regard.viewer.example import Share
+from regard.viewer.options import EVERYTHING, LookOptions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.interop.attribution.attribute import ExplainedText, output_of
-from regard.interop.pages.explaining import Reading, Why, class_of
+from regard.interop.pages.explaining import Reading, class_of
 from regard.interop.pages.sums import Choice
 from regard.models import PairClassifier
 from regard.models.heads import NO_ANSWER
@@ -26,12 +26,13 @@ from regard.tasks.running_text.language_modelling import LanguageModelling
 from regard.tasks.running_text.masked_language_modelling import MaskedLanguageModelling
 from regard.text import BOS_ID, EOS_ID, normalize
 from regard.viewer import Example
+from regard.viewer.options import LookOptions
 
 _MOST_WORDS = 32  # of a sentence whose tags are explained
 
 
 def explained_translation(
-    model: nn.Module, task: SequenceTask, example: Example, why: Why
+    model: nn.Module, task: SequenceTask, example: Example, why: LookOptions
 ) -> Example:
     """The example of an output with contributions to each of its tokens."""
     target = task.tokenizer.target
@@ -62,7 +63,7 @@ def explained_answer(
     batch: Mapping[str, Any],
     answer: Any,
     drawn: tuple[Example, CrossAttention | None],
-    why: Why,
+    why: LookOptions,
 ) -> Example:
     """A drawn example with contributions to the answer; as it is where its task has none."""
     example, part = drawn
@@ -128,7 +129,7 @@ def _of_tags(task: Tagging, batch: Mapping[str, Any], answer: Tags, *_: object) 
     names = ("ids", "lengths", "parts", "positions")
     positions = batch["positions"][0].tolist() if "positions" in batch else range(len(answer.tags))
 
-    def choices(text: ExplainedText, why: Why) -> list[Choice]:
+    def choices(text: ExplainedText, why: LookOptions) -> list[Choice]:
         wanted = class_of(task.tags, "target", why.target)
         against = class_of(task.tags, "--not", why.against)
         made = []
@@ -198,7 +199,7 @@ def _of_span(
         start, end = cast("tuple[Tensor, Tensor]", found)
         return start[:, first] + end[:, last]
 
-    def choices(_: ExplainedText, why: Why) -> list[Choice]:
+    def choices(_: ExplainedText, why: LookOptions) -> list[Choice]:
         if (why.target, why.against) != (None, None):
             raise DataError(
                 "--target and --not must be left out for an answer, which is explained by its "

@@ -12,15 +12,14 @@ from regard.devices import moved
 from regard.inference.examples import ChosenHeads, plain_view, task_examples
 from regard.inference.explanation import explained_answer, explains
 from regard.inference.look import Calls, joined
-from regard.inference.options import LookOptions
 from regard.inference.preparation import answer_in_one_pass
 from regard.inference.requests import typed_record
 from regard.inference.use import Answering, Reply, Request, RunInUse
-from regard.interop.pages.explaining import Why
 from regard.tasks import DecodingConfig, OnePassTask
 from regard.text import Line
 from regard.text.phrasebook import Phrase
 from regard.viewer import Example
+from regard.viewer.options import LookOptions
 
 
 class OnePass(RunInUse[OnePassTask[Any, Any]]):
@@ -73,7 +72,7 @@ class OnePass(RunInUse[OnePassTask[Any, Any]]):
 
     @torch.no_grad()
     def examples(
-        self, text: object, where: str, options: LookOptions, why: Why | None, gold: Phrase | None
+        self, text: object, where: str, options: LookOptions, gold: Phrase | None, *, explain: bool
     ) -> list[Example]:
         task, model, request = self.task, self.model.eval(), self.read(text, where)
         (encoded,) = request.parts
@@ -85,9 +84,9 @@ class OnePass(RunInUse[OnePassTask[Any, Any]]):
         if drawing.text is None:
             calls, drawing = plain_view(str(text), answer.text(), drawing, calls)
         drawn = task_examples(calls, drawing, ChosenHeads(options.layers, options.heads))
-        if why is None:
+        if not explain:
             return [each for each, _ in drawn]
-        return [explained_answer(model, task, batch, answer, each, why) for each in drawn]
+        return [explained_answer(model, task, batch, answer, each, options) for each in drawn]
 
     def reply(self, text: str, example: Example) -> Reply:
         request = self.read(text, "text")

@@ -1,16 +1,17 @@
-"""Options of answers and of looks: one class each, from which every door makes its settings.
+"""Options of answers, from which every door makes its settings; of looks: ``viewer.options``.
 
 The command line has a flag for each field, the server a member of its request, and ``Predictor`` an
 argument of this name.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from regard.viewer.options import given
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
-    from regard.interop.pages.explaining import Why
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,70 +67,8 @@ class AnswerOptions:
 
     def given(self) -> "dict[str, JsonValue]":
         """Options that are given, by name."""
-        return _given(self)
+        return given(self)
 
     def search(self) -> "dict[str, JsonValue]":
         """Settings of the search that are given, by the names of ``[decoding]``."""
-        return {n: value for n, value in _given(self).items() if n not in ("attention", "layers")}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LookOptions:
-    """Options of attention shown and of answers explained; None is all.
-
-    Attributes:
-        target: Explain this output, not the model's own: a next word, a word for the mask, a class.
-        against: Why the target, and not this: a word, a class, or another output.
-        attribute: Methods that say how tokens contribute; none if empty. By default those that take
-            little time.
-        layers: Which layers, counted from 0.
-        heads: Which heads, in the same way.
-        neurons: Heads, as (layer, head), whose queries and keys the page has; by default all, where
-            they take at most 1.5 MB.
-        scores: Scores that are taken apart, as (layer, head, query, key), or as (layer, head) for
-            the strongest link of the head; by default that of each layer, where these take little
-            time.
-        circuits: Heads, as (layer, head), whose circuits the page has; by default three whose
-            scores are taken apart.
-        beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
-
-    Example:
-        >>> LookOptions(target="bad", layers=[0]).given()
-        {'target': 'bad', 'layers': [0]}
-    """
-
-    target: str | None = None
-    against: str | None = None
-    attribute: Sequence[str] | None = None
-    layers: Sequence[int] | None = None
-    heads: Sequence[int] | None = None
-    neurons: Sequence[tuple[int, int]] | None = None
-    scores: Sequence[tuple[int, ...]] | None = None
-    circuits: Sequence[tuple[int, int]] | None = None
-    beam_size: int | None = None
-
-    def given(self) -> dict[str, object]:
-        """Given options, by name."""
-        return _given(self)
-
-    def why(self, *, target: str | None) -> "Why":
-        """The explanation that is asked for: of ``target``, or of the model's own output."""
-        from regard.interop.pages.explaining import Why
-
-        return Why(
-            target=target,
-            against=self.against,
-            methods=self.attribute,
-            neurons=self.neurons,
-            scores=self.scores,
-            circuits=self.circuits,
-        )
-
-
-# All layers and heads, the model's own answers, explained as far as it takes little time.
-EVERYTHING = LookOptions()
-
-
-def _given(options: AnswerOptions | LookOptions) -> dict[str, Any]:
-    values = [(each, getattr(options, each.name)) for each in fields(options)]
-    return {each.name: value for each, value in values if value is not each.default}
+        return {n: value for n, value in given(self).items() if n not in ("attention", "layers")}

@@ -12,9 +12,9 @@ from typing_extensions import TypeVar
 from regard.config import JsonValue
 from regard.devices.kinds import AUTO, Precision
 from regard.errors import DataError, SettingError
+from regard.fields import described
 from regard.inference.loading import in_use, load_run
 from regard.inference.look import Look, attention_to_source
-from regard.inference.options import LookOptions
 from regard.inference.requests import record_of, records_in
 from regard.inference.sequences import Sequences
 from regard.inference.use import Answering, RunInUse
@@ -25,6 +25,7 @@ from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.text import Pair, PairTokenizer, normalize
 from regard.text.reading.encodings import encoded_as
 from regard.text.reading.sources import as_files
+from regard.viewer.options import LookKeywords, LookOptions
 
 if TYPE_CHECKING:
     from regard.inference.evaluation.report import AnswerReport, TextReport
@@ -240,60 +241,27 @@ class Predictor(Generic[AnswerT]):
         answers = self.answers(examples.examples, decoding=search, progress=progress)
         return measure(self, examples, answers)
 
+    @described(LookKeywords, defaults=dict.fromkeys(LookKeywords.__annotations__))
     def look(
         self,
         texts: object,
-        *,
-        target: str | None = None,
-        against: str | None = None,
-        attribute: Sequence[str] | None = None,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-        neurons: Sequence[tuple[int, int]] | None = None,
-        scores: Sequence[tuple[int, ...]] | None = None,
-        circuits: Sequence[tuple[int, int]] | None = None,
-        beam_size: int | None = None,
+        **options: Unpack[LookKeywords],
     ) -> "NotebookPage":
         """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
 
         Args:
             texts: One text or record or several, as ``predict`` takes them; of pictures paths of
                 files, too.
-            target: What to explain; None explains the model's own answer. The output of one text
-                to a translator; a next word, a word for the mask, a class or a tag of others.
-            against: What the target is held against: why it, and not this.
-            attribute: Methods of ``regard.attribute``; none if empty. None takes those that take
-                little time.
-            layers: Which layers are shown, counted from 0; None is all.
-            heads: Which heads; None is all.
-            neurons: Heads, as (layer, head), whose queries and keys the page has. None is all where
-                they take at most 1.5 MB, else none.
-            scores: Scores that are taken apart, as (layer, head, query, key), or (layer, head) for
-                the strongest link of the head. None is that of each layer, where these take little
-                time.
-            circuits: Heads, as (layer, head), whose circuits the page has (``head_circuits``). None
-                is three whose scores are taken apart, with the whole vocabulary where it takes
-                little time.
-            beam_size: Hypotheses kept at each step of the search of a run that writes a text for a
-                text; None takes the recipe's.
+            options: What is shown and explained, as ``regard.viewer.LookOptions`` describes it. A
+                target of a translator is an output of the one text.
 
         Raises:
             DataError: A text cannot be read at once, or there is a target that cannot be.
             SettingError: The model has no such layer or head, or its answers are not explained.
         """
-        options = LookOptions(
-            target=target,
-            against=against,
-            attribute=attribute,
-            layers=layers,
-            heads=heads,
-            neurons=neurons,
-            scores=scores,
-            circuits=circuits,
-            beam_size=beam_size,
-        )
+        chosen = LookOptions(**options)
         unused = self.use.unused(explain=True)
-        for name, value in options.given().items():
+        for name, value in chosen.given().items():
             if name in unused:
                 whose = (
                     "which has no beam"
@@ -304,7 +272,7 @@ class Predictor(Generic[AnswerT]):
                     f"{name} must be left out for a run of {self.recipe.task}, {whose}; "
                     f"got {value!r}."
                 )
-        return self.use.look(texts, options)
+        return self.use.look(texts, chosen)
 
     def attention(self, source: str, output: Sequence[int] | str) -> Look:
         """Attention of the model to ``source`` for ``output``: see ``attention_to_source``."""

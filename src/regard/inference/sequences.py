@@ -1,7 +1,7 @@
 """A run that writes a text for a text, in use: translations, summaries, written answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Unpack, cast
 
@@ -17,14 +17,12 @@ from regard.errors import DataError
 from regard.inference.examples import ChosenHeads, example
 from regard.inference.explanation import explained_translation
 from regard.inference.look import Calls, attention_to_source, calls_for_output, weights_of_row
-from regard.inference.options import LookOptions
 from regard.inference.preparation import batch_tokens
 from regard.inference.requests import typed_record
 from regard.inference.search.searcher import Searcher
 from regard.inference.search.sequences import aligned, search
 from regard.inference.search.tree import followed, searched
 from regard.inference.use import Answering, Reply, Request, RunInUse
-from regard.interop.pages.explaining import Why
 from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig, SequenceTask
 from regard.tasks.sequences.sequence_task import EncodedSequences, token_costs
@@ -36,6 +34,7 @@ from regard.text.reading.lines import readable
 from regard.text.tokenizers.pieces import END
 from regard.viewer import Document, Example
 from regard.viewer.example import Head, Layer
+from regard.viewer.options import LookOptions
 from regard.viewer.parts import RowSource
 
 _CACHED = 2  # examples whose queries and keys stay in memory
@@ -143,9 +142,8 @@ class Sequences(RunInUse[SequenceTask]):
         outputs = search(
             self.preparation.of(self.seq2seq),
             task,
-            Searcher(decoding, task.tokenizer.target),
+            Searcher(decoding, task.tokenizer.target, device=self.device),
             parts,
-            device=self.device,
             batch_tokens=most,
             progress=options.get("progress"),
         )
@@ -189,22 +187,22 @@ class Sequences(RunInUse[SequenceTask]):
         text = normalize(text)
         return [text] if target is not None or not text else self.task.parts(text)
 
-    def why(self, options: LookOptions, count: int) -> Why:
-        """The explanation of the output; DataError if one target is given for several texts."""
-        if options.target is not None and count > 1:
+    def check_target(self, target: str | None, count: int) -> None:
+        if target is not None and count > 1:
             raise DataError(f"target must be of one text; got {count} texts.")
-        return options.why(target=None)
 
     def examples(
-        self, text: object, where: str, options: LookOptions, why: Why | None, gold: Phrase | None
+        self, text: object, where: str, options: LookOptions, gold: Phrase | None, *, explain: bool
     ) -> list[Example]:
         pair = self.task.request(typed_record(text, where), where)
         parts = self.parts(pair.source, options.target)
-        return [self._example(part, options, why, gold) for part in parts]
+        examples = [self._example(part, options, gold) for part in parts]
+        if not explain:
+            return examples
+        model, why = self.seq2seq.eval(), replace(options, target=None)  # the output is the target
+        return [explained_translation(model, self.task, each, why) for each in examples]
 
-    def _example(
-        self, source: str, options: LookOptions, why: Why | None, gold: Phrase | None
-    ) -> Example:
+    def _example(self, source: str, options: LookOptions, gold: Phrase | None) -> Example:
         """Attention of the model while it writes the output of one part of a source."""
         model, task = self.seq2seq, self.task
         ready, score, tree = self.preparation.of(model), None, None
@@ -219,8 +217,7 @@ class Sequences(RunInUse[SequenceTask]):
             best, tree = searched(ready, task, source, beam_size=options.beam_size)
             look, score = attention_to_source(model, task, source, best.tokens), best.score
         chosen = ChosenHeads(options.layers, options.heads)
-        made = example(look, score=score, phrase=gold, search=tree, chosen=chosen)
-        return made if why is None else explained_translation(model.eval(), task, made, why)
+        return example(look, score=score, phrase=gold, search=tree, chosen=chosen)
 
     def calls(self, text: str, target: str | None, *, beam_size: int | None = None) -> Calls:
         """Calls of ``attend`` for the output of one text, or for a target: one forward pass."""

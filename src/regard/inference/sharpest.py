@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from regard.errors import DataError, SettingError
-from regard.inference.options import EVERYTHING, LookOptions
 from regard.viewer import NotebookPage, View
 from regard.viewer.confidence import confidence_in
+from regard.viewer.options import EVERYTHING, LookOptions
 
 MOST = 20  # texts on a page
 _AT_ONCE = 64  # texts that are looked at together

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
 import torch
 from torch import nn
@@ -14,7 +14,6 @@ from regard.config import JsonValue
 from regard.devices import device_of
 from regard.errors import DataError, RunError, SettingError
 from regard.inference.examples import document
-from regard.inference.options import EVERYTHING, LookOptions
 from regard.inference.preparation import Preparation
 from regard.inference.requests import records_in, typed_record
 from regard.interop.pages.neurons import fitting
@@ -25,10 +24,8 @@ from regard.text import Line
 from regard.text.phrasebook import Phrase
 from regard.viewer import Document, Example, NotebookPage, show
 from regard.viewer.example import Share
+from regard.viewer.options import EVERYTHING, LookOptions
 from regard.viewer.parts import RowSource
-
-if TYPE_CHECKING:
-    from regard.interop.pages.explaining import Why
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 SEARCHED = tuple(each.name for each in fields(DecodingConfig))
@@ -213,7 +210,7 @@ class RunInUse(InUse, Generic[TaskT]):
 
     @abstractmethod
     def examples(
-        self, text: object, where: str, options: LookOptions, why: "Why | None", gold: Phrase | None
+        self, text: object, where: str, options: LookOptions, gold: Phrase | None, *, explain: bool
     ) -> Iterable[Example]:
         """Attention of the model while it answers one text; with explanations, if wanted."""
 
@@ -296,22 +293,19 @@ class RunInUse(InUse, Generic[TaskT]):
             SettingError: The model has no such layer or head.
         """
         sources = records_in(texts)
-        why = self.why(options, len(sources))
+        self.check_target(options.target, len(sources))
         made = [
             example
             for number, text in enumerate(sources, 1)
-            for example in self.examples(
-                text, _where(text, number), options, why if explain else None, gold
-            )
+            for example in self.examples(text, _where(text, number), options, gold, explain=explain)
         ]
         if not made:
             raise DataError("texts must hold text to look at; got none.")
-        page = self.document(fitting(made, why.neurons) if explain else made)
+        page = self.document(fitting(made, options.neurons) if explain else made)
         return show(page, rows=self.rows(page))
 
-    def why(self, options: LookOptions, count: int) -> "Why":
-        """The explanation that is asked for."""
-        return options.why(target=options.target)
+    def check_target(self, target: str | None, count: int) -> None:
+        """Raise DataError if one target cannot be of so many texts. Unless said, it can."""
 
     def rows(self, shown: Document) -> RowSource | None:
         """Source of exact attention rows of a document; None where it holds all."""

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import Count, Positive, at_least, check_fields, meanings_of
-from regard.inference.options import AnswerOptions, LookOptions
+from regard.inference.options import AnswerOptions
 from regard.server.problems import Problem, quoted
+from regard.viewer.options import LookOptions
 
 # Bytes of a request that any text fits in, below 10,000 characters.
 _SMALL_BODY = 1 << 20

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from regard.viewer.layer_summary import Lens as Lens
     from regard.viewer.notebook import NotebookPage as NotebookPage
     from regard.viewer.notebook import show as show
+    from regard.viewer.options import LookOptions as LookOptions
     from regard.viewer.packing import PackedArray as PackedArray
     from regard.viewer.packing import pack as pack
     from regard.viewer.packing import pack_integers as pack_integers

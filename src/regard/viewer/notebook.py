@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Literal, TypeGuard, Unpack
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -17,12 +17,18 @@ from regard.checks import check_count, check_path
 from regard.errors import DataError, RegardError, SettingError
 from regard.files import write_file
 from regard.viewer.document import Document
-from regard.viewer.example import GoldLinks, Head, Layer, Sides
+from regard.viewer.example import Head, Layer, Sides
 from regard.viewer.html import page
 from regard.viewer.layer_summary import AXES
 from regard.viewer.parts import Attention, OneAttention, PlainWeights, RowSource
-from regard.viewer.search import SearchTree
-from regard.viewer.summaries import LONGEST_WITH_ROWS, HeadName, Padding, example_of, watched_rows
+from regard.viewer.summaries import (
+    LONGEST_WITH_ROWS,
+    HeadName,
+    KnownFields,
+    Padding,
+    example_of,
+    watched_rows,
+)
 from regard.viewer.texts import Text
 
 if TYPE_CHECKING:
@@ -33,17 +39,12 @@ Tokens = Text | Sequence[str]
 MOST_QUERIES = 64  # of one request
 
 
-class ExampleOptions(TypedDict, total=False):
+class ExampleOptions(KnownFields, total=False):
     """Further arguments of ``example_of``."""
 
     row: int
     padding: Padding
-    started: bool | None
     top_heads: Iterable[HeadName] | Literal["all"] | None
-    gold: GoldLinks | None
-    score: float | None
-    search: SearchTree | None
-    label: str | None
 
 
 class NotebookPage:

@@ -7,7 +7,7 @@ room for.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -39,6 +39,25 @@ _ROOM = 750_000  # characters of the page for the top keys and weights of all he
 _SAMPLE = 1024  # queries by which the room that a head takes is estimated
 
 
+class KnownFields(TypedDict, total=False):
+    """Fields of an example that its attention does not say.
+
+    Attributes:
+        started: Whether the decoder's keys are a start sign and the output without its last token;
+            by default so if there is an encoder.
+        gold: Links people set; of cross attention the alignment error is then told.
+        score: The search's score of the output.
+        search: How the output was found.
+        label: What tells this example from the others.
+    """
+
+    started: bool
+    gold: GoldLinks | None
+    score: float | None
+    search: SearchTree | None
+    label: str | None
+
+
 def example_of(
     seen: Iterable[Attention],
     tokens: Text | Sequence[str] | None,
@@ -46,13 +65,9 @@ def example_of(
     output: Text | Sequence[str] | None = None,
     row: int = 0,
     padding: Padding = "right",
-    started: bool | None = None,
     rows: Rows | RowsByLayer | None = None,
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
-    gold: GoldLinks | None = None,
-    score: float | None = None,
-    search: SearchTree | None = None,
-    label: str | None = None,
+    **known: Unpack[KnownFields],
 ) -> Example:
     """Make an example of a document from the attention to one text, a summary for each layer.
 
@@ -64,18 +79,13 @@ def example_of(
         output: The text that was written, of a model that reads one text and writes another.
         row: Which row of the batch.
         padding: On which side of a padded row its tokens are not.
-        started: Whether the decoder's keys are a start sign and the output without its last token.
-            None means so if there is an encoder.
         rows: Exact weights, kept where the text has at most 512 tokens: a function like
             ``Watch.rows``, or a mapping from (kind, layer) to weights (H, N, M). None asks
             ``seen.rows``, if it is there and has them.
         top_heads: Heads of long texts whose largest weights are kept, as (kind, layer, head). None
             keeps the largest weight of each query of all that fit, those of lowest entropy first,
             at least one; then the second, and so on.
-        gold: Links people set; of cross attention the alignment error is then told.
-        score: The search's score of the output.
-        search: How the output was found.
-        label: What tells this example from the others.
+        known: Fields of the example that its attention does not say; see ``KnownFields``.
 
     Raises:
         DataError: There are more tokens than queries or keys, no tokens for a side, or a batch
@@ -99,8 +109,8 @@ def example_of(
     exact_rows = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
     names = {part.name for part in parts if part.name not in exact_rows}
     depths = depths_of(parts, names, top_heads)
-    if started is None:
-        started = any(one.kind in ("encoder", "cross") for one in attentions)
+    if known.get("started") is None:
+        known["started"] = any(one.kind in ("encoder", "cross") for one in attentions)
     return Example(
         source=texts["source"].text,
         output=texts["output"].text,
@@ -111,15 +121,13 @@ def example_of(
                 parts,
                 exact_rows,
                 depths,
-                words_by_kind({side: text.tokens for side, text in texts.items()}, started),
-                gold,
+                words_by_kind(
+                    {side: text.tokens for side, text in texts.items()}, known["started"]
+                ),
+                known.get("gold"),
             )
         ),
-        started=started,
-        gold=gold,
-        score=score,
-        search=search,
-        label=label,
+        **known,
     )
 
 

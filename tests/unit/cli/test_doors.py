@@ -10,10 +10,12 @@ from tests.unit.server.conftest import answers_of
 from regard.cli import run_command
 from regard.cli.app import app
 from regard.inference import Predictor
-from regard.inference.options import AnswerOptions, LookOptions
+from regard.inference.options import AnswerOptions
+from regard.interop import look
 from regard.server import Limits, Service
 from regard.server.requests import AttentionRequest, PredictRequest
 from regard.tasks import DecodingConfig
+from regard.viewer.options import LookKeywords, LookOptions
 
 # What a door calls otherwise.
 FLAGS = {"against": "not"}
@@ -65,7 +67,8 @@ def test_every_door_has_every_setting():
     searched = names(DecodingConfig) - {"batch_tokens"}
     assert arguments - {"decoding"} | searched == names(AnswerOptions)
     arguments = {*inspect.signature(Predictor.look).parameters}
-    assert arguments - {"self", "texts"} == names(LookOptions)
+    assert arguments - {"self", "texts"} == names(LookOptions) == {*LookKeywords.__annotations__}
+    assert names(LookOptions) < {*inspect.signature(look).parameters}
 
 
 def test_every_setting_is_tried():

@@ -1,8 +1,9 @@
 """Options of ``attend``: types, defaults, and the names that other libraries have for them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from inspect import Parameter, signature
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from functools import partial
+from inspect import signature
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,8 +15,7 @@ from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting
 from regard.checks import nearest
 from regard.errors import SettingError
-
-F = TypeVar("F", bound=Callable[..., object])
+from regard.fields import described
 
 
 class CallOptions(NamedTuple):
@@ -48,22 +48,8 @@ class AttendOptions(WeightsOptions, total=False):
     backend: str | None
 
 
-def takes(options: type) -> Callable[[F], F]:
-    """Decorate a function of ``**options``: its signature and help name each, with its default."""
-
-    def decorate(function: F) -> F:
-        described, kind = signature(function), Parameter.KEYWORD_ONLY
-        named = [
-            Parameter(name, kind, default=CallOptions._field_defaults[name], annotation=annotation)
-            for name, annotation in options.__annotations__.items()
-        ]
-        declared = list(described.parameters.values())[:-1]
-        positional = [each for each in declared if each.kind is not kind]
-        last = [each for each in declared if each.kind is kind]
-        vars(function)["__signature__"] = described.replace(parameters=[*positional, *named, *last])
-        return function
-
-    return decorate
+# Decorates a function of ``**options``.
+takes = partial(described, defaults=CallOptions._field_defaults)
 
 
 def options_of(function: Callable[..., object], options: Mapping[str, Any]) -> CallOptions:

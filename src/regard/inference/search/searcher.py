@@ -23,6 +23,7 @@ from regard.decoding import (
     stream,
 )
 from regard.decoding.step import StateT, Step
+from regard.devices import CPU
 from regard.errors import SettingError
 from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
@@ -33,10 +34,25 @@ FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class Searcher:
-    """A search with its settings over any sequence model's step function."""
+    """A search with its settings over any sequence model's step function.
 
-    def __init__(self, decoding: DecodingConfig, tokenizer: Tokenizer) -> None:
+    Args:
+        decoding: The settings.
+        tokenizer: That of the answers.
+        device: Where the model is.
+        end: The token that ends an answer.
+    """
+
+    def __init__(
+        self,
+        decoding: DecodingConfig,
+        tokenizer: Tokenizer,
+        *,
+        device: torch.device = CPU,
+        end: int = EOS_ID,
+    ) -> None:
         self.decoding, self._tokenizer = decoding, tokenizer
+        self.device, self._end = device, end
         self._prefix = _spelled("prefix", decoding.prefix, tokenizer)
         for avoided in decoding.avoid:
             _spelled("avoid", avoided, tokenizer)
@@ -63,12 +79,11 @@ class Searcher:
         sources: Int[Tensor, " B"] | None = None,
         is_constrained: Sequence[bool] | None = None,
         longest: int | None = None,
-        end: int = EOS_ID,
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
         decoding, n_best = self.decoding, self.decoding.n_best
         constrained = [True] * len(limits) if is_constrained is None else is_constrained
-        options = self._options(limits, constrained, end, longest)
+        options = self._options(limits, constrained, longest)
         if decoding.method == "sample":
             numbers = [_number(text, decoding.seed) for text in seeds]
             return sample(
@@ -97,8 +112,6 @@ class Searcher:
         *,
         limit: int,
         seed: str,
-        end: int = EOS_ID,
-        device: torch.device | None = None,
     ) -> Iterator[int]:
         """The tokens of one answer as they are chosen, those of ``answers``; no beam can."""
         decoding, draw = self.decoding, None
@@ -110,16 +123,15 @@ class Searcher:
                 top_k=decoding.top_k,
                 top_p=decoding.top_p,
             )
-        options = self._options(torch.tensor([limit], device=device), [True], end)
+        options = self._options(torch.tensor([limit], device=self.device), [True])
         for chosen in stream(step, state, draw=draw, **options):
-            if chosen.token != end:
+            if chosen.token != self._end:
                 yield chosen.token
 
     def _options(
         self,
         limits: Int[Tensor, " B"],
         constrained: Sequence[bool],
-        end: int,
         longest: int | None = None,
     ) -> SearchOptions:
         """Options of every search, with room for the tokens it must write."""
@@ -129,11 +141,11 @@ class Searcher:
         return {
             "batch_size": len(limits),
             "bos_id": BOS_ID,
-            "eos_id": end,
+            "eos_id": self._end,
             "max_lengths": limits if longest is None else limits.clamp(max=longest),
             "length_penalty": self.decoding.length_penalty,
             "min_length": least,
-            "forbidden": [token for token in FORBIDDEN if token != end],
+            "forbidden": [token for token in FORBIDDEN if token != self._end],
             "rules": self._rules(constrained),
         }
 

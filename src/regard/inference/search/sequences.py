@@ -24,7 +24,6 @@ def search(
     searcher: Searcher,
     parts: Sequence[EncodedSequences],
     *,
-    device: torch.device,
     batch_tokens: int,
     record: Callable[[Any], tuple[Step[Any], Any]] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -33,7 +32,7 @@ def search(
     outputs = [Translations.of_nothing(part.text) for part in parts]
     filled = [number for number, part in enumerate(parts) if len(part.source)]
     sizes = [(len(parts[number].source) + 1) * searcher.width for number in filled]
-    most = model.max_length
+    most, device = model.max_length, searcher.device
 
     def write(indices: Sequence[int]) -> None:
         batch = moved(task.collate([parts[number] for number in indices]), device)

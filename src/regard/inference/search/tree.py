@@ -50,9 +50,8 @@ def searched(
     (answers,) = search(
         model,
         task,
-        Searcher(decoding, tokenizer.target),
+        Searcher(decoding, tokenizer.target, device=device_of(model)),
         task.encoded_parts(source),
-        device=device_of(model),
         batch_tokens=decoding.batch_tokens,
         record=lambda state: (recorder.step, recorder.start(state)),
     )

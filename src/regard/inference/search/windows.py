@@ -121,12 +121,12 @@ class WindowedSearch:
         # Without an end, a text is as long as there is room.
         least = decoding.min_length if decoding.one_line else room
         part = decoding.changed(min_length=min(least, room))
-        return Searcher(part.changed(prefix="") if window else part, self._tokenizer)
-
-    @property
-    def _end(self) -> int:
-        """The token that ends a text."""
-        return EOS_ID if self._decoding.one_line else PAD_ID
+        return Searcher(
+            part.changed(prefix="") if window else part,
+            self._tokenizer,
+            device=self._device,
+            end=EOS_ID if decoding.one_line else PAD_ID,
+        )
 
     def _tokens(self, text: _Text) -> Iterator[int]:
         """The tokens of a text as they are chosen, window after window."""
@@ -136,14 +136,7 @@ class WindowedSearch:
             prompt = torch.tensor([text.read]), torch.tensor([len(text.read)])
             with torch.no_grad():
                 state = self._model.start(*moved(prompt, self._device))
-            chosen = search.tokens(
-                self._model.steps,
-                state,
-                limit=room,
-                seed=text.seed_of_window,
-                end=self._end,
-                device=self._device,
-            )
+            chosen = search.tokens(self._model.steps, state, limit=room, seed=text.seed_of_window)
             before = len(text.written)
             for token in islice(chosen, room):
                 text.add(token)
@@ -176,7 +169,6 @@ class WindowedSearch:
             self._model.start(*moved((padded(read), lengths_of(read)), self._device)),
             limits=torch.full((len(texts),), room, device=self._device),
             seeds=[text.seed_of_window for text in texts],
-            end=self._end,
         )
         for text, (best, *_) in zip(texts, hypotheses, strict=True):
             tokens = best.tokens[:room]

@@ -23,11 +23,12 @@ from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.attribution.faithfulness import logits_of, rank_correlation
 from regard.interop.pages.circuits import circuits_of_example, neurons_of_example
 from regard.interop.pages.lens import Readout
-from regard.interop.pages.neurons import HeadNumber, vectors_of
-from regard.interop.pages.sums import Choice, ScoreNumber, sums_of
+from regard.interop.pages.neurons import vectors_of
+from regard.interop.pages.sums import Choice, sums_of
 from regard.tasks.drawing import CrossAttention
 from regard.viewer import Example, Importance
 from regard.viewer.example import Share
+from regard.viewer.options import LookOptions
 from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 if TYPE_CHECKING:
@@ -59,28 +60,6 @@ def methods_named(names: str | None) -> list[str] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """Requested explanations."""
-
-    target: str | None = None  # a word or a class; None is the likeliest
-    against: str | None = None  # what it is held against; of what was written, another output
-    methods: Sequence[str] | None = None  # of ``attribute``; None is what takes little time
-    neurons: Sequence[HeadNumber] | None = None  # whose queries and keys are kept; None is all
-    scores: Sequence[ScoreNumber] | None = None  # that are taken apart; None is what is cheap
-    circuits: Sequence[HeadNumber] | None = None  # heads; None is what is cheap
-
-    @property
-    def contributes(self) -> bool:
-        """Whether any contributions may be computed."""
-        return self.methods is None or len(self.methods) > 0
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether contributions are wanted, of a text of any length."""
-        return not (self.methods is None and self.target is None and self.against is None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Inputs of a model for the text of an example, and the outputs that may be explained."""
 
@@ -98,11 +77,11 @@ class Reading:
     explained: str | None = None  # the input of the example's tokens; None is the main one
     part: CrossAttention | None = None  # the two texts, where they are parts of what is read
     attends: bool = True  # whether one position's attention leads to what is explained
-    choices: Callable[[ExplainedText, Why], Sequence[Choice]] | None = None  # other outputs
+    choices: Callable[[ExplainedText, LookOptions], Sequence[Choice]] | None = None  # other outputs
     blanks: bool = False  # whether the example's output is what is predicted at ``positions``
 
     @torch.no_grad()
-    def explain(self, model: nn.Module, example: Example, why: Why) -> Example:
+    def explain(self, model: nn.Module, example: Example, why: LookOptions) -> Example:
         """Add queries and keys, contributions, predictions by layer and losses to an example."""
         text = ExplainedText(
             model, self.inputs, name=self.explained, body=getattr(model, "base_model", None)
@@ -112,11 +91,11 @@ class Reading:
         try:
             if self.text:
                 example = self._predicted(text, example)
-            if why.contributes and (why.is_requested or length <= _LONGEST):
+            if why.contributes and (why.requests_contributions or length <= _LONGEST):
                 choices = list(self._choices(text, why))
                 example = self._attributed(text, example, choices, why)
         except SettingError:  # it has no logits
-            if why.is_requested and why.contributes:
+            if why.requests_contributions and why.contributes:
                 raise
         is_short = length <= LONGEST_WITH_ROWS
         if self.part is None:
@@ -134,7 +113,7 @@ class Reading:
         return replace(example, vectors=vectors)
 
     def _in_parts(
-        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: Why
+        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: LookOptions
     ) -> Example:
         """The example with sums over parts, circuits of heads and neurons, where it has them."""
         try:
@@ -156,7 +135,7 @@ class Reading:
         return neurons_of_example(path, example, names)
 
     def _attributed(
-        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: Why
+        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: LookOptions
     ) -> Example:
         """The example with contributions to outputs."""
         length = len(example.source_tokens or example.output_tokens)
@@ -174,7 +153,7 @@ class Reading:
             example = replace(example, surprise=tuple(short))
         return replace(example, lens=lens)
 
-    def _choices(self, text: ExplainedText, why: Why) -> Iterator[Choice]:
+    def _choices(self, text: ExplainedText, why: LookOptions) -> Iterator[Choice]:
         """Outputs to explain."""
         if self.choices is not None:
             yield from self.choices(text, why)
@@ -199,7 +178,7 @@ class Reading:
                 return
         raise DataError(f"--not must differ from the output within it; got {against!r}.")
 
-    def _words(self, text: ExplainedText, why: Why) -> Iterator[Choice]:
+    def _words(self, text: ExplainedText, why: LookOptions) -> Iterator[Choice]:
         if not self.positions and (why.target or why.against):
             raise DataError("text must have a mask where --target is to stand; got none.")
         logits = logits_of(text.model, text.answer)[0]
@@ -240,15 +219,16 @@ class Reading:
         return min(known, key=lambda form: (len(form), -float(logits[form[0]])))[0]
 
     def _importances(
-        self, text: ExplainedText, choice: Choice, outputs: int, length: int, why: Why
+        self, text: ExplainedText, choice: Choice, outputs: int, length: int, why: LookOptions
     ) -> list[Importance]:
         """Contributions to one output by several methods, attention first."""
         size = sum(each.numel() for each in text.model.parameters()) * length * outputs
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
         attributions: dict[str, Attribution] = {}
+        chosen = why.attribute
         for method in _NAMES:
             is_small = method in passes and passes[method] * size <= _PRODUCTS
-            is_selected = method in (why.methods or _CHEAP) or (why.methods is None and is_small)
+            is_selected = method in (chosen or _CHEAP) or (chosen is None and is_small)
             if method != "attention" and not is_selected:
                 continue  # with the attention all are compared
             if not self.attends and method in BY_ATTENTION:
@@ -258,7 +238,7 @@ class Reading:
                     method, target=choice.number, position=choice.position, steps=_STEPS
                 )
             except SettingError:
-                if why.methods is not None and len(why.methods) == 1 and method in why.methods:
+                if chosen is not None and len(chosen) == 1 and method in chosen:
                     raise
         attention = attributions.get("attention")
         return [

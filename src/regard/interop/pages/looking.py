@@ -1,11 +1,11 @@
 """From a Hugging Face model and a text to the page of what it looked at, in one call."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from regard.checks import check_count
 from regard.errors import DataError, SettingError
+from regard.fields import described
 from regard.interop.modules.hugging_face import is_hugging_face
-from regard.interop.pages.explaining import Why, reading_of_checkpoint
+from regard.interop.pages.explaining import reading_of_checkpoint
 from regard.interop.pages.neurons import fitting
 from regard.interop.pages.pictures import look_at_picture, reads_pictures
 from regard.interop.record import KINDS
@@ -32,37 +33,29 @@ from regard.viewer import (
     watched_rows,
 )
 from regard.viewer.example import Head, Layer
+from regard.viewer.options import LookKeywords, LookOptions
 from regard.viewer.parts import RowSource
-from regard.viewer.summaries import LONGEST_WITH_ROWS
+from regard.viewer.summaries import LONGEST_WITH_ROWS, KnownFields
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# Numbers of layers or heads; None is all.
-_Numbers = Iterable[int] | int | None
-
 _LONGEST = 1_000_000_000  # tokenizers without a limit of their own name a larger one
 
 
+@described(LookKeywords, defaults=dict.fromkeys(LookKeywords.__annotations__))
 def look(
     model: "PreTrainedModel",
     tokenizer: Any,
     text: str | Path | Sequence[str | Path],
     *,
-    target: str | None = None,
-    against: str | None = None,
-    attribute: Sequence[str] | None = None,
-    layers: _Numbers = None,
-    heads: _Numbers = None,
     truncate: bool = False,
     max_new_tokens: int = 128,
     title: str | None = None,
     live: bool = False,
     pair: bool = False,
-    neurons: Sequence[tuple[int, int]] | None = None,
-    scores: Sequence[tuple[int, ...]] | None = None,
-    circuits: Sequence[tuple[int, int]] | None = None,
     explain: bool = True,
+    **options: Unpack[LookKeywords],
 ) -> NotebookPage:
     """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
 
@@ -77,16 +70,6 @@ def look(
             model such as ViT.
         tokenizer: Its tokenizer, or the image processor of a vision model.
         text: One text, or several, each an example of the page; of a vision model picture files.
-        target: What to explain; None explains the model's own output. Of a model that reads one
-            text and writes another the output of the one text, else a class, or a word whose first
-            token is next or in a mask's position.
-        against: What the target is held against: why it, and not this; another output of a model
-            that reads and writes, from where the two first differ.
-        attribute: Methods of ``regard.attribute``; none if empty. None takes gradient × input and
-            rollout of up to 1,024 tokens, and integrated gradients and leave-one-out where they
-            take at most 2·10¹¹ multiplications.
-        layers: Which layers are shown, counted from 0; None is all.
-        heads: Which heads; None is all.
         truncate: Whether a text longer than the model's positions is cut there.
         max_new_tokens: Of an output that the model generates.
         title: Heading of the page; None is the beginning of the first text.
@@ -94,16 +77,11 @@ def look(
             page with exact weights; of a short text the page has them all.
         pair: Whether two texts are read as one, as BERT reads a pair of sentences: the page can
             then show the attention of one to the other.
-        neurons: Heads, as (layer, head), whose queries and keys the page has, to show the
-            dimensions that make a score. None is all where they take at most 1.5 MB, else none.
-        scores: Scores that the page takes apart as ``decompose_score`` does, as (layer, head,
-            query, key), or (layer, head) for the strongest link of the head. None is that of each
-            layer, where these take little time.
-        circuits: Heads, as (layer, head), whose circuits the page has (``head_circuits``). None is
-            three whose scores are taken apart, with the whole vocabulary where it takes little
-            time.
         explain: Whether the page says more than attention: contributions, predictions by layer,
             losses, queries and keys.
+        options: What is shown and explained, as ``regard.viewer.LookOptions`` describes it, without
+            ``beam_size``. A target of a model that reads one text and writes another is an output
+            of the one text.
 
     Returns:
         What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
@@ -118,30 +96,29 @@ def look(
         >>> from regard.interop.checkpoints.folder import load_folder
         >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
     """
-    output, word = (target, None) if _is_writer(model) else (None, target)
-    why = Why(
-        target=word,
-        against=against,
-        methods=attribute,
-        neurons=neurons,
-        scores=scores,
-        circuits=circuits,
-    )
+    chosen = LookOptions(**options)
     check_count("max_new_tokens", max_new_tokens)
     given = [text] if isinstance(text, str | Path) else list(text)
-    is_vision = reads_pictures(model)
-    if is_vision and any((target, against, attribute, neurons, scores, circuits, pair, truncate)):
+    is_vision, is_writer = reads_pictures(model), _is_writer(model)
+    if chosen.beam_size is not None:
+        raise SettingError(
+            f"beam_size must be left out for a Hugging Face model; got {chosen.beam_size!r}."
+        )
+    of_texts = replace(chosen, layers=None, heads=None).given()
+    if is_vision and any((*of_texts.values(), pair, truncate)):
         raise SettingError(
             "target, against, attribute, neurons, scores, circuits, pair and truncate are for "
             f"texts; got one for {type(model).__name__}, which reads pictures."
         )
-    _check(model, given, has_target=(target, against) != (None, None), pair=pair)
+    has_target = (chosen.target, chosen.against) != (None, None)
+    _check(model, given, has_target=has_target, pair=pair)
     texts = list(map(str, given))
-    is_writer = _is_writer(model)
+    why = replace(chosen, target=None) if is_writer else chosen  # the output is the target
+    known: KnownFields = {"started": True} if is_writer else {}
     with _at_rest(model):
         examples, answers = list[Example](), list[RowSource | None]()
         for picture in given if is_vision else []:
-            example, seen = look_at_picture(model, tokenizer, picture, layers, heads)
+            example, seen = look_at_picture(model, tokenizer, picture, chosen.layers, chosen.heads)
             examples.append(example)
             is_long = len(example.source_tokens) > LONGEST_WITH_ROWS
             answers.append(watched_rows(seen, example) if live and is_long else None)
@@ -154,7 +131,9 @@ def look(
                 inputs = {"input_ids": ids}
             tokens = dict.fromkeys(KINDS, _pieces(tokenizer, inputs["input_ids"]))
             if is_writer:
-                outputs, written = _output(model, tokenizer, ids, output, max_new_tokens, truncate)
+                outputs, written = _output(
+                    model, tokenizer, ids, chosen.target, max_new_tokens, truncate
+                )
                 inputs["decoder_input_ids"] = outputs[:, :-1]
                 tokens["decoder"] = _pieces(tokenizer, outputs[:, :-1])
                 written_ids = outputs[0, 1:].tolist()
@@ -162,9 +141,9 @@ def look(
             is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
             body = getattr(model, "base_model", model)  # without the head after the last layer
             keep = live or not is_long
-            with watch(body, layers, heads, keep=keep, tokens=tokens) as seen:
+            with watch(body, chosen.layers, chosen.heads, keep=keep, tokens=tokens) as seen:
                 body(**inputs)
-            example = example_of(seen, source, output=written, started=is_writer or None)
+            example = example_of(seen, source, output=written, **known)
             if explain:
                 reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
                 example = reading.explain(model, example, why)
@@ -183,7 +162,7 @@ def look(
             task="",
             model=f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} "
             "parameters",
-            examples=fitting(examples, neurons),
+            examples=fitting(examples, chosen.neurons),
         ),
         rows=rows if any(answers) else None,
     )
