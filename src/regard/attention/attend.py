@@ -110,27 +110,26 @@ def attend(
         refuse_options(attend, foreign)
     if value is None:
         value = key
-    call = Call(
-        query, key, value, score, mask, bias, weighting, dropout, generator, backend, return_lse
-    )
+    options = CallOptions(score, mask, bias, weighting, dropout, generator, backend, return_lse)
     if torch.compiler.is_compiling():
-        return attend_in_graph(query, key, value, CallOptions(*call[3:11]), outside=_outside)
+        return attend_in_graph(query, key, value, options, outside=_outside)
     if (
         torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
         or torch._C._is_tracing()
     ):
-        return attend_under_transforms(query, key, value, CallOptions(*call[3:11]))
+        return attend_under_transforms(query, key, value, options)
     edit = None
     if OBSERVER.get() is not None or EDITOR.get() is not None:
         is_plain = not (dropout or return_lse or backend or torch.is_grad_enabled())
         mixed = Mixed(value=value) if is_plain else None
-        edit = announce(query, key, CallOptions(*call[3:11]), mixed)
+        edit = announce(query, key, options, mixed)
         if mixed is not None and mixed.out is not None:
             return mixed.out
         if edit is not None:
             query, key, value = edit.inputs(query, key, value)
-            call = call._replace(query=query, key=key, value=value, mask=edit.mask)
+            options = options._replace(mask=edit.mask)
+    call = Call(query, key, value, options)
     plan, request = plan_of(call)
     out, lse = plan.run(call, request)
     if edit is not None and edit.finish is not None:

@@ -124,7 +124,7 @@ class AttentionCall:
         """Its summary, and where one pass gives both and is to, its output: ``mixed.out``."""
         if self.mixed is not None and self.mixed.value is not None:
             options = CallOptions(self.score, self.mask, self.bias, self.weighting)
-            request = make_request(Call(self.query, self.key, self.mixed.value, *options))
+            request = make_request(Call(self.query, self.key, self.mixed.value, options))
             both = summary_and_mixed_of(request, top, map, queries, start)
             if both is not None:
                 summary, self.mixed.out = both

@@ -72,7 +72,7 @@ def sample_key(
     """
     value = key if value is None else value
     options = CallOptions(score, mask, bias, generator=generator, return_lse=True)
-    request = make_request(Call(query, key, value, *options))
+    request = make_request(Call(query, key, value, options))
     if not request.key.shape[2]:
         raise ShapeError("key must have at least one position to draw from; got none.")
     # As in ``attend``, automatic precision narrows nothing.
@@ -83,7 +83,7 @@ def sample_key(
         drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
         # Where only the key that was drawn is visible, the log-sum-exp is its score.
         options = options._replace(mask=drawn if mask is None else as_mask(mask) & drawn)
-        _, chosen = tiled.run(make_request(Call(query, key, value, *options)))
+        _, chosen = tiled.run(make_request(Call(query, key, value, options)))
         _, lse = tiled.run(request)
     assert chosen is not None
     assert lse is not None

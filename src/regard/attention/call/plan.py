@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.attention.backends.base import Answer, Backend, Kernel, Offer
 from regard.attention.biases import PositionBias
 from regard.attention.call.choice import BACKENDS, choose_backend, is_small
-from regard.attention.engine.options import AttendOptions, options_of, takes
+from regard.attention.engine.options import AttendOptions, CallOptions, options_of, takes
 from regard.attention.engine.request import (
     PLAIN_SCORES,
     Call,
@@ -71,16 +71,16 @@ class Plan:
         # Even a context without effect, or asking for one device, is felt in small calls.
         is_mixed = torch._C._is_any_autocast_enabled()
         if self.kernel is not None and not is_mixed:
-            query, key, value, *_ = call
+            query, key, value = inputs = call[:3]
             out = self.kernel(query, key, value)
             # One sum for all: each is a call that takes as long as the numbers.
-            read = (query, key) if call.mask is None else (query, key, value, out)
+            read = inputs[:2] if call.options.mask is None else (*inputs, out)
             total = torch.cat(read, -2).sum().item()
             if total - total == 0:
                 if not out.requires_grad:
                     return out, None
                 alike = partial(make_request, call, is_known=True)
-                return differentiable_twice(alike, out, None, (query, key, value))
+                return differentiable_twice(alike, out, None, inputs)
         if request is None:
             request = make_request(call, is_known=True)
         out, lse = self.serve(request)
@@ -118,21 +118,20 @@ class Plan:
 
 def plan_of(call: Call) -> tuple[Plan, Request | None]:
     """The plan of a call, remembered or made; with it the request that it was made of, or None."""
-    mask, signature = cast("Mask | None", call.mask), signature_of(call)
+    mask, signature = cast("Mask | None", call.options.mask), signature_of(call)
+    backends = tuple(BACKENDS.values())
     if signature is not None:
         plan: Plan | None = MEMORY.get(mask, 0, signature)  # small, whatever the pairs
-        if plan is not None and plan.backends == tuple(BACKENDS.values()):
+        if plan is not None and plan.backends == backends:
             return plan, None
     request = make_request(call)
     with without_autocast(request.query.device.type):  # a score is brought to dot products here
-        name, offer, reason, is_lasting = choose_backend(request, call.backend)
+        name, offer, reason, is_lasting = choose_backend(request, call.options.backend)
     # Inputs that had to be brought to four axes would have to be each time.
-    is_lasting = is_lasting and request.query is call.query
-    is_lasting = is_lasting and request.key is call.key and request.value is call.value
-    if signature is None or not is_lasting:
+    is_as_given = request.query is call.query and request.key is call.key
+    if signature is None or not (is_lasting and is_as_given and request.value is call.value):
         return Plan(name, reason, offer=offer), request
     kernel = offer.kernel(request) if offer.kernel is not None and is_small(request) else None
-    backends = tuple(BACKENDS.values())
     plan = Plan(name, reason, offer=offer, kernel=kernel, backends=backends)
     MEMORY.keep(mask, 0, signature, plan)
     return plan, request
@@ -140,66 +139,48 @@ def plan_of(call: Call) -> tuple[Plan, Request | None]:
 
 def signature_of(call: Call) -> Hashable | None:
     """Signature, beside the mask, of calls that share a plan; None where that cannot be known."""
-    query, key, value, score, mask, bias, weighting, dropout, generator, backend, *rest = call
-    return_lse, wants_grad, seed = rest
+    query, key, value, options, wants_grad, seed = call
+    score, mask, bias, weighting, dropout, generator, backend, return_lse = options
     if not type(query) is type(key) is type(value) is Tensor or type(score) not in PLAIN_SCORES:
-        return None
-    if query.is_nested or key.is_nested or value.is_nested:
         return None
     if type(weighting) is not Softmax or weighting.sink is not None:
         return None
     if mask is not None and not hasattr(mask, "alike"):  # to ask for its class takes longer
         return None
-    device = None
+    if query.is_nested or key.is_nested or value.is_nested:
+        return None
+    devices = of_options = None
     if not (query.is_cpu and key.is_cpu and value.is_cpu):
-        device = (query.device, key.device, value.device)
+        devices = (query.device, key.device, value.device)
     is_plain = bias is None and generator is None and backend is None and seed is None
-    of_options = None
     if not is_plain or return_lse is not False or type(dropout) is not float or dropout:
-        of_options = _signature_of_options(call)
+        of_options = _signature_of_options(options, seed)
         if of_options is None:
             return None
     if not wants_grad and torch.is_grad_enabled():
         wants_grad = query.requires_grad or key.requires_grad or value.requires_grad
-    return (
-        query.shape,
-        key.shape,
-        value.shape,
-        query.dtype,
-        key.dtype,
-        value.dtype,
-        device,
-        score,
-        wants_grad,
-        of_options,
-        torch.is_inference_mode_enabled(),
-        torch.get_num_threads(),
-    )
+    shapes, dtypes = (query.shape, key.shape, value.shape), (query.dtype, key.dtype, value.dtype)
+    is_inference, threads = torch.is_inference_mode_enabled(), torch.get_num_threads()
+    return (shapes, dtypes, devices, score, wants_grad, of_options, is_inference, threads)
 
 
-def _signature_of_options(call: Call) -> Hashable | None:
+def _signature_of_options(options: CallOptions, seed: int | None) -> Hashable | None:
     """The part of a signature that is for options, where some are given."""
-    _, _, _, _, _, bias, _, dropout, generator, backend, return_lse, _, seed = call
+    _, _, bias, _, dropout, generator, backend, return_lse = options
     # Equal to what is right may be what is wrong: 0 is no flag.
     if type(dropout) not in (float, int) or type(return_lse) is not bool:
         return None
     if not isinstance(generator, torch.Generator | None) or not isinstance(backend, str | None):
         return None
-    if bias is None:
-        tensors: tuple[Tensor, ...] = ()
-    elif isinstance(bias, PositionBias):
-        tensors = bias.tensors()
-    elif type(bias) is Tensor:
-        tensors = (bias,)
-    else:
-        return None
-    of_bias: list[object] = [type(bias), getattr(bias, "is_of_distance_alone", None)]
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
+    parts: list[object] = [type(bias), dropout, backend, return_lse]
+    parts += (generator is None, seed is None)
+    tensors = bias.tensors() if isinstance(bias, PositionBias) else (bias,)
+    for tensor in () if bias is None else tensors:
+        if not isinstance(tensor, Tensor) or tensor.is_nested:
             return None  # what is wrong with it is said where it is checked
         learns = torch.is_grad_enabled() and tensor.requires_grad
-        of_bias += [tensor.shape, tensor.dtype, tensor.device, learns]
-    return (*of_bias, dropout, generator is None, seed is None, backend, return_lse)
+        parts += (tensor.shape, tensor.dtype, tensor.device, learns)
+    return tuple(parts)
 
 
 @takes(AttendOptions)
@@ -221,7 +202,7 @@ def explain(
         'sdpa'
     """
     chosen = options_of(explain, {**options, "return_lse": return_lse})
-    call = Call(query, key, key if value is None else value, *chosen)
+    call = Call(query, key, key if value is None else value, chosen)
     plan, request = plan_of(call)
     request = make_request(call, is_known=True) if request is None else request
     assert plan.offer is not None

@@ -8,33 +8,43 @@ from torch import Tensor
 from regard.attention.scores import Score
 from regard.errors import SettingError, ShapeError
 
-Four = tuple[Tensor, Tensor, Tensor, tuple[int, ...], int | None]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
-def on_four_axes(query: Tensor, key: Tensor, value: Tensor, score: Score) -> Four:
-    """Inputs as (B, H, N, D), (B, G, M, D) and (B, G, M, E), the axes of the answer, and H.
+def on_four_axes(
+    query: Tensor, key: Tensor, value: Tensor, score: Score
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
+    """Inputs as (B, H, N, D), (B, G, M, D) and (B, G, M, E), and the axes of the answer before N.
 
-    H is None where there is no axis of heads.
+    Of two of these or more, the last is that of heads.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
         SettingError: The score is none.
     """
-    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
-        raise _no_tensor(query=query, key=key, value=value)
-    if query.is_nested or key.is_nested or value.is_nested:
-        raise _nested(query=query, key=key, value=value)
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(
+                f"{name} must be a tensor; got {type(tensor).__name__}. "
+                f"Use torch.as_tensor({name})."
+            )
+        if tensor.is_nested:
+            raise ShapeError(
+                f"{name} must be padded; got a nested tensor. "
+                f"Pass {name}.to_padded_tensor(0.0), and the lengths as mask=lengths(…)."
+            )
     if not isinstance(score, Score):
         cure = " Scores are objects and have no names." if isinstance(score, str) else ""
         if hasattr(score, "tile") and not isinstance(score, type):
             cure = " Let its class inherit from regard.attention.Score."
         raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
     _check_dtypes_and_devices(query, key, value)
-    check_tensors("score", score.tensors(), query)
-    query, key, value, leading, heads = _to_four_axes(query, key, value)
+    if tensors := score.tensors():
+        check_tensors("score", tensors, query)
+    of_query, of_key = _leading_axes(query.shape, key.shape, value.shape)
+    query, key, value = _laid(query, of_query), _laid(key, of_key), _laid(value, of_key)
     score.check(query, key)
-    return query, key, value, leading, heads
+    return query, key, value, of_query
 
 
 def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None:
@@ -49,21 +59,6 @@ def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None
                 f"{name} must be on the device of the query, {query.device}; got {tensor.device}. "
                 "Move its tensors there."
             )
-
-
-def _no_tensor(**inputs: object) -> ShapeError:
-    name, first = next(each for each in inputs.items() if not isinstance(each[1], Tensor))
-    return ShapeError(
-        f"{name} must be a tensor; got {type(first).__name__}. Use torch.as_tensor({name})."
-    )
-
-
-def _nested(**inputs: Tensor) -> ShapeError:
-    name = next(name for name, tensor in inputs.items() if tensor.is_nested)
-    return ShapeError(
-        f"{name} must be padded; got a nested tensor. "
-        f"Pass {name}.to_padded_tensor(0.0), and the lengths as mask=lengths(…)."
-    )
 
 
 def _check_dtypes_and_devices(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -84,9 +79,10 @@ def _check_dtypes_and_devices(query: Tensor, key: Tensor, value: Tensor) -> None
         )
 
 
-def _to_four_axes(query: Tensor, key: Tensor, value: Tensor) -> Four:
-    """Queries, keys and values with four axes, the leading axes of the answer, and H."""
-    q, k, v = query.shape, key.shape, value.shape
+def _leading_axes(
+    q: torch.Size, k: torch.Size, v: torch.Size
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes before the last two that queries are laid on, and keys and values."""
     if min(len(q), len(k), len(v)) < 2:
         raise ShapeError(
             "query, key and value must have at least two axes, (N, D), (M, D) and (M, E); "
@@ -94,60 +90,32 @@ def _to_four_axes(query: Tensor, key: Tensor, value: Tensor) -> Four:
         )
     if k[-2] != v[-2]:
         raise ShapeError(f"value must have as many positions as key, M = {k[-2]}; got {v[-2]}.")
-    if len(q) == len(k) == len(v) == 4 and q[0] == k[0] == v[0] and k[1] == v[1]:
-        if q[1] != k[1]:
-            _check_groups(q[1], k[1])
-        return query, key, value, q[:2], q[1]
-    if len(q) >= 4 and len(k) >= 4:
-        return _group(query, key, value)
-    leading = _broadcast(q[:-2], k[:-2], v[:-2])
-    if leading is None:
-        raise _no_broadcast(q, k, v)
-    heads = leading[-1] if len(leading) > 1 else None
-    batch = leading if heads is None else leading[:-1]
-    lifted = (
-        t.expand(*leading, *t.shape[-2:]).reshape(prod(batch), heads or 1, *t.shape[-2:])
-        for t in (query, key, value)
-    )
-    return (*lifted, leading, heads)  # type: ignore[return-value]
-
-
-def _group(
-    query: Tensor, key: Tensor, value: Tensor
-) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int]:
-    """Bring query, key and value with heads on axis −3 to four axes; heads may group."""
-    q, k, v = query.shape, key.shape, value.shape
-    H, G = q[-3], k[-3]
-    _check_groups(H, G)
-    batch = _broadcast(q[:-3], k[:-3], v[:-3])
-    if batch is None or v[-3:-2] not in ((), (1,), (G,)):
-        raise _no_broadcast(q, k, v)
-    B = prod(batch)
-    query = query.expand(*batch, *q[-3:]).reshape(B, *q[-3:])
-    key = key.expand(*batch, *k[-3:]).reshape(B, *k[-3:])
-    value = value.expand(*batch, G, *v[-2:]).reshape(B, G, *v[-2:])
-    return query, key, value, (*batch, H), H
-
-
-def _check_groups(H: int, G: int) -> None:
-    if G == 0 or H % G:
+    has_heads = len(q) >= 4 and len(k) >= 4
+    end = -3 if has_heads else -2
+    H, G = q[-3:-2], k[-3:-2]
+    if has_heads and H != G and (G[0] == 0 or H[0] % G[0]):
         raise ShapeError(
-            f"query heads must be a multiple of key heads; got H={H}, G={G}. "
+            f"query heads must be a multiple of key heads; got H={H[0]}, G={G[0]}. "
             "Heads are the third axis from the end."
         )
+    batch: tuple[int, ...] | None = q[:end]
+    if not q[:end] == k[:end] == v[:end]:
+        try:
+            batch = torch.broadcast_shapes(q[:end], k[:end], v[:end])  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            batch = None
+    if batch is None or (has_heads and v[-3:-2] not in ((), (1,), G)):
+        raise ShapeError(
+            "query, key and value must agree in their leading axes; "
+            f"got {tuple(q)}, {tuple(k)} and {tuple(v)}."
+        )
+    return ((*batch, *H), (*batch, *G)) if has_heads else (tuple(batch), tuple(batch))
 
 
-def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    if shapes[0] == shapes[1] == shapes[2]:
-        return tuple(shapes[0])
-    try:
-        return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        return None
-
-
-def _no_broadcast(*shapes: tuple[int, ...]) -> ShapeError:
-    q, k, v = map(tuple, shapes)
-    return ShapeError(
-        f"query, key and value must agree in their leading axes; got {q}, {k} and {v}."
-    )
+def _laid(tensor: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """A tensor over these axes before its last two, of which the last are heads, on four axes."""
+    if len(axes) == 2 and tensor.shape[:-2] == axes:
+        return tensor
+    batch, heads = (axes[:-1], axes[-1]) if len(axes) > 1 else (axes, 1)
+    last = tensor.shape[-2:]
+    return tensor.expand(*axes, *last).reshape(prod(batch), heads, *last)

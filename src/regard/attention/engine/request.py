@@ -24,19 +24,12 @@ _AS_IT_IS = nullcontext()
 
 
 class Call(NamedTuple):
-    """Arguments of ``attend``, in the order of ``CallOptions`` after queries, keys and values."""
+    """A call of ``attend``."""
 
     query: Tensor
     key: Tensor
     value: Tensor
-    score: Score
-    mask: Mask | Tensor | None
-    bias: Tensor | PositionBias | None
-    weighting: Weighting
-    dropout: float
-    generator: torch.Generator | None
-    backend: str | None
-    return_lse: bool
+    options: CallOptions
     wants_grad: bool = False  # though nothing records a gradient, as in an operator
     seed: int | None = None  # of the dropout, if drawn already
 
@@ -118,23 +111,15 @@ class Request:
 
 def make_request(call: Call, *, is_known: bool = False) -> Request:
     """Check a call, unless one of its signature was checked, and bring it to four axes."""
-    query, key, value, score, mask, bias, weighting, dropout, generator, *_ = call
-    leading: tuple[int, ...]
-    heads: int | None
+    query, key, value, options, wants_grad, seed = call
+    score, mask, bias, weighting, dropout, generator, _, return_lse = options
     if is_known or _has_four_axes(query, key, value, score):
-        leading, heads = query.shape[:2], query.shape[1]
+        leading: tuple[int, ...] = query.shape[:2]
     else:
-        query, key, value, leading, heads = on_four_axes(query, key, value, score)
+        query, key, value, leading = on_four_axes(query, key, value, score)
     if not is_known:
-        # To ask for the class itself first is felt in small calls, as it is abstract.
-        if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
-            raise SettingError(
-                f"weighting must be a Weighting such as Softmax(); got {weighting!r}."
-            )
-        is_usual = type(dropout) is float and not dropout and generator is None
-        if not is_usual or call.return_lse is not False:
-            _check_options(call)
-    batch = leading if heads is None else leading[:-1]
+        _check_options(options)
+    batch, heads = (leading[:-1], leading[-1]) if len(leading) > 1 else (leading, None)
     sizes = (batch, heads, query.shape[2], key.shape[2], query.device)
     bound = added = position = sink = None
     if mask is not None:
@@ -159,10 +144,10 @@ def make_request(call: Call, *, is_known: bool = False) -> Request:
         dropout,
         generator,
         sink,
-        call.return_lse or sink is not None,
+        return_lse or sink is not None,
         leading,
-        call.wants_grad,
-        call.seed,
+        wants_grad,
+        seed,
     )
 
 
@@ -172,7 +157,7 @@ def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Re
     if isinstance(key, Tensor) and key.dim() > 1:
         width = options.bias.value_dim if isinstance(options.bias, PositionBias) else None
         value = key.new_zeros(()).expand(*key.shape[:-1], width or 1)
-    return make_request(Call(query, key, value, *options))
+    return make_request(Call(query, key, value, options))
 
 
 def without_autocast(kind: str) -> AbstractContextManager[object]:
@@ -195,14 +180,20 @@ def _has_four_axes(query: Tensor, key: Tensor, value: Tensor, score: Score) -> b
     return is_one_dtype and query.device == key.device == value.device
 
 
-def _check_options(call: Call) -> None:
-    check_fraction("dropout", call.dropout)
-    if not isinstance(call.generator, torch.Generator | None):
-        raise SettingError(f"generator must be a torch.Generator; got {call.generator!r}.")
-    check_flag("return_lse", call.return_lse)
-    if call.return_lse and not isinstance(call.weighting, Softmax):
-        came = type(call.weighting).__name__
-        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
+def _check_options(options: CallOptions) -> None:
+    *_, weighting, dropout, generator, _, return_lse = options
+    # To ask for the class itself first is felt in small calls, as it is abstract.
+    if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
+        raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
+    if type(dropout) is not float or dropout:
+        check_fraction("dropout", dropout)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
+    if return_lse is not False:
+        check_flag("return_lse", return_lse)
+        if not isinstance(weighting, Softmax):
+            came = type(weighting).__name__
+            raise SettingError(f"return_lse must go with Softmax(); got {came}().")
 
 
 def _sink_of(weighting: Softmax, query: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOp
     if not isinstance(weighting, Softmax) or weighting.sink is not None:
         came = "a sink" if isinstance(weighting, Softmax) else type(weighting).__name__
         raise SettingError(f"weighting must be Softmax() to be written out; got {came}.")
-    request = make_request(Call(query, key, value, *options._replace(mask=None)))
+    request = make_request(Call(query, key, value, options._replace(mask=None)))
     inputs = BlockInputs.of(request)
     scores = whole_scores(request, inputs)
     if mask is None:
@@ -87,7 +87,7 @@ def attend_under_transforms(
             "weighting must be Softmax() under the transforms of torch.func; "
             f"got {type(weighting).__name__}. Call attend without them."
         )
-    request = make_request(Call(query, key, value, *options._replace(mask=None)))
+    request = make_request(Call(query, key, value, options._replace(mask=None)))
     inputs = BlockInputs.of(request)
     (B, H, N, _), M = inputs.query.shape, inputs.key.shape[2]
     visible = None

@@ -279,7 +279,7 @@ def _planned(
     )
     options = CallOptions(score, mask, bias, weighting, dropout, None, backend, wants_lse)
     seed = None if seed is None else int(seed)
-    call = Call(query, key, value, *options, wants_grad=any(learned), seed=seed)
+    call = Call(query, key, value, options, wants_grad=any(learned), seed=seed)
     plan, request = plan_of(call)
     return plan, make_request(call, is_known=True) if request is None else request
 

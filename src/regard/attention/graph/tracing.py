@@ -46,7 +46,7 @@ def attend_in_graph(
         return attend_by_formula(query, key, value, options)
     # What is wrong with shapes is said now: from them follow those of the operator's answer.
     checked = options._replace(mask=None, bias=None, dropout=0.0)
-    request = make_request(Call(query, key, value, *checked))
+    request = make_request(Call(query, key, value, checked))
     wants_lse = return_lse or request.sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
     form, tensors, integers, floats = encode(

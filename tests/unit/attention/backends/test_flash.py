@@ -34,7 +34,7 @@ DOCUMENTS = documents_on("cpu")
 
 def request_of(mask, keys=N):
     query, key = torch.randn(2, 4, N, 16), torch.randn(2, 2, keys, 16)
-    return make_request(Call(query, key, key, *CallOptions(score=ScaledDot(), mask=mask)))
+    return make_request(Call(query, key, key, CallOptions(score=ScaledDot(), mask=mask)))
 
 
 @pytest.mark.parametrize(
