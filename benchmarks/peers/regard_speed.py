@@ -77,6 +77,7 @@ class GivenBatches:
 
     metrics: ClassVar[Mapping[str, int]] = {"loss": -1}
     model_dim = MODEL_DIM
+    valid_size = None
 
     def __init__(self, name: str, task: Any, given: list[batches.IdBatch]) -> None:
         self.name, self.task, self.given = name, task, given

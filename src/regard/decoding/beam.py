@@ -19,6 +19,10 @@ from regard.devices import CPU
 from regard.errors import SettingError
 from regard.kernels import why_not
 
+Values = Float[np.ndarray, "R J"]
+Ids = Int64[np.ndarray, "R J"]
+Stops = Bool[np.ndarray, " A"]
+
 
 @torch.no_grad()
 def beam(
@@ -103,8 +107,9 @@ def _search(
     answers = _Answers(limits, n_best, bound.penalties)
     beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
     token = torch.full((count,), bound.bos_id, device=device)
-    extend, find_stops = _loops()
-    flags, is_any = np.empty(3, np.bool_), np.empty(1, np.bool_)
+    extend, mark_stops = (
+        (_extend, _mark_stops) if why_not() is None else (_extend_by_numpy, _mark_stops_by_numpy)
+    )
     ranking = step if isinstance(step, RankingStep) and not rulebook.rules else None
     for length in range(1, int(limits.max()) + 1):
         if ranking is not None:
@@ -117,12 +122,8 @@ def _search(
         if bonus is not None:
             beams.gains = bonus(state).double().cpu().numpy().reshape(beams.log_probs.shape)
         ranked = _Ranked(len(beams.sentences), beam_size, length)
-        extend(
-            *(beams.tokens, beams.log_probs, values.numpy(), tokens.numpy(), bound.eos_id),
-            *(ranked.ends, ranked.origins, ranked.log_probs, ranked.rows),
-            *(ranked.going_log_probs, ranked.going_tokens, ranked.added, flags),
-        )
-        has_nan, has_ended, is_reordered = flags
+        extend(beams, values.numpy(), tokens.numpy(), bound.eos_id, ranked)
+        has_nan, has_ended, is_reordered = ranked.flags
         if has_nan:
             check_numbers(values)
         if has_ended:
@@ -130,18 +131,15 @@ def _search(
         gains = None if beams.gains is None else beams.gains.ravel()[ranked.rows]
         longer = _Beams(beams.sentences, ranked.going_tokens, ranked.going_log_probs, gains)
         rows, added, stops = ranked.rows, ranked.added, np.empty(len(beams.sentences), np.bool_)
-        find_stops(
-            *(longer.sentences, longer.log_probs, length, answers.counts, answers.scores),
-            *(answers.largest_penalty, limits, stops, is_any),
-        )
-        if is_any[0]:
+        is_any = mark_stops(stops, longer, answers, length)
+        if is_any:
             answers.close(beams, longer, stops, length)
             if stops.all():
                 break
             going = np.flatnonzero(~stops)
             rows, added = rows[going], added[going]
             longer = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
-        if is_any[0] or is_reordered or rows.size != token.shape[0]:
+        if is_any or is_reordered or rows.size != token.shape[0]:
             state = state.select(torch.from_numpy(rows.ravel()).to(device))
         beams, token = longer, torch.from_numpy(added.ravel()).to(device)
     return answers.collect()
@@ -173,6 +171,8 @@ class _Ranked:
         self.going_log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
         self.going_tokens: Int64[np.ndarray, "A K T"] = np.empty((*shape, length), np.int64)
         self.added: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        # A log-probability is NaN; an answer ended; other beginnings go on, or in another order.
+        self.flags = np.empty(3, np.bool_)
 
 
 class _Answers:
@@ -181,7 +181,7 @@ class _Answers:
     def __init__(
         self, limits: Int64[np.ndarray, " B"], n_best: int, penalties: Sequence[float]
     ) -> None:
-        self._penalties, self._n_best = penalties, n_best
+        self.limits, self._penalties, self._n_best = limits, penalties, n_best
         self.largest_penalty = np.maximum.accumulate(np.array(penalties))[limits]  # (B,)
         # The best scores of finished answers, so that stopping is decided without a loop.
         self.scores = np.full((len(limits), n_best), -np.inf)
@@ -194,9 +194,7 @@ class _Answers:
         beginnings, ended = ranked.origins[rows, columns], ranked.log_probs[rows, columns]
         self._keep(beams, rows, beginnings, ended, length, finished=True)
 
-    def close(
-        self, beams: _Beams, longer: _Beams, stops: Bool[np.ndarray, " A"], length: int
-    ) -> None:
+    def close(self, beams: _Beams, longer: _Beams, stops: Stops, length: int) -> None:
         """Fill the beams of the sentences that stop with their unfinished hypotheses."""
         counts = self.counts[beams.sentences]
         few = stops & (counts < self._n_best)
@@ -274,55 +272,59 @@ def _likeliest(
     return values[:, :count].contiguous(), tokens[:, :count].cpu().contiguous()
 
 
-def _loops() -> tuple[Callable[..., None], Callable[..., None]]:
-    """Loops that extend beginnings and find stops: compiled, or else those of numpy."""
-    if why_not() is not None:
-        return _extend, _find_stops
+def _extend(beams: _Beams, values: Values, tokens: Ids, eos_id: int, ranked: _Ranked) -> None:
+    """Rank the extensions of each sentence's beginnings by the likeliest tokens after each."""
     # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.search import extend, find_stops
+    from regard.kernels.search import extend
 
-    return extend, find_stops
+    extend(
+        *(beams.tokens, beams.log_probs, values, tokens, eos_id),
+        *(ranked.ends, ranked.origins, ranked.log_probs, ranked.rows),
+        *(ranked.going_log_probs, ranked.going_tokens, ranked.added, ranked.flags),
+    )
 
 
-def _extend(  # type: ignore[no-untyped-def]
-    before,
-    totals,
-    values,
-    tokens,
-    eos_id,
-    ends,
-    origins,
-    log_probs,
-    rows,
-    alive,
-    longer,
-    added,
-    flags,
-):
-    """``regard.kernels.search.extend`` by numpy."""
-    (A, W, T), (_, K), N = before.shape, ends.shape, values.shape[1]
+def _extend_by_numpy(
+    beams: _Beams, values: Values, tokens: Ids, eos_id: int, ranked: _Ranked
+) -> None:
+    (A, W, T), K, N = beams.tokens.shape, ranked.ends.shape[1], values.shape[1]
     missing = ((0, 0), (0, max(0, 2 * K - W * N)))
-    every = (values.reshape(A, W, N) + totals[:, :, None]).reshape(A, -1)
+    every = (values.reshape(A, W, N) + beams.log_probs[:, :, None]).reshape(A, -1)
     every = np.pad(every, missing, constant_values=-np.inf)
     order = np.argsort(-every, axis=1, kind="stable")[:, : 2 * K]
     chosen = np.take_along_axis(every, order, axis=1)
     ids = np.take_along_axis(np.pad(tokens.reshape(A, -1), missing), order, axis=1)
     beginnings, is_end = np.minimum(order // N, W - 1), ids == eos_id
     going = np.argsort(is_end, axis=1, kind="stable")[:, :K]
-    ends[:] = (is_end & (chosen != -np.inf))[:, :K]
-    origins[:], log_probs[:] = beginnings[:, :K], chosen[:, :K]
-    rows[:] = np.take_along_axis(beginnings, going, axis=1) + W * np.arange(A)[:, None]
+    ranked.ends = (is_end & (chosen != -np.inf))[:, :K]
+    ranked.origins, ranked.log_probs = beginnings[:, :K], chosen[:, :K]
+    rows = np.take_along_axis(beginnings, going, axis=1) + W * np.arange(A)[:, None]
     # Where all but K candidates end, an ended one may be among these: it does not go on.
-    alive[:] = np.take_along_axis(np.where(is_end, -np.inf, chosen), going, axis=1)
-    added[:] = np.take_along_axis(ids, going, axis=1)
-    longer[:, :, :T], longer[:, :, T] = before.reshape(A * W, T)[rows], added
+    alive = np.where(is_end, -np.inf, chosen)
+    ranked.rows, ranked.going_log_probs = rows, np.take_along_axis(alive, going, axis=1)
+    ranked.added = np.take_along_axis(ids, going, axis=1)
+    ranked.going_tokens[:, :, :T] = beams.tokens.reshape(A * W, T)[rows]
+    ranked.going_tokens[:, :, T] = ranked.added
     is_reordered = (rows.ravel() != np.arange(A * K)).any()
-    flags[:] = np.isnan(values[:, 0]).any(), ends.any(), is_reordered
+    ranked.flags[:] = np.isnan(values[:, 0]).any(), ranked.ends.any(), is_reordered
 
 
-def _find_stops(sentences, alive, length, counts, scores, largest, limits, stops, flags):  # type: ignore[no-untyped-def]
-    """``regard.kernels.search.find_stops`` by numpy."""
-    is_beaten = scores[sentences, -1] >= alive.max(axis=1) / largest[sentences]
-    is_full = counts[sentences] >= alive.shape[1]
-    stops[:] = is_full | is_beaten | (limits[sentences] <= length)
-    flags[0] = stops.any()
+def _mark_stops(stops: Stops, longer: _Beams, answers: _Answers, length: int) -> bool:
+    """Mark sentences that stop at this length; whether there are any."""
+    from regard.kernels.search import find_stops
+
+    is_any = np.empty(1, np.bool_)
+    find_stops(
+        *(longer.sentences, longer.log_probs, length, answers.counts, answers.scores),
+        *(answers.largest_penalty, answers.limits, stops, is_any),
+    )
+    return bool(is_any[0])
+
+
+def _mark_stops_by_numpy(stops: Stops, longer: _Beams, answers: _Answers, length: int) -> bool:
+    sentences, alive = longer.sentences, longer.log_probs
+    best = alive.max(axis=1) / answers.largest_penalty[sentences]
+    is_beaten = answers.scores[sentences, -1] >= best
+    is_full = answers.counts[sentences] >= alive.shape[1]
+    stops[:] = is_full | is_beaten | (answers.limits[sentences] <= length)
+    return bool(stops.any())

@@ -7,7 +7,7 @@ bfloat16 a compiled pass applies it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -321,11 +321,9 @@ class _AddDropoutNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
-        total, mean, rstd, randoms, weight, bias = ctx.saved_tensors
         if ctx.is_compiled and takes(grad):  # else there is a second derivative
-            d_change = torch.empty(grad.shape, dtype=ctx.dtype)
-            rest = (mean, rstd, randoms, ctx.rate, weight, d_change)
-            return *_add_norm_back(grad, total, *rest), None, None
+            return *_add_norm_back(grad, ctx.saved_tensors, ctx.rate, ctx.dtype), None, None
+        total, mean, rstd, randoms, weight, bias = ctx.saved_tensors
         d_total, d_weight, d_bias = torch.ops.aten.native_layer_norm_backward(
             grad, total, weight.shape, mean, rstd, weight, bias, [True, True, True]
         )
@@ -357,19 +355,13 @@ def _add_norm(
 
 
 def _add_norm_back(
-    grad: Tensor,
-    total: Tensor,
-    mean: Tensor,
-    rstd: Tensor,
-    randoms: Tensor,
-    rate: float,
-    weight: Tensor,
-    d_change: Tensor,
+    grad: Tensor, saved: Sequence[Tensor], rate: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of the states, the change, the weight and the bias."""
+    """Gradients of the states, the change (of ``dtype``), the weight and the bias."""
     from regard.kernels import training as kernels
 
-    d_total = torch.empty(grad.shape)
+    total, mean, rstd, randoms, weight, _ = saved
+    d_total, d_change = torch.empty(grad.shape), torch.empty(grad.shape, dtype=dtype)
     read = [_rows(grad), _rows(total), mean.numpy().ravel(), rstd.numpy().ravel()]
     tasks = -(-len(read[0]) // kernels.ROWS)
     sums = torch.empty(tasks, 2, len(weight))

@@ -151,15 +151,13 @@ class _Session:
                     task.save(folder)
             record_changes(run, changes, processes=self.world.size)
             self.watching.add(self.callbacks)
-        predictor, size = Predictor(model, task), training.valid_size
+        predictor = Predictor(model, task)
         lines = self._describe(training, model, text, run, config)
         if pretrained is not None:
             lines.insert(-1, pretrained.describe(task.recipe, config))
         self.watching.on_start(lines, loss_unit=task.loss_unit, valid=training.sample_size)
         ongoing, world = OngoingTraining(self.path, predictor), self.world
-        trainer = Trainer(
-            run, model, training, config, self.watching, ongoing, world=world, valid=size
-        )
+        trainer = Trainer(run, model, training, config, self.watching, ongoing, world=world)
         has_test = bool(recipe.uses_phrasebook or recipe.named("test") or text.parts.test)
         return predictor, trainer, has_test
 

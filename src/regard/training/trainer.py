@@ -52,7 +52,7 @@ class Trainer(Generic[BatchT]):
     # The run is open for training; of several processes the first alone writes it, and to the
     # others it may be open for reading. A checkpoint's weights replace those of ``model``. The
     # training may be stopped by ``ongoing`` after each update and validation; of several processes,
-    # in the update after that. ``valid`` says how much is validated on: ``48 texts``.
+    # in the update after that.
 
     def __init__(
         self,
@@ -64,11 +64,10 @@ class Trainer(Generic[BatchT]):
         ongoing: OngoingTraining,
         *,
         world: World = SINGLE_PROCESS,
-        valid: str | None = None,
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.callback, self.ongoing = config, callback, ongoing
-        self.sign, self._valid = task.metrics[config.metric], valid
+        self.sign = task.metrics[config.metric]
         self.position = Position()
         self.device = device_of(model)
         self.world = world.on_device(self.device)
@@ -375,7 +374,7 @@ class Trainer(Generic[BatchT]):
         best = self.position.best_update
         weights = candidate_weights(self.run, self.model, self.ema, self.config.keep, best)
         final = FinalWeights.choose(weights, self.model, self.task, self.config.metric)
-        summary = final.summary(self.position, self._valid)
+        summary = final.summary(self.position, self.task.valid_size)
         self.run.finish(self.model.state_dict(), summary)
         self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}

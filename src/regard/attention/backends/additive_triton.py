@@ -210,6 +210,14 @@ class _Form(NamedTuple):
         return first, second
 
 
+class _Inputs(NamedTuple):
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    bias: Tensor | None
+    w: Tensor
+
+
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -224,7 +232,8 @@ class _Fused(torch.autograd.Function):
         B, H, N, _ = query.shape
         ctx.task, ctx.form = task, _Form.of(query, key)
         ctx.visible = _VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
-        out, lse = _Launch(task, ctx.visible, ctx.form, query, key, value, bias, w).forward()
+        inputs = _Inputs(query, key, value, bias, w)
+        out, lse = _Launch(task, ctx.visible, ctx.form, inputs).forward()
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
 
@@ -239,7 +248,7 @@ class _Fused(torch.autograd.Function):
         if ctx.form.number == _SUMMED:
             # NaN is in the log-sum-exp of whoever sees one; elsewhere, 0 · NaN would be NaN.
             query, key = (t.masked_fill(t.isnan(), 0) for t in (query, key))
-        launch = _Launch(ctx.task, ctx.visible, ctx.form, query, key, value, bias, w)
+        launch = _Launch(ctx.task, ctx.visible, ctx.form, _Inputs(query, key, value, bias, w))
         d_query, d_key, d_value, d_w = launch.gradients(d_out, lse, delta)
         return None, d_query, d_key, d_value, None, d_w
 
@@ -247,17 +256,8 @@ class _Fused(torch.autograd.Function):
 class _Launch:
     """The kernels of one call, with the arguments they share."""
 
-    def __init__(
-        self,
-        task: _Call,
-        visible: _VisibleKeys,
-        form: _Form,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        w: Tensor,
-    ) -> None:
+    def __init__(self, task: _Call, visible: _VisibleKeys, form: _Form, inputs: _Inputs) -> None:
+        query, key, value, bias, w = inputs
         # Only now: whoever has no GPU is spared the import.
         kernels = import_module("regard.kernels.attention.additive_triton")
         self.kernels, self.form, self.visible, self.dim = kernels, form, visible, query.shape[-1]

@@ -21,7 +21,7 @@ from regard.inference.evaluation.report import (
     TextReport,
     beside_baselines,
 )
-from regard.inference.evaluation.texts import evaluate, to_read
+from regard.inference.evaluation.texts import evaluate, to_read, trivial_outputs
 from regard.metrics.score import wilson
 from regard.progress import progress as show_progress
 from regard.progress import track
@@ -170,15 +170,14 @@ def _measured(
 def _measured_texts(
     task: SequenceTask, predictor: Member, data: EvaluationData, answers: Sequence[Answer]
 ) -> TextReport:
-    pairs = cast("Sequence[Pair]", data.examples)
+    pairs, train = cast("Sequence[Pair]", data.examples), cast("Sequence[Pair]", data.train)
+    sources = [pair.source for pair in pairs]
     return evaluate(
         best_texts(answers),
         [pair.references for pair in pairs],
-        sources=[pair.source for pair in pairs],
-        source_language=task.data.source_language,
-        target_language=task.data.target_language,
-        training_targets=[pair.target for pair in cast("Sequence[Pair]", data.train)],
-        trivial=data.trivial,
+        sources=sources,
+        languages=(task.data.source_language, task.data.target_language),
+        trivial=trivial_outputs(sources, [pair.target for pair in train], data.trivial),
         rouge=reports_rouge(task),
     )
 

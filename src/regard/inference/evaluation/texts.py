@@ -29,28 +29,23 @@ def evaluate(
     references: References,
     *,
     sources: Sequence[str] | None = None,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    training_targets: Iterable[str] = (),
-    resamples: int = 1000,
-    seed: int = 0,
+    languages: tuple[str | None, str | None] = (None, None),
     trivial: Mapping[str, Sequence[str]] | None = None,
+    resamples: int = 1000,
     rouge: bool = False,
 ) -> TextReport:
     """BLEU, chrF and exact match, with what it takes to judge them.
 
-    Where the target language has spaces, BLEU is also given lower-cased, as many papers report it.
-    Baselines are ``trivial`` outputs, by how they are made, or else the sources themselves; and the
-    most frequent of ``training_targets``. With ``rouge``, for summaries and answers, ROUGE comes
-    before the other figures, and what is taken over from the sources is counted.
+    Where the second of the languages, that of targets, has spaces, BLEU is also given lower-cased,
+    as many papers report it. Baselines are ``trivial`` outputs, by how they are made, or else the
+    sources themselves. With ``rouge``, for summaries and answers, ROUGE comes before the other
+    figures, and what is taken over from the sources is counted.
     """
     check_sources(sources, hypotheses)
     right = metrics.answers(references)
+    source_language, target_language = languages
     figures = partial(_figures, right, target_language, rouge=rouge)
-    outputs = dict(trivial or ({} if sources is None else {"the source itself": sources}))
-    # Of equally frequent ones the first, so that the order of a file decides and not chance.
-    for text, _ in Counter(training_targets).most_common(1):
-        outputs[f"always {text!r}"] = [text] * len(hypotheses)
+    outputs = trivial_outputs(sources) if trivial is None else trivial
 
     def p_value(texts: Sequence[str]) -> float | None:
         return metrics.compare_rouge(texts, hypotheses, right)[0].p_value if rouge else None
@@ -76,9 +71,23 @@ def evaluate(
         baselines=baselines,
         beside=beside_baselines(scores[0].name, scores[0].value, main),
         by_length=by_length,
-        outputs=_outputs_to_read(hypotheses, right, sources, seed),
+        outputs=_outputs_to_read(hypotheses, right, sources),
         tables=(ngram_table(hypotheses, right, sources),) if rouge and sources else (),
     )
+
+
+def trivial_outputs(
+    sources: Sequence[str] | None,
+    training_targets: Iterable[str] = (),
+    given: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Sequence[str]]:
+    """Trivial outputs: the given or the sources themselves, and the most frequent target."""
+    if sources is None:
+        return {}
+    # Of equally frequent ones the first, so that the order of a file decides and not chance.
+    common = Counter(training_targets).most_common(1)
+    always = {f"always {text!r}": [text] * len(sources) for text, _ in common}
+    return {**(given or {"the source itself": sources}), **always}
 
 
 def ngram_table(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
@@ -157,7 +166,6 @@ def _outputs_to_read(
     hypotheses: Sequence[str],
     references: Sequence[tuple[str, ...]],
     sources: Sequence[str] | None,
-    seed: int,
 ) -> tuple[OutputExample, ...]:
     """Three best, three worst and four at random; of equally good ones, the longer say more."""
     chrf = metrics.sentence_chrf(hypotheses, references)
@@ -168,7 +176,7 @@ def _outputs_to_read(
         return sorted(all_indices, key=lambda i: (sign * chrf[i], -max(map(len, references[i])), i))
 
     ranking = {"best": (3, ranked(-1)), "worst": (3, ranked(1))}
-    chosen = to_read(ranking, all_indices, random.Random(seed))
+    chosen = to_read(ranking, all_indices, random.Random(0))
     chosen["random"].sort()
     return tuple(
         OutputExample(

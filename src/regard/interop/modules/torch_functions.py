@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -49,37 +49,40 @@ class FunctionAttention(TorchFunctionMode):
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))
         if not caller or caller.partition(".")[0] in _KNOWN:  # a graph, or the engine itself
             return func(*args, **kwargs)
-        tensors, options = _read(*args, **kwargs)
+        tensors, options = _Arguments(*args, **kwargs).read()
         if self._serves or current_editor() is not None:
             return attend(*tensors, **options._asdict())
         announce(*tensors[:2], options)
         return func(*args, **kwargs)
 
 
-def _read(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> tuple[tuple[Tensor, Tensor, Tensor], CallOptions]:
-    """Read the arguments of ``F.scaled_dot_product_attention`` as ``attend`` takes them."""
-    if query.is_nested:
-        raise ShapeError(
-            "query must be padded for its attention to be seen; got a nested tensor. "
-            "Pass its to_padded_tensor(0) and an attn_mask."
-        )
-    mask: Mask | None = causal(first=0) if is_causal else None
-    bias: Tensor | None = None
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        mask = dense(attn_mask)
-    elif attn_mask is not None:
-        mask, bias = split(attn_mask, attn_mask == float("-inf"))
-    options = CallOptions(ScaledDot(scale), mask, bias, dropout=float(dropout_p))
-    return as_autocast(query, key, value), options
+class _Arguments(NamedTuple):
+    """Arguments of ``F.scaled_dot_product_attention``."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    def read(self) -> tuple[tuple[Tensor, Tensor, Tensor], CallOptions]:
+        """Return queries, keys, values and options as ``attend`` takes them."""
+        if self.query.is_nested:
+            raise ShapeError(
+                "query must be padded for its attention to be seen; got a nested tensor. "
+                "Pass its to_padded_tensor(0) and an attn_mask."
+            )
+        mask: Mask | None = causal(first=0) if self.is_causal else None
+        bias: Tensor | None = None
+        if self.attn_mask is not None and self.attn_mask.dtype == torch.bool:
+            mask = dense(self.attn_mask)
+        elif self.attn_mask is not None:
+            mask, bias = split(self.attn_mask, self.attn_mask == float("-inf"))
+        options = CallOptions(ScaledDot(self.scale), mask, bias, dropout=float(self.dropout_p))
+        return as_autocast(self.query, self.key, self.value), options
 
 
 def functions_seen(model: nn.Module) -> AbstractContextManager[object]:

@@ -27,7 +27,9 @@ from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens
+from regard.models.decoder import Decoder
+from regard.models.transformer import Transformer
+from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
@@ -91,25 +93,23 @@ class DecoderStack(DecoderSteps[PreparedState]):
 
     def __init__(
         self,
-        owner: nn.Module,
+        model: Transformer | Decoder,
         blocks: Sequence[TransformerBlock],
         *,
         embedding: TokenEmbedding | Int8Embedding,
         positions: SinusoidalPositions | LearnedPositions | None,
-        embedding_norm: nn.Module | None,
         norm: nn.Module,
-        output: OutputLayer,
-        output_bias: Tensor | None,
-        window: int | None,
-        alibi_heads: int | None,
+        embedding_norm: nn.Module | None = None,
+        output_bias: Tensor | None = None,
     ) -> None:
-        super().__init__(owner, PreparedState, size_of(embedding), output, output_bias)
+        super().__init__(model, PreparedState, size_of(embedding), model.output, output_bias)
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
         attend = attentions(blocks[0])[0]
         self._positions = PositionTable(positions, attend.query_dim)
-        self._rotary, self._window = RotaryTable(attend.rotary), window
-        self._options = options_of(self._blocks, alibi_heads)
+        self._rotary, self._window = RotaryTable(attend.rotary), model.config.window
+        has_alibi = model.config.positions == "alibi"
+        self._options = options_of(self._blocks, model.config.num_heads if has_alibi else None)
         self._looks = sum(block.look is not None for block in blocks)  # layers of cross-attention
         self.layers, self.width = len(self._blocks), 2 * attend.num_key_heads * attend.head_dim
         self._norms = norms_of(self._blocks, norm)

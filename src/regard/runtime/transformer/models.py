@@ -35,12 +35,9 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
             list(model.decoder),
             embedding=model.target_embedding,
             positions=model.target_positions or model.positions,
-            embedding_norm=model.target_norm,
             norm=model.decoder_norm,
-            output=model.output,
+            embedding_norm=model.target_norm,
             output_bias=model.output_bias,
-            window=model.config.window,
-            alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
         )
         self._encoder = TransformerEncoder(model)
         trim_memory()  # of the weights that were packed
@@ -88,12 +85,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
             list(model.layers),
             embedding=model.embedding,
             positions=model.positions,
-            embedding_norm=None,
             norm=model.norm,
-            output=model.output,
-            output_bias=None,
-            window=model.config.window,
-            alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
         )
 
     @staticmethod
