@@ -1,7 +1,7 @@
 """Trainings by processes forked from one that has torch loaded; prints what came of them.
 
-``python processes.py FOLDER SCENARIO`` runs as a process of its own, because forking is safe only
-from a process with one thread.
+``python processes.py FOLDER`` runs as a process of its own, because forking is safe only from a
+process with one thread. It reads names of scenarios, and answers each by a line of JSON.
 """
 
 import json
@@ -163,7 +163,7 @@ def contents(path):
 def curves(home):
     """Losses of each task by one process and by several."""
     results = {}
-    for task, *counts in (("translation", 1, 2, 4), ("masked_language_modelling", 1, 3)):
+    for task, *counts in (("translation", 1, 4), ("masked_language_modelling", 1, 3)):
         table = recipe(home, task, updates=20, validate_every=10)
         paths = {size: home / f"{task}{size}" for size in counts}
         ends = {size: run(home, size, path, table) for size, path in paths.items()}
@@ -240,7 +240,7 @@ def killed(home, kills=3):
 
 
 def refused(home):
-    synchronizing._SEEN_WITHIN = 1.0
+    synchronizing._VISIBLE_WITHIN = 1.0
     (home / "elsewhere").mkdir()
     (home / "here").mkdir()
     plain, many = recipe(home), recipe(home, batch_tokens=12, accumulate=1)
@@ -277,11 +277,15 @@ SCENARIOS = {
 if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("error")
-    home = Path(sys.argv[1])
-    write_corpus(home)
+    folder = Path(sys.argv[1])
+    write_corpus(folder)
     # Modules are loaded here, once, and not by every child.
-    with (home / "log").open("w") as log:
+    with (folder / "log").open("w") as log:
         reporter = ConsoleReporter(Console(file=log), quiet=True)
-        train(recipe(home, updates=2, validate_every=1), home / "first", reporter=reporter)
-    result = SCENARIOS[sys.argv[2]](home, *map(int, sys.argv[3:]))
-    sys.stdout.write(json.dumps(result))
+        train(recipe(folder, updates=2, validate_every=1), folder / "first", reporter=reporter)
+    for line in sys.stdin:
+        name, *numbers = line.split()
+        home = folder / name
+        home.mkdir()
+        write_corpus(home)
+        print(json.dumps(SCENARIOS[name](home, *map(int, numbers))), flush=True)

@@ -19,34 +19,49 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path):
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """A kill loses nothing that the system has taken, so memory will do for a disk."""
-    with tempfile.TemporaryDirectory(
-        dir="/dev/shm" if Path("/dev/shm").is_dir() else tmp_path
-    ) as f:
-        yield f
+    disk = tmp_path_factory.mktemp("processes")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else disk) as f:
+        yield Path(f)
 
 
-def came_of(folder, *arguments, script="processes.py"):
-    done = subprocess.run(
-        [sys.executable, HERE / script, folder, *map(str, arguments)],
-        capture_output=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def came_of(folder):
+    """Runs a scenario in the one process of the module from which all others are forked."""
+    home = folder / "scenarios"
+    home.mkdir()
+    command = [sys.executable, HERE / "processes.py", home]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
+    with (folder / "errors").open("w") as errors:
+        process = subprocess.Popen(command, stderr=errors, **pipes)
+
+    def run(*words):
+        print(*words, file=process.stdin, flush=True)
+        line = process.stdout.readline()
+        assert line, (folder / "errors").read_text()
+        return json.loads(line)
+
+    yield run
+    process.communicate()
 
 
 def test_training_killed_at_every_call_to_the_disk_ends_with_the_same_bytes(folder):
-    results = came_of(folder, script="scripted_run.py")
+    command = [sys.executable, HERE / "scripted_run.py", folder]
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr.decode()
+    results = json.loads(done.stdout)
     assert results["failures"] == []
     assert results["kills"] >= len(results["calls"])
     assert {"write", "fsync", "replace", "rename"} <= set(results["calls"])
 
 
-def test_losses_are_the_same_however_many_processes_train(folder):
-    for task, results in came_of(folder, "curves").items():
+def test_losses_are_the_same_however_many_processes_train(came_of):
+    for task, results in came_of("curves").items():
         by_one, *by_several = results["losses"].values()
         assert all(end["codes"] == [0] * len(end["codes"]) for end in results["ends"].values()), (
             results
@@ -57,8 +72,8 @@ def test_losses_are_the_same_however_many_processes_train(folder):
         assert by_one[0] > by_one[-1]
 
 
-def test_a_training_of_four_resumes_by_one_two_and_four(folder):
-    results = came_of(folder, "resumed")
+def test_a_training_of_four_resumes_by_one_two_and_four(came_of):
+    results = came_of("resumed")
     assert [end["codes"] for end in results["ends"]] == [
         *([0] * 4, [3] * 4),  # whole; and stopped
         *([0], [0] * 2, [0] * 4),
@@ -70,8 +85,8 @@ def test_a_training_of_four_resumes_by_one_two_and_four(folder):
         assert other == pytest.approx(results["curve"], rel=0.05)
 
 
-def test_parts_of_a_model_learn_as_the_whole_does_and_leave_its_files(folder):
-    results = came_of(folder, "sharded")
+def test_parts_of_a_model_learn_as_the_whole_does_and_leave_its_files(came_of):
+    results = came_of("sharded")
     assert [set(end["codes"]) for end in results["ends"]] == [{0}, {0}, {3}, {0}, {0}], results
     curves = results["curves"]
     for one, other in (("one", "two"), ("one", "by1")):
@@ -80,8 +95,8 @@ def test_parts_of_a_model_learn_as_the_whole_does_and_leave_its_files(folder):
 
 
 @pytest.mark.timeout(60 + 30 * RANK_KILLS)
-def test_a_training_whose_processes_are_killed_ends_with_the_same_bytes(folder):
-    results = came_of(folder, "killed", RANK_KILLS)
+def test_a_training_whose_processes_are_killed_ends_with_the_same_bytes(came_of):
+    results = came_of("killed", RANK_KILLS)
     assert results["failures"] == []
     assert results["kills"] >= RANK_KILLS
     assert results["late"] < 60
@@ -89,8 +104,8 @@ def test_a_training_whose_processes_are_killed_ends_with_the_same_bytes(folder):
         assert len(errors) <= 1, (codes, errors)
 
 
-def test_what_cannot_be_trained_is_reported_once_and_before(folder):
-    results = came_of(folder, "refused")
+def test_what_cannot_be_trained_is_reported_once_and_before(came_of):
+    results = came_of("refused")
     messages = {
         "missing": "none.tsv must exist; it does not.",
         "few": "training.batch_tokens must give each of 4 processes an example; got",
