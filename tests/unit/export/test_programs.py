@@ -43,11 +43,6 @@ def run_program(folder, lines=(), *, before=ALONE):
     return run_code(before + (folder / "program.py").read_text("utf-8"), folder, lines)
 
 
-def run_readme(folder, lines=(), *, before=ALONE):
-    (code,) = re.findall(r"```python\n(.+?)```", (folder / "README.md").read_text("utf-8"), re.S)
-    return run_code(before + code, folder, lines)
-
-
 def run_code(code, folder, lines):
     done = subprocess.run(
         [sys.executable, "-c", code, folder],
@@ -68,9 +63,8 @@ def test_texts_are_cut_as_by_regard(kind, tmp_path):
     side = "shared" if pair.is_shared else "source"
     code = f"{reading(pair.source)}\nencode, decode = reader({side!r})\n"
     code += "for line in sys.stdin:\n    print(*encode(line), decode(encode(line)))\n"
-    (tmp_path / "README.md").write_text(f"```python\n{code}```", "utf-8")
     lines = [*LINES, "(rain) rains learners", " 爱 rain "]
-    for line, printed in zip(lines, run_readme(tmp_path, lines), strict=True):
+    for line, printed in zip(lines, run_code(ALONE + code, tmp_path, lines), strict=True):
         ids = pair.source.encode(line)
         known = [each for each in ids if each > 3]
         assert printed == " ".join([*map(str, ids), pair.source.decode(known)]), line
@@ -94,46 +88,35 @@ def test_a_translator_for_ctranslate2(kind, tmp_path):
     assert run_program(tmp_path / "out", lines) == translations_of(predictor, lines)
 
 
+BEAM = {"beam_size": 5, "length_penalty": 1.0, "min_length": 2, "no_repeat_ngram": None}
+
+
 @pytest.fixture(scope="module")
 def transformer_for_onnxruntime(tmp_path_factory):
     """A translator and the folder of its graphs, which take long to make."""
     home = tmp_path_factory.mktemp("onnx")
     sizes = {"max_length": 120, "num_encoder_layers": 1, "num_decoder_layers": 1}
-    predictor = greedy_translator(home / "run", "bpe", **sizes)
+    options = {"data": {"max_length": 100}, "decoding": {**BEAM, "max_ratio": 2.0}}
+    predictor = translator(home / "run", tokenizer=TOKENIZERS["bpe"], **options, **sizes)
     export_run(home / "run", "onnx", home / "out")
     return predictor, home / "out"
 
 
 @pytest.mark.slow
-def test_a_recurrent_translator_for_onnxruntime(tmp_path):
+def test_a_recurrent_translator_for_onnxruntime_has_the_beam_of_the_run(tmp_path):
     sizes = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 14}
-    predictor = greedy_translator(tmp_path / "run", "words", **sizes)
-    export_run(tmp_path / "run", "onnx", tmp_path / "out")
-    assert run_program(tmp_path / "out", LINES) == translations_of(predictor, LINES)
-
-
-@pytest.mark.slow
-def test_a_transformer_for_onnxruntime_by_its_readme(transformer_for_onnxruntime):
-    predictor, folder = transformer_for_onnxruntime
-    lines = [*LINES, "", " "]
-    assert run_program(folder, lines) == translations_of(predictor, lines)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["transformer", "rnn_seq2seq"])
-def test_a_program_for_onnxruntime_has_the_beam_of_the_run(kind, tmp_path):
-    sizes = {"embed_dim": 12, "hidden_dim": 14} if kind == "rnn_seq2seq" else {"max_length": 120}
-    predictor = translator(
-        tmp_path / "run",
-        tokenizer=TOKENIZERS["words"],
-        data={"max_length": 100},
-        decoding={"beam_size": 5, "length_penalty": 1.0, "min_length": 2, "no_repeat_ngram": None},
-        type=kind,
-        **sizes,
-    )
+    options = {"data": {"max_length": 100}, "decoding": BEAM}
+    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["words"], **options, **sizes)
     export_run(tmp_path / "run", "onnx", tmp_path / "out")
     lines = [*LINES, "", *(f"{first} {last}" for first in LINES for last in LINES)]
     assert run_program(tmp_path / "out", lines) == translations_of(predictor, lines)
+
+
+@pytest.mark.slow
+def test_a_transformer_for_onnxruntime_has_the_beam_of_the_run(transformer_for_onnxruntime):
+    predictor, folder = transformer_for_onnxruntime
+    lines = [*LINES, "", " "]
+    assert run_program(folder, lines) == translations_of(predictor, lines)
 
 
 class Stateless:
@@ -178,7 +161,7 @@ def test_a_language_model(form, tmp_path):
     window = {"method": "greedy", "max_tokens": 10}
     several = {"method": "beam", "beam_size": 3, "max_tokens": 60}
     settings = {"one_line": True, **(window if form == "ctranslate2" else several)}
-    predictor = language_model(tmp_path / "run", decoding=settings)
+    predictor = language_model(tmp_path / "run", decoding=settings, num_layers=1)
     export_run(tmp_path / "run", form, tmp_path / "out")
     prompts = ["I love", "Does he"]
     texts = [prediction.text() for prediction in predictor.predict(prompts)]
@@ -188,18 +171,24 @@ def test_a_language_model(form, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["onnx", "torch"])
 def test_a_tagger_is_called_with_numbers(form, tmp_path):
-    tagger(tmp_path / "run", parts="convolution")
+    tagger(tmp_path / "run", parts="convolution", num_layers=1)
     export_run(tmp_path / "run", form, tmp_path / "out")
     before = ALONE if form == "onnx" else ""
     assert run_program(tmp_path / "out", before=before)
 
 
-@pytest.mark.parametrize("make", [translator, classifier, masked_model, tagger])
 @pytest.mark.slow
-def test_a_folder_for_transformers(make, tmp_path):
-    make(tmp_path / "run")
-    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    assert make is tagger or run_readme(tmp_path / "out", before="")
+def test_folders_for_transformers(tmp_path):
+    code = "import os\n"
+    for make in (translator, classifier, masked_model):
+        folder = tmp_path / make.__name__
+        make(folder / "run")
+        export_run(folder / "run", "huggingface", folder / "out")
+        page = (folder / "out" / "README.md").read_text("utf-8")
+        (block,) = re.findall(r"```python\n(.+?)```", page, re.S)
+        code += f"os.chdir({str(folder / 'out')!r})\n{block}\nprint('|')\n"
+    *printed, _ = "\n".join(run_code(code, tmp_path, ())).split("|")
+    assert all(each.strip() for each in printed)
 
 
 @pytest.mark.slow
@@ -245,5 +234,7 @@ def test_the_script_of_the_page_for_ctranslate2_decodes_as_we_do(tmp_path):
 def test_the_script_of_the_page_for_onnxruntime_decodes_as_we_do(transformer_for_onnxruntime):
     predictor, folder = transformer_for_onnxruntime
     lines, printed = run_script_of_the_page("onnxru", folder)
-    for (ours, *_), theirs in zip(predictor.translate(lines), printed, strict=True):
+    greedy = predictor.decoding.changed(method="greedy", min_length=0)
+    outputs = predictor.translate(lines, decoding=greedy)
+    for (ours, *_), theirs in zip(outputs, printed, strict=True):
         assert theirs == ours.text or not ours.is_finished
