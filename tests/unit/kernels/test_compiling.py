@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-FORWARD = """
+CALL = """
 import torch
 from regard.attention import Additive, attend, explain
 query = torch.linspace(-1, 1, 40).reshape(1, 1, 5, 8).requires_grad_()
@@ -19,10 +20,8 @@ score = Additive(torch.ones(8))
 out = attend(query, query, score=score)
 print(explain(query, query, score=score))
 print(f"{out.sum().item():.4f}")
-"""
-CALL = f"""{FORWARD}
 out.sum().backward()
-print(f"{{query.grad.abs().sum().item():.3f}}")
+print(f"{query.grad.abs().sum().item():.3f}")
 """
 SAYS = b"compiling for this processor"
 
@@ -122,15 +121,15 @@ def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, 
     assert SAYS not in message
 
 
-def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
+def test_a_cache_folder_that_cannot_be_written_is_done_without(tmp_path):
     (tmp_path / "regard").write_text("a file where a folder should be")
-    lines, message = run(tmp_path, FORWARD)
-    assert lines == warm[1][0][:-1]
+    lines, message = run(tmp_path, PRODUCT)
+    assert lines == ["15.0 True"] * 2
     assert b"cannot be written" in message
 
 
-def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(warm, tmp_path):
-    command = [sys.executable, "-c", FORWARD]
+def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(tmp_path):
+    command = [sys.executable, "-c", PRODUCT]
     make = {"env": environment(tmp_path), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     stopped, *both = [subprocess.Popen(command, **make) for _ in range(3)]
     until = time.monotonic() + 120
@@ -143,11 +142,5 @@ def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cac
     for process in both:
         out, message = process.communicate(timeout=120)
         assert process.returncode == 0, message.decode()
-        assert out.decode().splitlines() == warm[1][0][:-1]
-    assert run(tmp_path, FORWARD)[0] == warm[1][0][:-1]
-
-
-def test_importing_the_package_does_not_import_numba():
-    code = "import sys, regard, regard.attention; print('numba' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert result.stdout.strip() == b"False"
+        assert re.fullmatch(r"(15\.0 (True|False)\n){2}", out.decode())
+    assert run(tmp_path, PRODUCT)[0] == ["15.0 False"] * 2
