@@ -72,13 +72,16 @@ kernels: $(TOOLS)
 
 # All that a change can break in its own room.
 test: kernels
-	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) $(KERNELS:%=--ignore=%)
+	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) $(patsubst %,--ignore=%,$(KERNELS) $(LEFT))
 
 # Besides: whole commands, trainings, browsers, kills, benchmarks in small.
 slow: $(TOOLS)
 	$(PYTEST) -m slow --no-loadscope-reorder $(SHARED) $(SLOW_WORKERS) --durations=50 tests
 
-# Shapes, checked as functions are called.
+# Shapes, checked as functions are called. Of `make test shapes`, the first leaves it its tests.
+CHECKED := regard.attention,regard.layers,regard.models
+CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
+LEFT = $(if $(filter shapes,$(MAKECMDGOALS)),$(CHECKED_BY))
 shapes: $(TOOLS)
 	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
 
@@ -92,9 +95,6 @@ newest:
 
 oldest:
 	$(MAKE) test VENV=$(VENV)-oldest LOCK=requirements/oldest.txt EXTRAS=test
-
-CHECKED := regard.attention,regard.layers,regard.models
-CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
 
 # The documentation site, build/site/index.html, in English and Chinese; it needs no network. The
 # models of its gallery are trained the first time (some minutes), or for so many updates.
@@ -130,14 +130,16 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-INSTALL := $(BIN)/python -m pip install --quiet $(if $(LOCK),--constraint $(LOCK))
+# Python compiles a module when it is imported first: most never are.
+PIP := $(BIN)/python -m pip install --quiet --no-compile
+LOCKED := $(if $(LOCK),--constraint $(LOCK))
 
 # Torch first and by itself, so that the index is asked for nothing else.
 $(RUNTIME): pyproject.toml $(LOCK) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)"
-	$(INSTALL) --editable .
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)"
+	$(PIP) $(LOCKED) --editable .
 	touch $@
 
 $(TOOLS): $(RUNTIME)
-	$(INSTALL) --editable ".[$(EXTRAS)]"
+	$(PIP) $(LOCKED) --editable ".[$(EXTRAS)]"
 	touch $@
