@@ -4,6 +4,7 @@ import shutil
 import tomllib
 
 import pytest
+import torch
 from tests.end_to_end.conftest import RECIPE
 from tests.end_to_end.pages import ROOT, blocks, commands, save_gpt2, save_photos
 from tests.unit.interop.tiny_folders import save_bert, save_vision
@@ -20,25 +21,28 @@ COMMANDS = [line for line in commands(PAGE) if not any(word in line for word in 
 pytest.importorskip("transformers")
 
 
-@pytest.fixture
-def home(run, other_run, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def home(run, other_run, tmp_path_factory):
     """A folder with the runs, the models and the files that the page names."""
-    shutil.copytree(run, tmp_path / "tatoeba-zh-en")
-    shutil.copytree(other_run, tmp_path / "runs" / "other")
+    home = tmp_path_factory.mktemp("looking")
+    torch.manual_seed(0)
+    shutil.copytree(run, home / "tatoeba-zh-en")
+    shutil.copytree(other_run, home / "runs" / "other")
     for seed in (1, 2, 3):
-        shutil.copytree(run, tmp_path / "runs" / f"seed-{seed}")
+        shutil.copytree(run, home / "runs" / f"seed-{seed}")
     for name in ("lines.txt", "corpus.txt"):
-        (tmp_path / name).write_text("我爱中国\n\n他爱你\n", "utf-8")
-    (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
-    (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
-    save_bert(tmp_path / "bert", "BertForMaskedLM", max_position_embeddings=20)
-    save_gpt2(tmp_path / "gpt2", "the animal that says meow is a cat dog")
-    save_bert(tmp_path / "other-bert", "BertForMaskedLM", hidden_size=24)
-    save_vision(tmp_path / "vit", "ViTForImageClassification")
-    save_photos(tmp_path / "photos")
-    shutil.copy(tmp_path / "photos" / "cat" / "1.png", tmp_path / "cat.png")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (home / name).write_text("我爱中国\n\n他爱你\n", "utf-8")
+    (home / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
+    (home / "other.txt").write_text("我爱你。\n", "utf-8")
+    save_bert(home / "bert", "BertForMaskedLM", max_position_embeddings=20)
+    save_gpt2(home / "gpt2", "the animal that says meow is a cat dog")
+    save_bert(home / "other-bert", "BertForMaskedLM", hidden_size=24)
+    save_vision(home / "vit", "ViTForImageClassification")
+    save_photos(home / "photos")
+    shutil.copy(home / "photos" / "cat" / "1.png", home / "cat.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        yield home
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -72,8 +76,9 @@ def test_its_commands_work(line, regard, home, corpus):
             return
     done = regard(*words)
     assert done.code == 0, done
-    out = words[words.index("--out") + 1] if "--out" in words else "attention.html"
-    assert "<!doctype html>" in (home / out).read_text("utf-8").lower()
+    page = home / (words[words.index("--out") + 1] if "--out" in words else "attention.html")
+    assert "<!doctype html>" in page.read_text("utf-8").lower()
+    page.unlink()
     assert done.out
 
 
@@ -127,9 +132,9 @@ def test_each_line_of_a_file_is_an_example(regard, home):
 
 
 def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home):
-    done = regard("look", "tatoeba-zh-en", "我爱中国。" * 8, "--out", "a.html")
+    done = regard("look", "tatoeba-zh-en", "我爱中国。" * 6, "--out", "a.html")
     assert done.out.count(" → ") > 1
-    in_one_part = regard("look", "tatoeba-zh-en", "我爱中国。" * 20, "--target", "I love China.")
+    in_one_part = regard("look", "tatoeba-zh-en", "我爱中国。" * 6, "--target", "I love China.")
     assert in_one_part.out.count(" → ") == 1
     assert "cross 0" in in_one_part.out
 

@@ -30,10 +30,8 @@ def shell(line, *arguments):
     ("line", "message"),
     [
         ('REGARD predict "$1" <&-', NO_STDIN.format("Bad file descriptor")),
-        ('echo a | REGARD predict "$1" >&-', CLOSED),
         ('echo a | REGARD predict "$1" >/dev/full', FULL),
         ("REGARD settings decoding >&-", CLOSED),
-        ('REGARD predict "$1" <&- 2>&-', ""),
         ("REGARD trian 2>&-", ""),
     ],
 )
