@@ -163,9 +163,10 @@ def test_a_view_fits_a_telephone_speaks_and_keeps_the_rules(tab: Tab, name: str)
     make, state = PAGES[name]
     window = tab.page.viewport_size
     assert window is not None
-    tab.page.set_viewport_size({"width": 400, "height": 800})
-    fits(tab.open(make(), f"#{state}"))
-    tab.page.set_viewport_size(window)
+    if window["width"] > 400:
+        tab.page.set_viewport_size({"width": 400, "height": 900})
+        fits(tab.open(make(), f"#{state}"))
+        tab.page.set_viewport_size(window)
     speaks_chinese(tab.open(make(), f"#{state}"))
     keeps_the_rules(tab)
 

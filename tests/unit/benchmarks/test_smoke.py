@@ -34,7 +34,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "documents": ("--work", "WORK"),
     "fine_tuning": (
         *("--work", "WORK", "--only"),
-        *("sst2", "hotel", "shopping", "entities", "entities-chinese", "spans", "spans-chinese"),
+        *("sst2", "hotel", "entities", "spans-chinese"),
         "step",
     ),
     "generation_speed": (*ONE, *ALONE),
@@ -109,6 +109,7 @@ def test_a_script_runs(script, beginnings, folder):
     if script == "replay":  # of a record
         path = BENCHMARKS / "records" / "classification.json"
         record = json.loads(path.read_text("utf-8")) | {"fingerprint": {}}
+        record["details"] = {"hotel": record["details"]["hotel"]}  # one of its trainings
         measuring.store(record, folder / "tiny" / "records")
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
@@ -117,8 +118,8 @@ def test_a_script_runs(script, beginnings, folder):
     if script == "replay":
         path = folder / "tiny" / "records" / "classification.json"
         record = json.loads(path.read_text("utf-8"))
-        assert len(record["fingerprint"]) == 6
-        assert all(each["losses"].keys() == {"1", "2"} for each in record["fingerprint"].values())
+        (fingerprint,) = record["fingerprint"].values()
+        assert fingerprint["losses"].keys() == {"1", "2"}
         assert record["unsure"].startswith("losses are kept since")
     assert _record_times() == before, "a tiny run must leave records, figures and README alone"
 
