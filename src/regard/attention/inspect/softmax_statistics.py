@@ -36,7 +36,7 @@ from regard.kernels import why_not
 from regard.kernels.threads import parallel_for
 
 # Queries whose scores are worked out at once, and pairs: fewer where they are of several heads.
-_ROWS, _PAIRS, _PAIRS_OF_HEADS = 128, 2**20, 2**18
+_ROWS, _PAIRS, _PAIRS_OF_HEADS = 128, 2**20, 2**19
 # Tasks that keep many threads busy, and the most parts that queries are cut into: each has sums of
 # its own. About a millisecond is worth handing to a thread.
 _TASKS, _PARTS, _PAIRS_OF_A_TASK = 128, 32, 2**18

@@ -110,6 +110,8 @@ def summary_and_mixed_of(
         is_safe = request.mask is None or is_finite(inputs.value)
         if not is_served(job, options, inputs) or not is_safe:
             return None
+        # As with queries and keys, heads that lie between each other take more time.
+        inputs = inputs._replace(value=inputs.value.contiguous())
         counted, (B, H, N, _) = counted_of(request, queries), job.shape
         out = inputs.value.new_zeros(B, H, N, inputs.value.shape[-1])
         statistics = of_all(job, options, inputs, counted, out)
