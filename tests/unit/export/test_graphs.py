@@ -178,8 +178,9 @@ def test_options_of_heads_and_readers_are_refused(option, reason):
 
 # Lengths of the rows of batches.
 SIZES = ([5, 3, 1], [1], [4] * 13)
+# Caches of two layers are kept apart in the first of each.
 TRANSLATORS = {
-    "sinusoidal": {"copy": True, "tie_embeddings": "none"},
+    "sinusoidal": {"copy": True, "tie_embeddings": "none", "num_decoder_layers": 2},
     "learned": {"positions": "learned", "own_positions": True, "embedding_norm": True},
     "rotary": {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "activation": "swiglu"},
     "alibi": {"positions": "alibi", "num_key_heads": 1, "values": "embeddings"},
@@ -187,7 +188,7 @@ TRANSLATORS = {
     "t5": {"positions": "t5", "score": "additive", "norm_kind": "batch"},
 }
 LANGUAGE_MODELS = {
-    "rotary": {"positions": "rotary", "num_key_heads": 1},
+    "rotary": {"positions": "rotary", "num_key_heads": 1, "num_layers": 2},
     "alibi": {"positions": "alibi", "window": 3},
 }
 
@@ -219,8 +220,8 @@ def check_steps(step, inputs_of, state, model, past, token):
 
 
 def check_translator(options):
-    layers = {"num_encoder_layers": 1, "num_decoder_layers": 2}
-    config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=8, **layers, **options)
+    options = {"num_encoder_layers": 1, "num_decoder_layers": 1, **options}
+    config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=8, **options)
     model = Transformer(config, source_vocab=11, target_vocab=11, shared_vocab=True).eval()
     graphs = step_graphs(SimpleNamespace(model=model))
     encode, step = (by_torch(graph) for graph in graphs)
@@ -234,7 +235,8 @@ def check_translator(options):
 
 
 def check_language_model(options):
-    config = DecoderConfig(model_dim=8, num_heads=2, num_layers=2, ffn_dim=8, **options)
+    options = {"num_layers": 1, **options}
+    config = DecoderConfig(model_dim=8, num_heads=2, ffn_dim=8, **options)
     model = Decoder(config, vocab_size=11).eval()
     (graph,) = step_graphs(SimpleNamespace(model=model))
     for sizes in SIZES:
