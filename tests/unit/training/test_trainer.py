@@ -25,9 +25,9 @@ def gradients(monkeypatch):
     """The gradients that the optimizer sees at each of its steps."""
     gradients, step = [], torch.optim.AdamW.step
 
-    def recorded_step(self):
+    def recorded_step(self, closure=None):
         gradients.append([p.grad.clone() for p in self.param_groups[0]["params"]])
-        return step(self)
+        return step(self, closure)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", recorded_step)
     return gradients
