@@ -249,9 +249,7 @@ def test_the_demo_trains_measures_and_writes_its_page(regard, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_small_demo_trains_with_attention_and_without_on_one_page(
-    regard, tmp_path, monkeypatch
-):
+def test_the_small_demo_trains_with_attention_and_without(regard, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.cli.demo.small._UPDATES", 100)
     done = regard("demo", "--small", "--run", tmp_path / "small")
     assert done.code == 0, done

@@ -23,19 +23,16 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder():
     """A kill loses nothing that the system has taken, so memory will do for a disk."""
-    disk = tmp_path_factory.mktemp("processes")
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else disk) as f:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as f:
         yield Path(f)
 
 
 @pytest.fixture(scope="module")
 def came_of(folder):
     """Runs a scenario in the one process of the module from which all others are forked."""
-    home = folder / "scenarios"
-    home.mkdir()
-    command = [sys.executable, HERE / "processes.py", home]
+    command = [sys.executable, HERE / "processes.py", folder]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
     with (folder / "errors").open("w") as errors:
         process = subprocess.Popen(command, stderr=errors, **pipes)
