@@ -161,7 +161,7 @@ def test_a_language_model(form, tmp_path):
     window = {"method": "greedy", "max_tokens": 10}
     several = {"method": "beam", "beam_size": 3, "max_tokens": 60}
     settings = {"one_line": True, **(window if form == "ctranslate2" else several)}
-    predictor = language_model(tmp_path / "run", decoding=settings, num_layers=1)
+    predictor = language_model(tmp_path / "run", decoding=settings)
     export_run(tmp_path / "run", form, tmp_path / "out")
     prompts = ["I love", "Does he"]
     texts = [prediction.text() for prediction in predictor.predict(prompts)]
