@@ -83,7 +83,7 @@ def test_a_view_is_two_files(tab, tmp_path, monkeypatch):
     opened(tab, "view=most&kind=cross&layer=0&head=0", document())
     assert "Most" in texts(tab, "nav button, nav a, [role=tab]")
     assert any(" → " in text for text in texts(tab, "main ol li"))
-    assert "const $most = " in page(document())
+    assert "const { most } = " in page(document())
 
 
 def test_it_names_every_room():

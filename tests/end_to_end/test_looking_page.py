@@ -134,7 +134,7 @@ def test_each_line_of_a_file_is_an_example(regard, home):
 def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home):
     done = regard("look", "tatoeba-zh-en", "我爱中国。" * 6, "--out", "a.html")
     assert done.out.count(" → ") > 1
-    in_one_part = regard("look", "tatoeba-zh-en", "我爱中国。" * 6, "--target", "I love China.")
+    in_one_part = regard("look", "tatoeba-zh-en", "我爱中国。" * 20, "--target", "I love China.")
     assert in_one_part.out.count(" → ") == 1
     assert "cross 0" in in_one_part.out
 

@@ -54,7 +54,7 @@ def known(monkeypatch):
             record(entry.task, "learn", lambda recipe, examples: examples, staticmethod)
         if not entry.is_written:
             record(entry.task, "baselines", lambda task, known, examples: known)
-    record(evaluation, "evaluate", lambda *_, training_targets, **rest: training_targets)
+    record(evaluation, "trivial_outputs", lambda sources, training_targets, *_: training_targets)
     return calls
 
 
