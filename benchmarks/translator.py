@@ -2,14 +2,15 @@
 
     python -m benchmarks.translator --work FOLDER [--back-minutes 11] [--minutes 50] [--ship]
 
-1. Real pairs: Tatoeba's (cmn-eng, its training part) and the phrasebook's everyday sentences.
-2. An English-to-Chinese translator learns from Tatoeba's pairs.
+1. Real pairs: Tatoeba's (cmn-eng, its training part), those that the authors wrote for it
+   (``spoken.tsv``), and the phrasebook's everyday sentences.
+2. An English-to-Chinese translator learns from the first two.
 3. It translates the English sentences of Tatoeba that have a German translation (deu-eng):
    synthetic pairs (Sennrich et al., 2016, https://arxiv.org/abs/1511.06709). The surest are kept;
    their sources begin with a tag, so that the model knows them for what they are (Caswell et al.,
    2019, https://arxiv.org/abs/1906.06442).
-4. The translator learns from all of them; Tatoeba's real pairs come twice, the second time without
-   a full stop at the end of the Chinese, as people type.
+4. The translator learns from all of them; Tatoeba's real pairs and the authors' come twice, the
+   second time without a full stop at the end of the Chinese, as people type.
 5. Its figures: BLEU and chrF of Tatoeba's test part beside the translation of the nearest training
    sentence; and of ``everyday.tsv``, sentences written before any output was read, the share whose
    output is among those that a reader judged adequate: the columns behind the meaning.
@@ -47,6 +48,7 @@ from regard.text.phrasebook import phrases
 
 NAME, SHIPS = "translator", "tatoeba-zh-en"
 EVERYDAY = Path(__file__).with_name("everyday.tsv")
+SPOKEN = Path(__file__).with_name("spoken.tsv")
 CARD = Path(__file__).with_name("translator_card.md")
 BLEU, ADEQUATE = 37, 75  # asked for; of everyday sentences in percent
 TAG = "※"
@@ -81,9 +83,19 @@ def tatoeba(part: str, corpus: str = TATOEBA.name) -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in pairs]
 
 
+def rows(path: Path) -> list[list[str]]:
+    """Lines of a file of the authors, cut at tabs."""
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+
+
 def everyday() -> list[list[str]]:
-    """Sentences of ``everyday.tsv``: source, meaning, adequate outputs."""
-    return [line.split("\t") for line in EVERYDAY.read_text("utf-8").splitlines()]
+    """Sentences to be judged by: source, meaning, adequate outputs."""
+    return rows(EVERYDAY)
+
+
+def spoken() -> list[tuple[str, str]]:
+    """Sentences that the authors wrote to be learned from, with their translations."""
+    return [(chinese, english) for chinese, english in rows(SPOKEN)]
 
 
 @cache
@@ -128,8 +140,7 @@ def translated_back(work: Path) -> list[tuple[str, str]]:
         surest = ranked[round((1 - SUREST) * len(ranked)) :]
         write_pairs(path, ((best.text, text) for best, text in surest if best.text.strip()))
         print(f"{len(texts):,} sentences in {time.perf_counter() - started:.0f} s", flush=True)
-    rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    return list(usable((zh, en) for zh, en in rows))
+    return list(usable((zh, en) for zh, en in rows(path)))
 
 
 def trained(
@@ -164,7 +175,8 @@ def make(work: Path, *, back_minutes: float, minutes: float, seed: int) -> Made:
     """Make the translator in the run ``work/translator``, and before it what it learns from."""
     (of_training,), (of_validation,) = TATOEBA.train, TATOEBA.valid
     real = list(usable((zh, en) for en, zh in tatoeba(of_training)))
-    real_pairs = write_pairs(work / "real.tsv", real)
+    said = list(usable(spoken()[: measuring.sized(None, 20)]))
+    real_pairs = write_pairs(work / "real.tsv", [*real, *said])
     valid = write_pairs(work / "valid.tsv", ((zh, en) for en, zh in tatoeba(of_validation)))
     back, took = trained(
         real_pairs, valid, work / "back", settings=_BACK, minutes=back_minutes, seed=seed
@@ -172,9 +184,10 @@ def make(work: Path, *, back_minutes: float, minutes: float, seed: int) -> Made:
     tagged = [(f"{TAG}{zh}", en) for zh, en in translated_back(work)]
     book = phrases("everyday")[: measuring.sized(None, 20)]
     written = list(usable((each.source, each.target) for each in book))
-    unended = [(zh.removesuffix("。"), en) for zh, en in real]
-    pairs = write_pairs(work / "train.tsv", [*real, *unended, *written, *tagged])
-    counts = {"real": len(real), "phrasebook": len(written), "synthetic": len(tagged)}
+    unended = [(zh.removesuffix("。"), en) for zh, en in (*real, *said)]
+    pairs = write_pairs(work / "train.tsv", [*real, *said, *unended, *written, *tagged])
+    counts = {"real": len(real), "spoken": len(said), "phrasebook": len(written)}
+    counts["synthetic"] = len(tagged)
     print(counts, flush=True)
     recipe, longer = trained(pairs, valid, work / NAME, settings=_FORTH, minutes=minutes, seed=seed)
     return Made(
@@ -184,8 +197,8 @@ def make(work: Path, *, back_minutes: float, minutes: float, seed: int) -> Made:
 
 def adequate(predictor: Predictor) -> list[dict[str, Any]]:
     """Outputs for the everyday sentences, and whether a reader judged them adequate."""
-    rows = everyday()
-    outputs = predictor.translate([source for source, *_ in rows])
+    judged_by = everyday()
+    outputs = predictor.translate([source for source, *_ in judged_by])
     return [
         {
             "source": source,
@@ -193,7 +206,7 @@ def adequate(predictor: Predictor) -> list[dict[str, Any]]:
             "output": output.best.text,
             "adequate": output.best.text in (meaning, *judged),
         }
-        for (source, meaning, *judged), output in zip(rows, outputs, strict=True)
+        for (source, meaning, *judged), output in zip(judged_by, outputs, strict=True)
     ]
 
 
