@@ -1,16 +1,19 @@
-"""Every way of attention on the phrasebook, with equal budgets in CPU time.
+"""Every way of attention on the phrasebook, with equal budgets in CPU time, by three seeds.
 
 The packaged recipe of each (and what it differs from: one fixed context vector, plain additive
 attention, a plain Transformer) is trained for the same CPU time. Recorded: how many outputs of the
 test splits are right, and how far attention is from the gold links.
 
-    python -m benchmarks.attention_mechanisms --work W [--minutes 2] [--threads 1] [--dry]
+    python -m benchmarks.attention_mechanisms --work W [--minutes 2] [--only NAME ...] [--dry]
 
-Run again after an interruption, it goes on where it was.
+Run again after an interruption, it goes on where it was; a training that is finished and measured
+has a file in ``W``, and the record is of those there are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -25,6 +28,7 @@ from regard.tasks import Recipe, read_recipe, recipe_from_table
 from regard.text.phrasebook import phrases
 
 _FEW = measuring.sized(None, 4)
+SEEDS = measuring.sized((1, 2, 3), (1, 2))
 
 # What the table calls each: its recipe, and model settings that differ from it.
 MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -56,13 +60,13 @@ MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
 _TINY = ["RNN, fixed context", "RNN, hard", "Transformer, restricted"]
 
 
-def recipe_table(name: str, minutes: float) -> dict[str, Any]:
+def recipe_table(name: str, minutes: float, seed: int = 1) -> dict[str, Any]:
     """The recipe of one mechanism, with minutes instead of updates."""
     recipe, changes = MECHANISMS[name]
     table = read_recipe(packaged_recipe(recipe)).table()
     model = {**table["model"], **changes}
     table["model"] = {key: value for key, value in model.items() if value is not None}
-    table["training"] = {**table["training"], "minutes": minutes}
+    table["training"] = {**table["training"], "minutes": minutes, "seed": seed}
     del table["training"]["updates"]
     return table
 
@@ -72,10 +76,12 @@ def trainings(work: Path) -> dict[str, Recipe]:
     return {name: recipe_from_table(recipe_table(name, 1)) for name in MECHANISMS}
 
 
-def measure(predictor: Predictor) -> dict[str, Any]:
-    """Right outputs of each test split; alignment errors where the model attends."""
-    attends = predictor.recipe.table()["model"].get("attention") != "none"
-    found: dict[str, Any] = {}
+def measure(name: str, minutes: float, seed: int, run: Path) -> dict[str, Any]:
+    """Train; right outputs of each test split, and alignment errors where the model attends."""
+    table = recipe_table(name, minutes, seed)
+    predictor, facts = train_for(table, run)
+    attends = table["model"].get("attention") != "none"
+    found: dict[str, Any] = {"training": facts}
     for split in ("test", "new"):
         pairs = phrases(split)[:_FEW]
         outputs = translate(predictor, [pair.source for pair in pairs])
@@ -101,26 +107,41 @@ def errors_by_layer(predictor: Predictor, choosing: Any, measured: Any) -> dict[
     }
 
 
+def mean(values: Sequence[float], digits: int) -> str:
+    """The mean of seeds, ± half their range."""
+    return f"{fmean(values):.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
+
+
+def right(found: Mapping[str, Any], split: str) -> list[float]:
+    """Shares of right outputs of a split by each seed, in percent."""
+    return [seed[split]["exact_match"] for seed in found["seeds"].values()]
+
+
+def below(results: Mapping[str, Any], other: str) -> list[str]:
+    """Mechanisms whose best training gets less right of new combinations than the other's worst."""
+    bar = min(right(results[other], "new"))
+    return [name for name, found in results.items() if max(right(found, "new")) < bar]
+
+
 def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure]:
     """One line for each mechanism."""
     lines = []
     for name, found in results.items():
-        test, training = found["measured"]["test"], found["training"]
-        errors = test["alignment"]
-        aligned = "no attention"
-        if errors is not None:
-            aligned = (
-                f"alignment error {errors['linked']:.3f} / {errors['overall']:.3f} "
-                f"(diagonal: {errors['diagonal_linked']:.3f})"
-            )
+        aligned, seeds = "no attention", found["seeds"].values()
+        errors = [each["test"]["alignment"] for each in seeds]
+        if errors[0] is not None:
+            linked, overall = (mean([e[key] for e in errors], 3) for key in ("linked", "overall"))
+            diagonal = errors[0]["diagonal_linked"]
+            aligned = f"alignment error {linked} / {overall} (diagonal: {diagonal:.3f})"
+        trained = [each["training"] for each in seeds]
+        updates = [each["updates"] for each in trained]
         lines.append(
             measuring.Figure(
                 what=f"Phrasebook, outputs right on test / new: {name}",
-                ours=f"{test['exact_match']:.1f} % / "
-                f"{found['measured']['new']['exact_match']:.1f} %",
+                ours=f"{mean(right(found, 'test'), 1)} % / {mean(right(found, 'new'), 1)} %",
                 beside=aligned,
-                note=f"{minutes:g} CPU minutes, {training['updates']} updates, "
-                f"{training['parameters']:,} parameters",
+                note=f"{len(seeds)} seeds, {minutes:g} CPU minutes each, {min(updates)} to "
+                f"{max(updates)} updates, {trained[0]['parameters']:,} parameters",
             )
         )
     return lines
@@ -129,25 +150,34 @@ def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure
 def main() -> None:
     """Train and measure each, write the record."""
     parser = argument_parser(__doc__ or "", minutes=2)
-    parser.add_argument(
-        "--only", nargs="+", choices=list(MECHANISMS), help="some of them; no record"
-    )
+    names = measuring.sized([*MECHANISMS], _TINY)
+    parser.add_argument("--only", nargs="+", choices=list(MECHANISMS), default=names)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before, minutes = measuring.machine(), arguments.minutes
     results: dict[str, Any] = {}
-    for name in arguments.only or measuring.sized([*MECHANISMS], _TINY):
-        table = recipe_table(name, minutes)
-        predictor, facts = train_for(table, arguments.work / folder_name(name.replace("'", "")))
-        results[name] = {"training": facts, "recipe": table, "measured": measure(predictor)}
-        print(figures({name: results[name]}, minutes)[0], flush=True)
-    if arguments.dry or arguments.only:
+    for name in names:
+        folder = arguments.work / folder_name(name.replace("'", ""))
+        parts = {seed: folder / f"{seed}.json" for seed in SEEDS}
+        for seed, file in parts.items() if name in arguments.only else ():
+            run = folder / f"run-{seed}"
+            measuring.once(file, partial(measure, name, minutes, seed, run))
+        if all(file.exists() for file in parts.values()):
+            seeds = {seed: measuring.once(file, dict) for seed, file in parts.items()}
+            results[name] = {"recipe": recipe_table(name, minutes), "seeds": seeds}
+            print(figures({name: results[name]}, minutes)[0], flush=True)
+    if arguments.dry or len(results) < len(names):
         return
     measuring.write_record(
         "attention_mechanisms",
         title="Every way of attention on the phrasebook, equal budgets in CPU minutes",
         figures=figures(results, minutes),
-        details={"cpu_minutes_each": minutes, "threads": arguments.threads, "results": results},
+        details={
+            "cpu_minutes_each": minutes,
+            "below_fixed_context": ", ".join(below(results, "RNN, fixed context")),
+            "results": results,
+        },
+        threads=[arguments.threads],
         started_on=before,
     )
 
