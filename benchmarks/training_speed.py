@@ -34,7 +34,7 @@ from benchmarks.peers.batches import MODELS
 
 OURS, PLAIN, JOEY = "regard", "plain_torch", "joey"
 _MODULES = {PLAIN: "benchmarks.peers.plain_torch", OURS: "benchmarks.peers.regard_speed"}
-UPDATES, WARMUP = sized((14, 4), (2, 1))  # of one round, and how many of them are not timed
+UPDATES, WARMUP = sized((9, 3), (2, 1))  # of one round, and how many of them are not timed
 PRECISIONS = ["float32"] + ["bfloat16"] * ("avx512_bf16" in machine()["flags"])
 _FORMULA = "`nn.GRU` and the formula, step by step"
 _SORTED = "identical batches, sorted by length"
