@@ -35,13 +35,7 @@ _TASKS = {
 
 
 class Checkpoint(InUse):
-    """A Hugging Face model behind the page, looked at, and answering a text as it can.
-
-    Args:
-        model: The model with its head.
-        tokenizer: Its tokenizer, or the image processor of a vision model.
-        reading: How texts are read and outputs written: as ``regard.look`` takes it.
-    """
+    """A Hugging Face model behind the page, looked at, and answering a text as it can."""
 
     def __init__(self, model: "PreTrainedModel", tokenizer: Any, **reading: Any) -> None:
         self.model: PreTrainedModel = model

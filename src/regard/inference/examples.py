@@ -8,7 +8,6 @@ from typing import cast
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import AttentionCall
 from regard.attention.inspect.alignment import Link, Span
 from regard.errors import SettingError
 from regard.inference.look import (
@@ -21,15 +20,7 @@ from regard.inference.look import (
     weights_of_row,
 )
 from regard.tasks import Recipe
-from regard.tasks.drawing import (
-    NOTHING,
-    CrossAttention,
-    Drawing,
-    Shade,
-    TextPart,
-    spans_text,
-    words_text,
-)
+from regard.tasks.drawing import NOTHING, CrossAttention, Drawing, TextPart, spans_text, words_text
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.tokenizers.pieces import BEGIN, END
@@ -86,9 +77,11 @@ def example(
     chosen: ChosenHeads = _ALL,
 ) -> Example:
     """A look as the viewer's plain data."""
-    source = Text(
-        text=look.source, tokens=_tokens(look.source_pieces, look.source)[: _source_width(look)]
-    )
+    # Its pieces, and its end where the model reads one.
+    widths = [each.weights.shape[-1] for each in look.maps if each.kind != "decoder"]
+    widths += [each.summary.shape[-1] for each in look.summaries if each.kind != "decoder"]
+    width = widths[0] if widths else len(look.source_pieces)
+    source = Text(text=look.source, tokens=_tokens(look.source_pieces, look.source)[:width])
     output = Text(text=look.output, tokens=_tokens(look.output_pieces, look.output))
     is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)
     gold = gold_links(source.tokens, output.tokens, phrase) if phrase and is_gold else None
@@ -340,31 +333,19 @@ def _answer(drawing: Drawing, calls: Calls) -> Prediction | None:
         return None
     answer = drawing.prediction or Prediction()
     values, measure = answer.values, answer.measure
-    if drawing.shade is not None and (call := _shading(drawing.shade, calls)) is not None:
-        mean, query = weights_of_row(call).mean(0), drawing.shade.query
-        values = tuple((mean.mean(0) if query is None else mean[query]).tolist())
-        measure = drawing.shade.measure
+    if (shade := drawing.shade) is not None:
+        layers = [layer for kind, layer in calls if kind == shade.kind]
+        layer = max(layers, default=0) if shade.layer is None else shade.layer
+        if (call := calls.get((shade.kind, layer))) is not None:
+            mean = weights_of_row(call).mean(0)
+            values = tuple((mean.mean(0) if shade.query is None else mean[shade.query]).tolist())
+            measure = shade.measure
     labels = tuple((label, float(f"{share:.6g}")) for label, share in answer.labels)
     return replace(answer, labels=labels, values=_short(values), measure=measure)
 
 
-def _shading(shade: Shade, calls: Calls) -> AttentionCall | None:
-    """The call whose weights shade a text; None where the model makes none such."""
-    layers = [layer for kind, layer in calls if kind == shade.kind]
-    layer = max(layers, default=0) if shade.layer is None else shade.layer
-    return calls.get((shade.kind, layer))
-
-
 def _short(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(float(f"{value:.4g}") for value in values)
-
-
-def _source_width(look: Look) -> int:
-    """Columns of the source: its pieces, and its end where the model reads one."""
-    widths = [one.weights.shape[-1] for one in look.maps if one.kind != "decoder"] + [
-        one.summary.shape[-1] for one in look.summaries if one.kind != "decoder"
-    ]
-    return widths[0] if widths else len(look.source_pieces)
 
 
 def _names(tokens: Iterable[Token]) -> list[str]:

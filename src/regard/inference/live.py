@@ -280,19 +280,15 @@ def _tensors_of(model: nn.Module) -> Iterator[tuple[list[str], Tensor, bool]]:
     """Each tensor once with all its names, and whether its rows are rounded."""
     names: dict[int, list[str]] = {}
     tensors = model.state_dict()
+    is_mixing = isinstance(model, Transformer) and model.config.values == "embeddings"
     for name, tensor in tensors.items():
         names.setdefault(tensor.data_ptr(), []).append(name)
     for same in names.values():
         tensor = tensors[same[0]]
         module = model.get_submodule(same[0].rpartition(".")[0])
         is_rounded = tensor.dim() == 2 and isinstance(module, _ROUNDED)
-        yield same, tensor, is_rounded and not _stays(model, same[0])
-
-
-def _stays(model: nn.Module, name: str) -> bool:
-    """Whether ``--precision int8`` leaves a matrix of a Transformer as it is."""
-    mixes_embeddings = isinstance(model, Transformer) and model.config.values == "embeddings"
-    return mixes_embeddings and name.endswith("look.key_value.weight")
+        stays = is_mixing and same[0].endswith("look.key_value.weight")  # so by --precision int8
+        yield same, tensor, is_rounded and not stays
 
 
 def _round(weight: Float[Tensor, "O I"]) -> tuple[Int8[Tensor, "O I"], Float[Tensor, " O"]]:

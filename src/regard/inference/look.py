@@ -163,7 +163,9 @@ def attention_summaries(calls: Calls, tokens: Mapping[str, Sequence[str]]) -> li
     """Summaries of the first row of calls; heads are scored where there is a token for each key."""
     summaries = []
     for (kind, layer), call in calls.items():
-        with_heads = _with_heads(call)
+        with_heads = call
+        if call.query.dim() != 4:  # one head without an axis
+            with_heads = replace(call, query=call.query[:, None], key=call.key[:, None])
         every, scores = with_heads.summary(), None
         if len(call.query) == 1 and len(tokens.get(kind, ())) == call.key.shape[-2]:
             scores = with_heads.head_scores(tokens[kind], summary=every)
@@ -180,13 +182,6 @@ def weights_of_row(
     rows = call.weights() if queries is None else call.rows(queries)
     weights = rows[min(row, len(rows) - 1)].cpu()
     return weights.reshape(-1, *weights.shape[-2:])
-
-
-def _with_heads(call: AttentionCall) -> AttentionCall:
-    """Add an axis of heads, where there is one head without an axis."""
-    if call.query.dim() == 4:
-        return call
-    return replace(call, query=call.query[:, None], key=call.key[:, None])
 
 
 def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCall]:

@@ -242,11 +242,7 @@ class Predictor(Generic[AnswerT]):
         return measure(self, examples, answers)
 
     @described(LookKeywords, defaults=dict.fromkeys(LookKeywords.__annotations__))
-    def look(
-        self,
-        texts: object,
-        **options: Unpack[LookKeywords],
-    ) -> "NotebookPage":
+    def look(self, texts: object, **options: Unpack[LookKeywords]) -> "NotebookPage":
         """Attention of the model over texts, and why it answers so: a page, for a cell or a file.
 
         Args:
@@ -263,11 +259,8 @@ class Predictor(Generic[AnswerT]):
         unused = self.use.unused(explain=True)
         for name, value in chosen.given().items():
             if name in unused:
-                whose = (
-                    "which has no beam"
-                    if name == "beam_size"
-                    else "whose answers are not explained"
-                )
+                is_beam = name == "beam_size"
+                whose = "which has no beam" if is_beam else "whose answers are not explained"
                 raise SettingError(
                     f"{name} must be left out for a run of {self.recipe.task}, {whose}; "
                     f"got {value!r}."

@@ -32,13 +32,7 @@ SEARCHED = tuple(each.name for each in fields(DecodingConfig))
 
 
 class Request(NamedTuple):
-    """A record as a model reads it.
-
-    Attributes:
-        example: The task's example, without an answer.
-        parts: Its ids, in the parts that are read at once: one, but of a long text to translate.
-        unknown: Characters or words that the tokenizer has no ids for.
-    """
+    """A record as a model reads it."""
 
     example: Any
     parts: Sequence[Any]
@@ -69,12 +63,7 @@ class Answering(TypedDict, total=False):
 
 
 class InUse(ABC):
-    """A model in use: a run, or one of Hugging Face's.
-
-    Attributes:
-        model: In evaluation mode while it is used.
-        answers_name: Name of its answers in the server's; empty of a model that is looked at alone.
-    """
+    """A model in use: a run, or one of Hugging Face's."""
 
     model: nn.Module
     answers_name: ClassVar[str] = ""
@@ -243,11 +232,7 @@ class RunInUse(InUse, Generic[TaskT]):
 
     @classmethod
     def search(cls, recipe: Recipe, settings: Mapping[str, JsonValue]) -> DecodingConfig | None:
-        """Settings of a search over those of a recipe; None where nothing is searched for.
-
-        Raises:
-            SettingError: A setting is unknown or out of range, or has no use in this search.
-        """
+        """Settings of a search over those of a recipe; None where nothing is searched for."""
         for name in settings:
             choose("the setting of decoding", name, dict.fromkeys(SEARCHED))
             if recipe.decoding is None:
@@ -280,18 +265,7 @@ class RunInUse(InUse, Generic[TaskT]):
         explain: bool = True,
         gold: Phrase | None = None,
     ) -> NotebookPage:
-        """A page of what it looked at for each text, in parts where it is long.
-
-        Args:
-            texts: One text or record or several, as ``Predictor.predict`` takes them.
-            options: What is shown, and what is explained.
-            explain: Whether answers are explained.
-            gold: Links of the text that people set, to be shown beside.
-
-        Raises:
-            DataError: A text cannot be read at once, or there is a target that cannot be.
-            SettingError: The model has no such layer or head.
-        """
+        """A page of what it looked at for each text, in parts where it is long."""
         sources = records_in(texts)
         self.check_target(options.target, len(sources))
         made = [

@@ -63,16 +63,7 @@ def texts(
     cure: str = "",
     waits: bool = False,
 ) -> tuple[Int64[Tensor, "B N *parts"], Int64[Tensor, " B"]]:
-    """Rows of ids and how many of each are real, in int64; ShapeError if they do not fit together.
-
-    Args:
-        name: Of the rows, in an error.
-        ids: Token ids, padded on the right; those of parts have further axes.
-        lengths: How many of each row are real.
-        least: The fewest that a row may have.
-        cure: How to mend a row that has fewer.
-        waits: Whether to look at lengths on a GPU as well.
-    """
+    """Rows of ids and how many are real, in int64; ShapeError if they do not fit together."""
     lengths_name, ids = _LENGTHS.get(name, f"{name}_lengths"), rows_of_ids(name, ids)
     lengths = row_lengths(
         lengths_name, lengths, name, ids.shape[:2], least=least, cure=cure, waits=waits

@@ -15,17 +15,6 @@ class NgramScores(nn.Module):
     ``scale · (Σ_g x_g w_g + b)``, where x_g is the TF-IDF of the n-gram g in the text. The weights,
     one for each label, are those of a logistic regression: buffers that ``set`` fills, so that no
     step of training changes them. Of ids 0 is padding.
-
-    Args:
-        num_ngrams: How many there are; their ids begin at 1.
-        num_labels: How many labels there are, K.
-
-    Example:
-        >>> scores = NgramScores(2, 2)
-        >>> scores.set(torch.eye(2), torch.zeros(2))
-        >>> scores(torch.tensor([[1, 2], [2, 0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]]))
-        tensor([[0.6000, 0.8000],
-                [0.0000, 1.0000]])
     """
 
     def __init__(self, num_ngrams: int, num_labels: int) -> None:

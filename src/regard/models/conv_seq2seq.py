@@ -67,11 +67,9 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         self.target_embedding = TokenEmbedding(target_vocab, embed, scaled=False)
         self.source_positions = LearnedPositions(embed, max_length=config.max_length)
         self.target_positions = LearnedPositions(embed, max_length=config.max_length)
-        self.output = (
-            self.target_embedding
-            if config.tie_embeddings
-            else TokenEmbedding(target_vocab, embed, scaled=False)
-        )
+        self.output = self.target_embedding
+        if not config.tie_embeddings:
+            self.output = TokenEmbedding(target_vocab, embed, scaled=False)
         for table in (
             *(self.source_embedding.weight, self.target_embedding.weight),
             *(self.source_positions.table, self.target_positions.table),
@@ -125,7 +123,8 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         for convolution in self.encoder:
             change, _ = convolution(states * is_real)
             states = (change + states) * HALF
-        keys = _scale_gradient(self.encoder_output(states), 1 / (2 * len(self.decoder)))
+        outputs, scale = self.encoder_output(states), 1 / (2 * len(self.decoder))
+        keys = outputs * scale + outputs.detach() * (1 - scale)  # the gradient alone is scaled
         values = (keys + embedded) * HALF
         # Under autocast outputs come in half precision, and embeddings do not.
         return SourceMemory(keys.to(values.dtype), values, source_lengths, lengths(source_lengths))
@@ -241,8 +240,3 @@ def _linear(config: ConvSeq2SeqConfig, input_dim: int, output_dim: int) -> nn.Li
     nn.init.normal_(linear.weight, std=((1 - config.dropout) / input_dim) ** 0.5)
     nn.init.zeros_(linear.bias)
     return cast(nn.Linear, weight_norm(linear)) if config.weight_norm else linear
-
-
-def _scale_gradient(states: Tensor, scale: float) -> Tensor:
-    """The states themselves, whose gradient is multiplied."""
-    return states * scale + states.detach() * (1 - scale)

@@ -56,11 +56,9 @@ class Decoder(LanguageModel[DecoderState]):
         self.max_length = config.max_length if config.positions == "learned" else None
         is_scaled = config.positions == "sinusoidal"  # their size is one, as in the paper
         self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=is_scaled)
-        self.output = (
-            self.embedding
-            if config.tie_embeddings
-            else TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
-        )
+        self.output = self.embedding
+        if not config.tie_embeddings:
+            self.output = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
         self.positions = added_positions(config.positions, width, max_length=config.max_length)
         self.dropout = Dropout(config.dropout)
         self.layers = transformer_layers(config, "decoder", num_key_heads=config.num_key_heads)

@@ -335,11 +335,9 @@ def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
         return part[rows]
     if isinstance(part, tuple):
         return tuple(_rows_of(each, rows) for each in part)
-    return (
-        part.select(rows)
-        if isinstance(part, DecodingState | KeyValueCache | SourceMemory)
-        else part
-    )
+    if isinstance(part, DecodingState | KeyValueCache | SourceMemory):
+        return part.select(rows)
+    return part
 
 
 @dataclass(frozen=True)

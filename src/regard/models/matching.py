@@ -296,8 +296,11 @@ class MemoryNetwork(nn.Module):
         values = self._memory(sentences, self.mix, self.mix_order[positions])
         bias = None
         if self.overlap is not None and overlap is not None:
+            # The numbers of each sentence, of the one before and of the one after it.
+            before, after = overlap.roll(1, 1), overlap.roll(-1, 1)
+            before[:, 0], after[:, -1] = 0, 0
             query = u[:, None].expand(-1, sentences.shape[1], -1)
-            bias = self.overlap(torch.cat([_with_neighbours(overlap), query], -1)).mT
+            bias = self.overlap(torch.cat([overlap, before, after, query], -1)).mT
         for hop in range(self.config.num_hops):
             with at("cross", hop):
                 context = attend(u[:, None], memory, values, score=Dot(), mask=mask, bias=bias)
@@ -331,25 +334,14 @@ class MemoryNetwork(nn.Module):
         ids = known_ids("token ids", ids, len(words))
         vectors = words[ids] * (ids > 0)[..., None]
         if self.config.encoding == "position":
-            vectors = vectors * _position_weights(ids, words.shape[1])
+            # A weight for each word and number: (1 − j/J) − (k/d)(1 − 2j/J).
+            J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], words.shape[1]
+            j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]
+            k = torch.arange(1, d + 1, device=ids.device)
+            vectors = vectors * ((1 - j / J) - (k / d) * (1 - 2 * j / J))
         total: Tensor = vectors.sum(-2)
         return total
 
 
-def _with_neighbours(overlap: Float[Tensor, "B M F"]) -> Float[Tensor, "B M Y"]:
-    """The numbers of each sentence, of the one before and of the one after it."""
-    before, after = overlap.roll(1, 1), overlap.roll(-1, 1)
-    before[:, 0], after[:, -1] = 0, 0
-    return torch.cat([overlap, before, after], -1)
-
-
 def _table(rows: int, width: int, deviation: float) -> nn.Parameter:
     return nn.Parameter(deviation * torch.randn(rows, width))
-
-
-def _position_weights(ids: Tensor, width: int) -> Tensor:
-    """A weight for each word and number: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
-    J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], width
-    j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]
-    k = torch.arange(1, d + 1, device=ids.device)
-    return (1 - j / J) - (k / d) * (1 - 2 * j / J)

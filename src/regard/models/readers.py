@@ -110,11 +110,9 @@ class Encoder(TextReader):
             self.features = nn.Linear(num_features, width, bias=False)
             nn.init.zeros_(self.features.weight)
         self.positions = added_positions(config.positions, width, max_length=config.max_length)
-        self.segments = (
-            nn.Parameter(torch.randn(config.num_segments, width) * width**-0.5)
-            if config.num_segments
-            else None
-        )
+        self.segments: nn.Parameter | None = None
+        if config.num_segments:
+            self.segments = nn.Parameter(torch.randn(config.num_segments, width) * width**-0.5)
         self.embedding_norm = make_norm(config.norm_kind, width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         self.widen = nn.Linear(width, self.output_dim) if config.embedding_dim else None

@@ -66,11 +66,9 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         self.readout = (
             nn.Linear(hidden, embed) if config.tie_embeddings and embed != hidden else nn.Identity()
         )
-        self.output = (
-            self.embedding
-            if config.tie_embeddings
-            else TokenEmbedding(vocab_size, hidden, pad_id=pad_id, scaled=False)
-        )
+        self.output = self.embedding
+        if not config.tie_embeddings:
+            self.output = TokenEmbedding(vocab_size, hidden, pad_id=pad_id, scaled=False)
         self.output_dim = embed if config.tie_embeddings else hidden
         self.output_bias = nn.Parameter(torch.zeros(vocab_size)) if config.output_bias else None
 

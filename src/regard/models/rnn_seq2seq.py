@@ -99,11 +99,9 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         embed, hidden = config.embed_dim, config.hidden_dim
         self.source_embedding = TokenEmbedding(source_vocab, embed)
         self.target_embedding = TokenEmbedding(target_vocab, embed)
-        self.output = (
-            self.target_embedding
-            if config.tie_embeddings
-            else TokenEmbedding(target_vocab, embed, scaled=False)
-        )
+        self.output = self.target_embedding
+        if not config.tie_embeddings:
+            self.output = TokenEmbedding(target_vocab, embed, scaled=False)
         self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.dropout = Dropout(config.dropout)
         self.encoder = RecurrentEncoder(

@@ -76,24 +76,19 @@ class Transformer(Seq2Seq[TransformerState]):
         width = config.model_dim
         scaled = config.scale_embeddings
         self.target_embedding = TokenEmbedding(target_vocab, width, scaled=scaled)
-        one_table = config.tie_embeddings == "all" and shared_vocab
-        self.source_embedding = (
-            self.target_embedding
-            if one_table
-            else TokenEmbedding(source_vocab, width, scaled=scaled)
-        )
-        self.output = (
-            TokenEmbedding(target_vocab, width, scaled=False)
-            if config.tie_embeddings == "none"
-            else self.target_embedding
-        )
+        self.source_embedding = self.target_embedding
+        if not (config.tie_embeddings == "all" and shared_vocab):
+            self.source_embedding = TokenEmbedding(source_vocab, width, scaled=scaled)
+        self.output = self.target_embedding
+        if config.tie_embeddings == "none":
+            self.output = TokenEmbedding(target_vocab, width, scaled=False)
         self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.positions = added_positions(config.positions, width, max_length=config.max_length)
-        self.target_positions = (
-            added_positions(config.positions, width, max_length=config.max_length)
-            if config.own_positions
-            else None
-        )
+        self.target_positions = None
+        if config.own_positions:
+            self.target_positions = added_positions(
+                config.positions, width, max_length=config.max_length
+            )
         self.source_norm, self.target_norm = (
             make_norm(config.norm_kind, width, eps=config.norm_eps)
             if config.embedding_norm
@@ -215,7 +210,6 @@ class Transformer(Seq2Seq[TransformerState]):
     def _read(
         self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
     ) -> Float[Tensor, "*positions C"]:
-        """The states of all that is read."""
         states = self._embed(source, first=0, is_source=True)
         if packing is not None:
             states = packing.pack(states)
@@ -275,7 +269,6 @@ class Transformer(Seq2Seq[TransformerState]):
 
 
 def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock:
-    """A layer of the encoder or the decoder."""
     head_dim = config.model_dim // config.num_heads
     return TransformerBlock(
         kind,

@@ -21,15 +21,7 @@ _SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One kind of oddity.
-
-    Attributes:
-        kind: A short name, the same in every report.
-        count: How many lines, examples or characters have it.
-        meaning: What is counted.
-        is_problem: Whether something should be done about it; some are only worth knowing.
-        examples: The first ones, as ``file:line: text``.
-    """
+    """One kind of oddity."""
 
     kind: str
     count: int
@@ -137,15 +129,7 @@ def check_examples(
     are_texts: bool = True,
     is_translation: bool = False,
 ) -> CheckReport:
-    """Look for examples that spoil a training or its results; DataError without examples.
-
-    Args:
-        read: Returns the examples of a split, and counts lines that are left out.
-        unit: Name of the examples, in the plural.
-        examples: How many cases to keep of each finding.
-        are_texts: Whether the parts are texts, not numbers or pictures.
-        is_translation: Whether the two parts of each example say the same in two languages.
-    """
+    """Look for examples that spoil a training or its results; DataError without examples."""
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}
     corpus = Corpus({k: v for k, v in every.items() if v}, unit, are_texts, is_translation)

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from regard.metrics.rouge import words as rouge_words
-from regard.text.normalization import has_unspaced, split_words
+from regard.text.normalization import has_unspaced, word_spans
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？!?]+[”’」』）]*|\n+")
 # Most words of a candidate; of unspaced text, characters.
@@ -37,14 +37,8 @@ class Word:
 
 def words_of(text: str) -> list[Word]:
     """The words of a text with their spans; spaces are none."""
-    words, start_of_word = [], 0
-    for word in split_words(re.sub(r"\s", " ", text)):
-        bare = word.strip(" ")
-        if bare:
-            start = start_of_word + len(word) - len(word.lstrip(" "))
-            words.append(Word(bare.lower(), start, start + len(bare)))
-        start_of_word += len(word)
-    return words
+    plain = re.sub(r"\s", " ", text)
+    return [Word(plain[start:end].lower(), start, end) for start, end in word_spans(plain)]
 
 
 def sentences_of(text: str) -> list[tuple[int, int]]:

@@ -114,14 +114,15 @@ def encode_corpus(
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
         target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, source_ids, target_ids, strict=True):
-            longer = _longer_side(source, target, max_length)
-            if longer is None:
+            sides = (("source", len(source)), ("target", len(target)))
+            longer = [side for side in sides if max_length is not None and side[1] > max_length]
+            if not longer:
                 sources.add(source)
                 targets.add(target)
                 texts[0].append(pair.source)
                 texts[1].append(pair.target)
                 continue
-            side, length = longer
+            side, length = longer[0]
             too_long.add(
                 f"{side} too long",
                 f"{pair.where}: the {side} must be at most {max_length} tokens long; got {length}. "
@@ -165,14 +166,6 @@ class _Growing:
         return Sequences(
             np.array(self._ids, dtype=np.int32), np.array(self._offsets, dtype=np.int64)
         )
-
-
-def _longer_side(
-    source: Sequence[int], target: Sequence[int], longest: int | None
-) -> tuple[str, int] | None:
-    """The side that is longer than allowed, and its length."""
-    sides = (("source", len(source)), ("target", len(target)))
-    return next((side for side in sides if longest is not None and side[1] > longest), None)
 
 
 # What follows the name of an array: its ids, and where each part of it ends, with a 0 before the

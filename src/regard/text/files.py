@@ -51,19 +51,14 @@ def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> Tab
     except SettingError as error:
         raise RunError(f"{error} It is damaged.") from error
     for name, values in checked.items():
-        if isinstance(values, list) and (twice := _first_twice(values)) is not None:
+        words = values if isinstance(values, list) else []
+        counts = Counter(word for word in words if isinstance(word, str))
+        if twice := [word for word, count in counts.items() if count > 1]:
             raise RunError(
-                f"{name} of {path} must hold each once; got {excerpt(twice)} twice. It is damaged."
+                f"{name} of {path} must hold each once; got {excerpt(twice[0])} twice. "
+                "It is damaged."
             )
     return checked
-
-
-def _first_twice(values: list[object]) -> str | None:
-    """The first text that stands in a list twice."""
-    words = [each for each in values if isinstance(each, str)]
-    if len(set(words)) == len(words):
-        return None
-    return next(word for word, count in Counter(words).items() if count > 1)
 
 
 def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:

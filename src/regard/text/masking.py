@@ -6,7 +6,7 @@ which all or none of whose pieces are masked, came later with the authors' own c
 words with Cui et al. (2019), https://arxiv.org/abs/1906.08101.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.checks import check_at_least, check_count, check_fraction, check_kind, check_positive
 from regard.errors import SettingError, ShapeError
 from regard.text.files import TABLE_FILE
-from regard.text.normalization import split_words, unspaced_runs
+from regard.text.normalization import unspaced_runs, word_spans
 from regard.text.tokenizers.pieces import Span, Tokenizer
 from regard.text.tokenizers.sentencepieces import train_sentencepiece
 from regard.text.tokenizers.tokenizer import load_tokenizer
@@ -167,23 +167,15 @@ class WholeWords:
     def spans(self, text: str) -> list[Span]:
         """Start and end of every word of a normalised text, without the spaces."""
         if self._segmenter is None:
-            return list(_words(text, 0))
+            return word_spans(text)
         spans: list[Span] = []
         position = 0
         for start, end in unspaced_runs(text):
-            spans += _words(text[position:start], position)
+            spans += word_spans(text[position:start], position)
             # A rare character is several pieces, one a byte, all at its position.
             pieces = dict.fromkeys(
                 (p.start, p.end) for p in self._segmenter.pieces(text[start:end])
             )
             spans += [(start + first, start + last) for first, last in pieces if last > first]
             position = end
-        return [*spans, *_words(text[position:], position)]
-
-
-def _words(text: str, position: int) -> Iterator[Span]:
-    """The words of a text that begins at ``position`` of another."""
-    for word in split_words(text):
-        start, position = position + len(word) - len(word.lstrip(" ")), position + len(word)
-        if start < position:
-            yield start, position
+        return [*spans, *word_spans(text[position:], position)]

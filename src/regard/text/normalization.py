@@ -92,3 +92,13 @@ def split_words(text: str) -> list[str]:
         return _ASCII_WORD.findall(text)
     ends = [0, *accumulate(map(len, _WORD.findall(text.translate(_KINDS))))]
     return [text[start:end] for start, end in pairwise(ends)]
+
+
+def word_spans(text: str, position: int = 0) -> list[tuple[int, int]]:
+    """Spans of the words of ``split_words`` without spaces, in a text that begins at a position."""
+    spans = []
+    for word in split_words(text):
+        start, position = position + len(word) - len(word.lstrip(" ")), position + len(word)
+        if start < position:
+            spans.append((start, position))
+    return spans

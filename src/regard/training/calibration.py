@@ -35,16 +35,6 @@ def fit_temperature(distributions: Sequence[Sequence[float]], right: Sequence[in
 
     A true label is held to be so with probability ``(N + 1) / (N + K)``, of K labels in N examples,
     as by Platt (1999): of a few examples, all of them right, no certainty follows.
-
-    Args:
-        distributions: The probabilities of the labels of each example; one or more examples.
-        right: The index of each true label.
-
-    Example:
-        >>> fit_temperature([[0.9, 0.1]] * 10, [0] * 9 + [1]) > 1  # right in nine of ten, so far
-        True
-        >>> fit_temperature([[0.6, 0.4]] * 100, [0] * 90 + [1] * 10) < 1
-        True
     """
     return _fit(_log_probs(distributions), right)[0]
 
@@ -58,16 +48,6 @@ def fit_scales(
     fitted to N examples must gain ``log(N) / 2`` of log-likelihood. So the scores of n-grams stay
     as they were fitted, and the network counts nothing, where the examples do not tell otherwise,
     or are few.
-
-    Args:
-        network: The probabilities of the labels of each example, by the network alone.
-        both: By the sum of the network's logits and the scores of n-grams.
-        right: The index of each true label.
-
-    Example:
-        >>> sure, unsure = [[0.9, 0.1], [0.2, 0.8]] * 20, [[0.5, 0.5]] * 40
-        >>> fit_scales(unsure, sure, [0, 1] * 20)
-        Scales(network=0.0, ngrams=1.0)
     """
     if len(right) < _LEAST:
         return Scales(0.0, 1.0)

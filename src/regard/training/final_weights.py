@@ -17,15 +17,7 @@ from regard.training.task_training import AnyTraining
 
 @dataclass(frozen=True, slots=True)
 class FinalWeights:
-    """The candidate that a training ends with, which the model has.
-
-    Attributes:
-        name: Of the candidate.
-        measured: The figures of all candidates.
-        figures: Those of the calibrated model.
-        calibration: The temperature that its logits were divided by, or their scales; or None.
-        beside: The sentence that compares it with the best baseline, if there is one.
-    """
+    """The candidate that a training ends with, which the model has."""
 
     name: str
     measured: dict[str, dict[str, float]]

@@ -33,13 +33,7 @@ _OF_LARGE: Sections = MappingProxyType(
 
 
 def fine_tuning(task: str, width: object) -> Sections:
-    """Settings by section for an encoder of this width, for a recipe's open settings.
-
-    Example:
-        >>> settings = [fine_tuning("tagging", width)["training"] for width in (128, 384, 768)]
-        >>> [each["learning_rate"] for each in settings]
-        [0.001, 0.0001, 5e-05]
-    """
+    """Settings by section for an encoder of this width, for a recipe's open settings."""
     if not isinstance(width, int):
         return _NONE
     if width <= _SMALL:

@@ -1,7 +1,7 @@
 """Optimizers by name, the learning rate over a training, and an average of weights."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import unwrap
 from typing import cast
@@ -101,9 +101,12 @@ def make_optimizer(
     put_off_compiler()
     optimizers = _optimizers(model, config, rate, dtype)
     if config.encoder_rate is not None:
-        encoder = {id(p) for p in encoder_parameters(model)}
-        for part in optimizers:
-            _split_off(part, encoder, share=config.encoder_rate / rate)
+        encoder, share = {id(p) for p in encoder_parameters(model)}, config.encoder_rate / rate
+        for part in optimizers:  # they get a group of their own at a fraction of the rate
+            [group] = part.param_groups
+            chosen = [p for p in group["params"] if id(p) in encoder]
+            group["params"] = [p for p in group["params"] if id(p) not in encoder]
+            part.add_param_group({"params": chosen, "share": share})
     return Optimizers(optimizers)
 
 
@@ -128,14 +131,6 @@ def encoder_parameters(model: nn.Module) -> list[nn.Parameter]:
         "training.encoder_rate must be left out for a model without a Transformer's encoder; got "
         f"{type(model).__name__}."
     )
-
-
-def _split_off(optimizer: Optimizer, parameters: Collection[int], *, share: float) -> None:
-    """Give these parameters, by identity, a group of their own at a fraction of the rate."""
-    [group] = optimizer.param_groups
-    chosen = [p for p in group["params"] if id(p) in parameters]
-    group["params"] = [p for p in group["params"] if id(p) not in parameters]
-    optimizer.add_param_group({"params": chosen, "share": share})
 
 
 def _optimizers(
@@ -274,7 +269,9 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
     """The learning rate of one update, at a fraction ``share`` of the training."""
     # With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
     # ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
-    warmup = _warmup(update, share, config)
+    warmup = float(config.warmup)
+    if config.warmup_share is not None and share:  # its largest share of all that there will be
+        warmup = float(min(config.warmup, max(1.0, config.warmup_share * update / share)))
     if update < warmup:
         return peak * update / warmup
     if config.schedule == "inverse_sqrt":
@@ -288,13 +285,6 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
         wave = 0.5 * (1 - math.cos(math.pi * min(1.0, remaining)))
         return peak * (_COSINE_END + (1 - _COSINE_END) * wave)
     return peak
-
-
-def _warmup(update: int, share: float, config: TrainingConfig) -> float:
-    """Updates of warm-up: as set, or its largest share of all that there will be."""
-    if config.warmup_share is None or share == 0:
-        return float(config.warmup)
-    return float(min(config.warmup, max(1.0, config.warmup_share * update / share)))
 
 
 class MovingAverage:

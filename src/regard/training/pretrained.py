@@ -65,12 +65,7 @@ def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The run or the checkpoint of others that a training begins with.
-
-    Attributes:
-        name: Its absolute path, or its name on the Hugging Face Hub.
-        revision: The commit on the Hub to take; None is the newest.
-    """
+    """The run or the checkpoint of others that a training begins with."""
 
     name: str
     revision: str | None = None
@@ -229,7 +224,9 @@ class Pretrained:
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         weights = reader_in(before.model, reader).state_dict()
-        if _SEGMENTS in weights and not _distinguishes_segments(before.task.recipe):
+        recipe = before.task.recipe
+        has_met_pairs = getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside)
+        if _SEGMENTS in weights and not has_met_pairs:
             weights[_SEGMENTS] = weights[_SEGMENTS][:1].expand_as(weights[_SEGMENTS])
         return weights, size
 
@@ -386,8 +383,3 @@ def _set_by_recipe(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
         "model": table["model"],
         "head": table.get("head", empty),
     }
-
-
-def _distinguishes_segments(recipe: Recipe) -> bool:
-    """Whether training met texts beside each other."""
-    return bool(getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside))

@@ -193,12 +193,7 @@ class _Session:
 
 
 def try_out(recipe: Recipe) -> None:
-    """Do all that comes before the updates of a training, and keep nothing of it.
-
-    Raises:
-        RegardError: Whatever a training of the recipe would refuse. Of a text that is encoded on
-            disk its encoding is left out.
-    """
+    """Do all that comes before the updates of a training, and keep nothing of it."""
     with process_group() as world, encoded_as(recipe.encoding):
         recipe, pretrained = begin_with(recipe, None)
         recipe, config, _ = _resolve(recipe, None, world)
@@ -236,21 +231,18 @@ def _resolve(
         batch_tokens = saved.batch_tokens if batch_tokens == "auto" else batch_tokens
         corpus = saved.corpus if corpus == "auto" else corpus
     corpus = "disk" if is_on_disk(merged, corpus) else "memory"
-    metric = _main_metric(recipe, config) if config.metric == "auto" else config.metric
+    metric, task = config.metric, TASKS[recipe.task].task
+    if metric == "auto":  # the loss where no outputs are to be written
+        is_unwritten = task.is_written and config.validation_pairs == 0
+        metric = "loss" if is_unwritten else task.main_metric
     config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus, metric=metric)
     complete = replace(merged, training=as_table(config))
     if run is not None:
-        complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())
+        complete = task.resolved(complete, {"data": {}, **run.recipe}, ())
     if world.is_single:
         return complete, config, find_device(device, **where)
     number, count = world.local_rank, world.local_size
     return complete, config, find_own_device(device, number=number, count=count, **where)
-
-
-def _main_metric(recipe: Recipe, config: TrainingConfig) -> str:
-    """The task's main metric; the loss where no outputs are to be written that it is of."""
-    task = TASKS[recipe.task].task
-    return "loss" if task.is_written and config.validation_pairs == 0 else task.main_metric
 
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:

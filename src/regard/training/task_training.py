@@ -206,7 +206,10 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             ).answers_and_loss(examples, corpus)
             return {"loss": loss, **self.task.score(answers, examples)}
         total, tokens = 0.0, 0
-        for batch in Ahead(self._valid_batches(corpus), device_of(model)):
+        plans = self._plan(corpus, seed=0).epoch(0)
+        collate = self.task.collate
+        batches = (collate([corpus[index] for index in each.indices.tolist()]) for each in plans)
+        for batch in Ahead(batches, device_of(model)):
             loss_sum, terms = self.task.loss(model, batch)
             total, tokens = total + float(loss_sum), tokens + terms
         loss = total / tokens
@@ -216,20 +219,13 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             few = max(_LEAST_WRITTEN, self.num_examples // _TRAINED_FOR_ONE_WRITTEN)
             most_written = min(most_written, few)
         scored = self.valid[:most_written]
-        return (
-            {**figures, **self.task.score(self._outputs(model, scored), scored)}
-            if scored
-            else figures
-        )
+        if scored:
+            figures |= self.task.score(self._outputs(model, scored), scored)
+        return figures
 
     @torch.no_grad()
     def calibrate(self, model: nn.Module) -> float | Scales | None:
-        """Scale a classifier's logits so that its probabilities fit the validation examples.
-
-        Returns:
-            The temperature that they are divided by, or the factors of the network and of the
-            n-grams; None if the model or the task has none.
-        """
+        """Scale a classifier's logits so that its probabilities fit the validation examples."""
         if not isinstance(model, DividesLogits) or not isinstance(self.task, OnePassTask):
             return None
         rows, right = self._distributions(model)
@@ -316,10 +312,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
         for number in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
             yield self.task.collate([self.corpus[index] for index in plans[number].tolist()])
-
-    def _valid_batches(self, corpus: Sequence[EncodedT]) -> Iterator[BatchT]:
-        for plan in self._plan(corpus, seed=0).epoch(0):
-            yield self.task.collate([corpus[index] for index in plan.indices.tolist()])
 
     def _looked_at(self) -> Int64[np.ndarray, " n"]:
         """The samples that stand for all: where they are on disk, some from all over them."""

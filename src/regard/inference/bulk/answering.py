@@ -81,11 +81,12 @@ class Answerer:
 
     def answer(self, shard: Shard) -> ShardReport:
         """Answer a shard; answers appear when all of them, and notes of errors, are on the disk."""
-        writer = _Writer(shard)
+        writer, n_best = _Writer(shard), 1 if self._search is None else self._search.n_best
         try:
             with encoded_as(self._use.recipe.encoding):
                 for line in self._answered(shard):
-                    writer.add(self._printed(line, writer.rows + 1), line)
+                    printed = line.printed(writer.rows + 1, self._options.output_format, n_best)
+                    writer.add("".join(f"{text}\n" for text in printed), line)
             writer.finish()
         except DataError as error:
             return ShardReport(name=shard.name, rows=0, errors=0, problem=str(error))
@@ -99,11 +100,6 @@ class Answerer:
         answering = predicting(self._use, ending=ending, decoding=self._search)
         for group in answers(groups, answering, skip_bad_lines=True):
             yield from group
-
-    def _printed(self, line: AnsweredLine, number: int) -> str:
-        n_best = 1 if self._search is None else self._search.n_best
-        printed = line.printed(number, self._options.output_format, n_best)
-        return "".join(f"{text}\n" for text in printed)
 
 
 class _Writer:

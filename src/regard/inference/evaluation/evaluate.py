@@ -15,12 +15,7 @@ from torch import nn
 from regard.checks import choose
 from regard.config import JsonValue, assign
 from regard.errors import DataError
-from regard.inference.evaluation.report import (
-    AnswerReport,
-    Figure,
-    TextReport,
-    beside_baselines,
-)
+from regard.inference.evaluation.report import AnswerReport, Figure, TextReport, beside_baselines
 from regard.inference.evaluation.texts import evaluate, to_read, trivial_outputs
 from regard.metrics.score import wilson
 from regard.progress import progress as show_progress

@@ -27,20 +27,7 @@ AnswerT = TypeVar("AnswerT")
 def beside_baselines(
     metric: str, value: float, baselines: Mapping[str, float], *, sign: int = 1
 ) -> str | None:
-    """A sentence that compares a result with the best baseline; None if there is none.
-
-    Args:
-        metric: The figure's name.
-        value: The figure.
-        baselines: That of each baseline, by name.
-        sign: 1 where more is better, -1 where less is.
-
-    Example:
-        >>> beside_baselines("accuracy", 78.1, {"always good": 51, "logistic regression": 79.7})
-        'This is below a baseline: logistic regression has accuracy 79.70, this model 78.10.'
-        >>> beside_baselines("accuracy", 78.1, {"always good": 51})
-        'This is above the best baseline: always good has accuracy 51.00, this model 78.10.'
-    """
+    """A sentence that compares a result with the best baseline; None if there is none."""
     if not baselines:
         return None
     best = max(baselines, key=lambda name: sign * baselines[name])
@@ -269,17 +256,14 @@ def answer_timed(
         before = time.perf_counter()
         answer([example])
         alone.append(time.perf_counter() - before)
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated(device)
+    else:  # of the process since it began
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return answers, Speed(
         per_second=len(examples) / seconds,
         alone_ms=1000 * statistics.median(alone),
-        peak_mib=_peak(device) / 2**20,
+        peak_mib=peak / 2**20,
         threads=torch.get_num_threads(),
     )
-
-
-def _peak(device: torch.device) -> int:
-    """Bytes: on a GPU of torch's tensors, else of the process since it began."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -209,12 +209,16 @@ def _draw_regression(
     chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
     batch = task.collate(task.encode(chosen))
     has_curve = len(task.names) == 1
-    queries = _curve_batch(task, batch) if has_curve else batch
+    queries = batch
+    if has_curve:
+        every = torch.cat([task.places[:, 0], batch["inputs"][:, 0]])
+        points = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
+        queries = {"inputs": points, "own": torch.full((_PLACES,), -1)}
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
     guesses = [task.guesses(each, queries)[:, 0].numpy() for each in models.values()]
-    every = [task.seen[:, 0].numpy(), batch["target"][:, 0].numpy(), *guesses]
-    low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
+    numbers = [task.seen[:, 0].numpy(), batch["target"][:, 0].numpy(), *guesses]
+    low, high = (pick(float(pick(each)) for each in numbers) for pick in (min, max))
     for axes, name, predicted in zip(above, models, guesses, strict=True):
         if has_curve:
             _draw_curve(axes, task, batch, queries, predicted)
@@ -246,13 +250,6 @@ def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
         f"Bandwidth {began}{more}, not learned": KernelRegression(config, dim=dim),
         f"Learned bandwidth {learned}{more}": model,
     }
-
-
-def _curve_batch(task: Regression, batch: Batch) -> Batch:
-    """Places close together, over the whole range of the points learned and of those asked."""
-    every = torch.cat([task.places[:, 0], batch["inputs"][:, 0]])
-    points = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
-    return {"inputs": points, "own": torch.full((_PLACES,), -1)}
 
 
 def _draw_curve(

@@ -163,9 +163,7 @@ def _figures(
 
 
 def _outputs_to_read(
-    hypotheses: Sequence[str],
-    references: Sequence[tuple[str, ...]],
-    sources: Sequence[str] | None,
+    hypotheses: Sequence[str], references: Sequence[tuple[str, ...]], sources: Sequence[str] | None
 ) -> tuple[OutputExample, ...]:
     """Three best, three worst and four at random; of equally good ones, the longer say more."""
     chrf = metrics.sentence_chrf(hypotheses, references)

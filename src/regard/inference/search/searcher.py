@@ -34,14 +34,7 @@ FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class Searcher:
-    """A search with its settings over any sequence model's step function.
-
-    Args:
-        decoding: The settings.
-        tokenizer: That of the answers.
-        device: Where the model is.
-        end: The token that ends an answer.
-    """
+    """A search with its settings over any sequence model's step function."""
 
     def __init__(
         self,
@@ -105,14 +98,7 @@ class Searcher:
         start = cover.start(state, sources)
         return beam(cover.step, start, beam_size=width, n_best=n_best, bonus=cover.bonus, **options)
 
-    def tokens(
-        self,
-        step: Step[StateT],
-        state: StateT,
-        *,
-        limit: int,
-        seed: str,
-    ) -> Iterator[int]:
+    def tokens(self, step: Step[StateT], state: StateT, *, limit: int, seed: str) -> Iterator[int]:
         """The tokens of one answer as they are chosen, those of ``answers``; no beam can."""
         decoding, draw = self.decoding, None
         if decoding.method == "sample":
@@ -129,10 +115,7 @@ class Searcher:
                 yield chosen.token
 
     def _options(
-        self,
-        limits: Int[Tensor, " B"],
-        constrained: Sequence[bool],
-        longest: int | None = None,
+        self, limits: Int[Tensor, " B"], constrained: Sequence[bool], longest: int | None = None
     ) -> SearchOptions:
         """Options of every search, with room for the tokens it must write."""
         least = self.decoding.min_length

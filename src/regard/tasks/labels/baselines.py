@@ -15,16 +15,7 @@ _ENOUGH = 10_000
 
 
 class TfidfClassifier:
-    """Logistic regression on TF-IDF of word and character n-grams.
-
-    Args:
-        examples: Texts and their labels.
-
-    Example:
-        >>> classifier = TfidfClassifier([("good tea", "+"), ("bad", "-")] * 5)
-        >>> classifier.labels(["bad coffee", "good"])
-        ['-', '+']
-    """
+    """Logistic regression on TF-IDF of word and character n-grams."""
 
     def __init__(self, examples: Sequence[tuple[str, str]]) -> None:
         texts, labels = zip(*examples, strict=True)
@@ -41,11 +32,7 @@ class TfidfClassifier:
 
 
 class OverlapClassifier:
-    """Logistic regression on the numbers of ``Overlap``, each with mean 0 and deviation 1.
-
-    Args:
-        examples: Pairs of texts with their labels; of many, some are drawn.
-    """
+    """Logistic regression on the numbers of ``Overlap``, each with mean 0 and deviation 1."""
 
     def __init__(self, examples: Sequence[tuple[str, str, str]]) -> None:
         # Drawn, since files often alternate labels, and every second line has one of them alone.

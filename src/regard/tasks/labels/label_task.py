@@ -388,5 +388,4 @@ def learn_labels(labels: Iterable[str | None]) -> list[str]:
 def _labels(
     answers: Sequence[LabelPrediction], examples: Sequence[Labelled]
 ) -> tuple[list[str], list[str]]:
-    """The predicted labels and the true ones."""
     return [answer.label for answer in answers], [example.label or "" for example in examples]

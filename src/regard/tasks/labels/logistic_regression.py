@@ -27,20 +27,7 @@ _ITERATIONS, _LEAST_GRADIENT = 200, 1e-5  # the gradient of the mean loss
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseRows:
-    """A sparse matrix by rows: Z entries by their columns, and where each row of R begins.
-
-    Attributes:
-        columns: Of the entries.
-        values: Of the entries.
-        starts: The first entry of each row, and the number of entries.
-        num_columns: Width of the matrix.
-
-    Example:
-        >>> rows = SparseRows.of([[0, 2], []], [[1.0, 2.0], []], num_columns=3)
-        >>> rows @ torch.tensor([[1.0], [10.0], [100.0]])
-        tensor([[201.],
-                [  0.]])
-    """
+    """A sparse matrix by rows: Z entries by their columns, and where each row of R begins."""
 
     columns: Int64[Tensor, " Z"]
     values: Float[Tensor, " Z"]
@@ -78,10 +65,6 @@ class SparseRows:
             include_last_offset=True,
         )
 
-    def rows_of_entries(self) -> Int64[Tensor, " Z"]:
-        """The row of each entry."""
-        return torch.repeat_interleave(torch.arange(len(self)), self.starts.diff())
-
     def select(self, rows: Int64[Tensor, " r"]) -> "SparseRows":
         """Some of the rows."""
         sizes = self.starts.diff()[rows]
@@ -96,7 +79,8 @@ class SparseRows:
         columns, order = self.columns.sort(stable=True)
         sizes = torch.bincount(columns, minlength=self.num_columns)
         starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        return SparseRows(self.rows_of_entries()[order], self.values[order], starts, len(self))
+        rows = torch.repeat_interleave(torch.arange(len(self)), self.starts.diff())
+        return SparseRows(rows[order], self.values[order], starts, len(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,12 +106,6 @@ def fit(inputs: SparseRows, labels: Int64[Tensor, " R"], num_labels: int) -> Lin
     That is of what the logits are divided by so that they are as sure as they are right on examples
     that are not fitted (Guo et al., 2017, https://arxiv.org/abs/1706.04599), whose labels are then
     likeliest by the chosen C.
-
-    Example:
-        >>> rows = SparseRows.of([[0], [1]] * 20, [[1.0]] * 40, num_columns=2)
-        >>> model = fit(rows, torch.tensor([0, 1] * 20), 2)
-        >>> model.logits(rows).argmax(1)[:4]
-        tensor([0, 1, 0, 1])
     """
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     chosen = order[:_MOST_TO_CHOOSE]

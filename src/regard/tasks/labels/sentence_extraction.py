@@ -172,7 +172,11 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         self, answers: Sequence[Extract], examples: Sequence[DocumentExample]
     ) -> list[Table]:
         """Greedy oracle: an upper bound for extraction, up to the greedy choice."""
-        best = [Extract(_best_extract(example, self.sentences)) for example in examples]
+        best = []
+        for example in examples:
+            parts = sentences(example.text)
+            taken = best_sentences(parts, example.answers[0], self.sentences)
+            best.append(Extract(chosen(parts, taken)))
         rows: list[tuple[str | int | float, ...]] = [
             (name, *self.score(extracts, examples).values())
             for name, extracts in (
@@ -246,11 +250,6 @@ def _rouge(summary: str, right: tuple[str, ...]) -> tuple[float, float, float]:
     (longest,) = sentence_rouge_l([summary], [right])
     one, two = (sentence_rouge_n([summary], [right], n=n)[0] for n in (1, 2))
     return longest, one, two
-
-
-def _best_extract(example: DocumentExample, count: int) -> str:
-    parts = sentences(example.text)
-    return chosen(parts, best_sentences(parts, example.answers[0], count))
 
 
 def _document_data(data: ExtractionData) -> DocumentData:

@@ -56,14 +56,6 @@ class LocalTagger:
 
     Nearly the model of Ratnaparkhi (1996), https://aclanthology.org/W96-0213, but for the tags of
     the words before; of all sequences that BIO allows, the likeliest.
-
-    Args:
-        train: Tagged sentences; of many words, some sentences from all over them.
-
-    Example:
-        >>> train = [TaggedWords(("He", "runs"), ("PRON", "VERB"), "a.conll:1")] * 3
-        >>> LocalTagger(train).tags([("She", "runs")])
-        [('PRON', 'VERB')]
     """
 
     def __init__(self, train: Sequence[TaggedWords]) -> None:

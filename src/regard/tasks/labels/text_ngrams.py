@@ -38,16 +38,6 @@ def ngrams(text: str) -> Iterator[tuple[int, Sequence[str]]]:
 
     Of words these are the words, pairs of neighbours, and 2 to 6 characters within a word and the
     spaces around it; where no spaces are written, all of 1 to 5 characters, signs among them.
-
-    Example:
-        >>> for end, grams in ngrams("Go on"):
-        ...     print(end, *map(repr, grams))
-        1 ' g'
-        2 ' go' 'go' ' go ' 'go ' 'o ' '  go'
-        4 ' o'
-        5 ' on' 'on' ' on ' 'on ' 'n ' '  on' '  go on'
-        >>> dict(ngrams("好吃"))
-        {1: ('好',), 2: ('好吃', '吃')}
     """
     lower = text.lower()
     if len(lower) != len(text):  # few characters have a lower case of two
@@ -82,17 +72,7 @@ def _of_word(word: str) -> tuple[tuple[str, ...], ...]:
 class TextNgrams:
     """The n-grams of a training text that enough of its texts have.
 
-    Args:
-        counts: How many texts have each n-gram, in order of their numbers.
-        texts: How many texts there are.
-
     The rarity of each is its inverse document frequency, ``1 + log((1 + texts) / (1 + count))``.
-
-    Example:
-        >>> known = TextNgrams.learn(["good tea", "good", "bad"])
-        >>> numbers, values = known.tfidf("good luck")
-        >>> len(known), len(numbers), round(float(values @ values), 4)
-        (16, 16, 2.0)
     """
 
     def __init__(self, counts: Mapping[str, int], texts: int) -> None:

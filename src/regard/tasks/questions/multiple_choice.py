@@ -280,7 +280,6 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     def _logits(
         self, model: nn.Module, batch: Batch
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
-        """The logits, and the head's term of the loss."""
         lengths = batch["answer_lengths"]
         # What is read once for all answers has an axis of one answer.
         by_answer = {

@@ -1,6 +1,7 @@
 """Two texts read together: word overlap, padded batches, one reader of both."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -17,7 +18,7 @@ from regard.tasks.drawing import CrossAttention, TextPart, pieces_text
 from regard.tasks.settings.recipe import Recipe
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
 from regard.text.batches import lengths_of, padded
-from regard.text.normalization import normalize, split_words
+from regard.text.normalization import normalize, word_spans
 from regard.text.reading.questions import normalized_positions
 from regard.viewer import Text
 
@@ -43,19 +44,12 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
     plain, offsets = normalize(text), normalized_positions(text)
     pieces = tokenizer.pieces(text)
     inside = [(piece.start, piece.end) for piece in pieces]
-    words: list[str] = []
-    spans: list[tuple[int, int]] = []
-    start_of_word = 0
-    for word in split_words(plain):
-        bare = word.strip(" ")
-        if bare:
-            words.append(bare if any(char.isalnum() for char in bare) else "")
-            spans.append((start_of_word + word.index(bare[0]), start_of_word + len(word)))
-        start_of_word += len(word)
+    spans = word_spans(plain)
+    words = [plain[start:end] for start, end in spans]
     return CutText(
         [piece.id for piece in pieces],
         [(offsets[start], offsets[max(start, end - 1)] + 1) for start, end in inside],
-        words,
+        [word if any(char.isalnum() for char in word) else "" for word in words],
         words_of_spans(inside, spans),
     )
 
@@ -83,9 +77,7 @@ def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
     exact, folded = set(other.words), set(theirs)
     beginnings = {word[:_BEGINNING] for word in theirs}
     both = set(itertools.pairwise(theirs))
-    counts: dict[str, int] = {}
-    for word in lower:
-        counts[word] = counts.get(word, 0) + 1
+    counts = Counter(lower)
     is_joined = [pair in both and all(pair) for pair in itertools.pairwise(lower)]
     rows = [
         (as_written in exact, word in folded, word[:_BEGINNING] in beginnings, before or after)

@@ -309,7 +309,12 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         words: list[int] = []
         first, blanks = 0, any(_BLANK.search(line) for line in passage.lines)
         for line in passage.lines:
-            tokens, numbers = self._with_blanks(line) if blanks else self._with_words(line)
+            if blanks:
+                parts = map(self.tokenizer.encode, _BLANK.split(line))
+                tokens = [token for part in parts for token in (self.mask_id, *part)][1:]
+                numbers = [NO_WORD] * len(tokens)
+            else:
+                tokens, numbers = self._with_words(line)
             ids += [*tokens, EOS_ID]
             words += [NO_WORD if n == NO_WORD else n + first for n in numbers] + [NO_WORD]
             first += max(numbers, default=-1) + 1
@@ -323,13 +328,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             spans = [(piece.start, piece.end) for piece in pieces]
             numbers = words_of_spans(spans, self.words.spans(line))
         return [piece.id for piece in pieces], numbers
-
-    def _with_blanks(self, line: str) -> tuple[list[int], list[int]]:
-        ids: list[int] = []
-        for number, part in enumerate(_BLANK.split(line)):
-            ids += [self.mask_id] * (number > 0)
-            ids += self.tokenizer.encode(part)
-        return ids, [NO_WORD] * len(ids)
 
     def token_name(self, token: int) -> str:
         """The text of a token, or a sign for the mask and tokens without text."""

@@ -217,12 +217,14 @@ def extracts(
     """Extractive baselines by name; of summaries as many sentences as the ``known`` ones have."""
     cut = [sentences(document.text) for document in documents]
     if any(document.question for document in documents):
+        nearest = []
+        for parts, document in zip(cut, documents, strict=True):
+            query = set(words(document.question))
+            shared = [len(query & set(words(part))) for part in parts]
+            nearest.append(parts[shared.index(max(shared))])
         return {
             "the first sentence": [parts[0] for parts in cut],
-            "the sentence that shares most words with the question": [
-                _most_shared(parts, document.question)
-                for parts, document in zip(cut, documents, strict=True)
-            ],
+            "the sentence that shares most words with the question": nearest,
         }
     count = max(1, round(fmean(len(sentences(one)) for one in known))) if known else 1
     size = "sentence" if count == 1 else f"{count} sentences"
@@ -251,8 +253,3 @@ def _best(
 def _nearness(parts: Sequence[str]) -> list[float]:
     """How near each sentence is to the text of all, in words."""
     return sentence_rouge_n(parts, [" ".join(parts)] * len(parts), n=1)
-
-
-def _most_shared(parts: Sequence[str], question: str) -> str:
-    query = set(words(question))
-    return max(parts, key=lambda part: len(query & set(words(part))))

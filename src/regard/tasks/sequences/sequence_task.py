@@ -168,11 +168,9 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def describe(self) -> list[str]:
         tokenizer, data = self.tokenizer, self.data
-        sizes = (
-            f"{tokenizer.source.vocab_size:,} shared"
-            if tokenizer.is_shared
-            else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
-        )
+        sizes = f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
+        if tokenizer.is_shared:
+            sizes = f"{tokenizer.source.vocab_size:,} shared"
         lines = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
         if data.source_language or data.target_language:
             lines.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")

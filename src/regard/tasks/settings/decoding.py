@@ -82,7 +82,10 @@ class DecodingConfig:
         check_fields(self)
         if not all(word.strip() for word in self.avoid):
             raise SettingError("avoid must name words; got an empty one.")
-        self._check_method()
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value != each.default and not _is_used(each.name, self.method):
+                raise _unused(each.name, value, self.method)
         if self.method == "beam" and self.n_best > self.beam_size:
             raise SettingError(
                 f"n_best must be at most beam_size; got n_best={self.n_best}, "
@@ -105,8 +108,9 @@ class DecodingConfig:
             # A single answer is what every method gives.
             if not _is_used(name, str(method)) and (name, value) != ("n_best", 1):
                 raise _unused(name, value, str(method))
-        names = [n for n in _names() if method == self.method or _is_used(n, str(method))]
-        values = {name: getattr(self, name) for name in names}
+        names = [each.name for each in fields(self)]
+        used = [n for n in names if method == self.method or _is_used(n, str(method))]
+        values = {name: getattr(self, name) for name in used}
         values.update(changes)
         return DecodingConfig(**values)
 
@@ -118,13 +122,6 @@ class DecodingConfig:
             max_ratio=self.max_ratio,
             batch_tokens=self.batch_tokens,
         )
-
-    def _check_method(self) -> None:
-        default = {each.name: each.default for each in fields(self)}
-        for name in _names():
-            value = getattr(self, name)
-            if value != default[name] and not _is_used(name, self.method):
-                raise _unused(name, value, self.method)
 
     def check_min_length(self, name: str, longest: int) -> None:
         """Raise SettingError if an answer must be longer than the setting of this name allows."""
@@ -142,10 +139,6 @@ _USED_BY: dict[str, tuple[str, ...]] = {
 }
 
 
-def _names() -> list[str]:
-    return [each.name for each in fields(DecodingConfig)]
-
-
 def _is_used(name: str, method: str) -> bool:
     return name in _USED_BY[method] or not any(name in used for used in _USED_BY.values())
 
@@ -153,9 +146,5 @@ def _is_used(name: str, method: str) -> bool:
 def _unused(name: str, value: object, method: str) -> SettingError:
     methods = " or ".join(each for each, used in _USED_BY.items() if name in used)
     return SettingError(
-        f"{name} must go with method {methods}; got {name}={_format(value)} with method {method}."
+        f"{name} must go with method {methods}; got {name}={value} with method {method}."
     )
-
-
-def _format(value: object) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)

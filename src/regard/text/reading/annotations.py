@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeGuard
 
 from regard.config import JsonValue
@@ -44,13 +44,6 @@ def as_record(value: JsonValue) -> JsonValue:
     """The record of an export as an object of texts, labels and lists of spans.
 
     Other values, and objects that no annotation tool wrote, are returned as they are.
-
-    Example:
-        >>> as_record(["Ann sings.", {"entities": [[0, 3, "PER"]]}])
-        {'text': 'Ann sings.', 'entities': [[0, 3, 'PER']]}
-        >>> done = {"result": [{"from_name": "mood", "value": {"choices": ["good"]}, "type": ""}]}
-        >>> as_record({"id": 1, "data": {"review": "Clean."}, "annotations": [done]})
-        {'review': 'Clean.', 'mood': 'good'}
     """
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str):
         entities = value[1]
@@ -146,9 +139,7 @@ def _members(results: JsonValue) -> dict[str, JsonValue]:
 def brat_lines(text: Sequence[str], annotations: Sequence[str], name: str) -> Iterator[bytes]:
     """The lines of a text with brat's annotations of it, each as an object of JSON."""
     spans: list[list[JsonValue]] = [[] for _ in text]
-    starts = [0]
-    for line in text:
-        starts.append(starts[-1] + len(line))
+    starts = [0, *accumulate(map(len, text))]
     for number, line in enumerate(annotations, 1):
         if not line.startswith("T"):
             continue  # relations, events, notes
@@ -197,15 +188,7 @@ def words_of(text: str) -> list[tuple[int, int]]:
 
 
 def tagged_words(text: str, spans: Sequence[JsonValue], where: str) -> tuple[list[str], list[str]]:
-    """The words of a text, and a tag in BIO for each by the spans of characters.
-
-    Raises:
-        DataError: A span lies outside of the text, ends inside a word, or overlaps another.
-
-    Example:
-        >>> tagged_words("Ann met Li Wei.", [[0, 3, "PER"], [8, 14, "PER"]], "a.jsonl:1")
-        (['Ann', 'met', 'Li', 'Wei', '.'], ['B-PER', 'O', 'B-PER', 'I-PER', 'O'])
-    """
+    """The words of a text, and a tag in BIO for each by the spans of characters."""
     word_spans = words_of(text)
     if not word_spans:
         raise DataError(f"{where}: the text has no words. Leave it out.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from regard.text.reading.encodings import as_utf8
@@ -20,8 +21,10 @@ def has_classes(folder: Path) -> bool:
     if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
         return False
     files = sum(file.is_file() for file in folder.iterdir())
-    texts = [[file.suffix for file in _files(each)] for each in folders]
-    return all(texts) and files <= sum(map(len, texts)) and all(map(_are_texts, texts))
+    endings = [[file.suffix for file in _files(each)] for each in folders]
+    # Those of news are numbers.
+    are_texts = all(each in _TEXTS or each[1:].isdecimal() for each in chain(*endings))
+    return all(endings) and files <= sum(map(len, endings)) and are_texts
 
 
 def has_picture_classes(folder: Path) -> bool:
@@ -53,8 +56,3 @@ def _classes(folder: Path) -> list[Path]:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
-
-
-def _are_texts(endings: list[str]) -> bool:
-    """Whether files with these endings are texts; those of news are numbers."""
-    return all(ending in _TEXTS or ending[1:].isdecimal() for ending in endings)

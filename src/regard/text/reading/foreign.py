@@ -36,7 +36,10 @@ def message_lines(lines: Iterable[str]) -> Iterator[bytes]:
         is_fuzzy = is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
         if match is not None:
             key = match[1] or key
-            parts[key] = parts.get(key, "") + _unescaped(match[2])
+            part = match[2]
+            with suppress(ValueError):
+                part = json.loads(f'"{part}"')
+            parts[key] = parts.get(key, "") + part
 
 
 def _messages(parts: dict[str, str], is_fuzzy: bool) -> Iterator[bytes]:
@@ -47,12 +50,6 @@ def _messages(parts: dict[str, str], is_fuzzy: bool) -> Iterator[bytes]:
         is_done = target.strip() and not is_fuzzy
         more = {"target": target} if is_done else {LEFT_OUT: UNTRANSLATED}
         yield f"{json.dumps({'source': source, **more})}\n".encode()
-
-
-def _unescaped(text: str) -> str:
-    with suppress(ValueError):
-        return str(json.loads(f'"{text}"'))
-    return text
 
 
 def check_no_subtitles(path: Path, lines: Sequence[str]) -> None:

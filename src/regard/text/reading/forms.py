@@ -51,7 +51,8 @@ _LEAST_ROWS = 3
 _LEAST_CSV = 12
 # The key at which an object may have the list of its records, if it has others too.
 _LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
-_LIST = re.compile(rb"\[\s*(\{|$)")
+# A list of objects, or of texts with their annotations, as spaCy's examples are.
+_LIST = re.compile(rb'\[\s*(\{|$|\[\s*")')
 _GAP = re.compile(r"[\s,]*")
 # Share of rows that have as many cells as most.
 _MOST_TABBED, _MOST = 0.9, 0.98
@@ -284,17 +285,12 @@ def _is_one_a_line(lines: Sequence[bytes]) -> bool:
     if not lines or not lines[0].startswith((b"{", b"[")):
         return True
     if lines[0].startswith(b"["):
-        return _LIST.match(lines[0]) is None and not _is_list_of_lists(lines[0])
+        return _LIST.match(lines[0]) is None
     try:
         record = json.loads(lines[0])
     except (ValueError, RecursionError):
         return len(lines) < 2 or lines[1].startswith(b"{")  # a line that is broken
     return len(lines) > 1 or _rows(record) is None
-
-
-def _is_list_of_lists(line: bytes) -> bool:
-    """Whether a list begins with a text and its annotations, as spaCy's examples are."""
-    return re.match(rb'\[\s*\[\s*"', line) is not None
 
 
 def _records(text: str, name: str) -> Iterator[JsonValue]:

@@ -54,13 +54,6 @@ def count_header_rows(rows: Sequence[Sequence[str]], names: Collection[str] = ()
     names or in the cells below; the logarithms of the ratios are added up, as by naive Bayes.
     Surveys may write a second and a third such row, above numbers and dates that have words or
     nothing there.
-
-    Example:
-        >>> rows = [["It was a very good day.", "yes"], ["The room was too cold.", "no"]] * 6
-        >>> count_header_rows([["What did you think?", "verdict"], *rows])
-        1
-        >>> count_header_rows(rows)
-        0
     """
     return int(_is_header(rows, frozenset(names))) and 1 + count_further(rows[1:])
 

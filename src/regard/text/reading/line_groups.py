@@ -71,7 +71,6 @@ def _whole_groups(lines: Iterator[Line]) -> Iterator[list[Line]]:
 
 
 def _decoded(groups: Iterable[Sequence[bytes]]) -> Iterator[list[Line]]:
-    """The lines of stdin."""
     first = 1
     for group in groups:
         numbers = range(first, first + len(group))

@@ -76,7 +76,6 @@ def _unpacked(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def _bounded(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-    """The lines of a file."""
     for line in iter(partial(file.readline, LONGEST), b""):
         if len(line) == LONGEST and line[-1:] != b"\n":
             raise TooLongError
@@ -152,7 +151,7 @@ def read_rows(path: Path) -> Iterator[bytes]:
         ) from error
     encode = partial(json.dumps, ensure_ascii=False, default=str)
     try:
-        for part in _parquet(path) if path.suffix == PARQUET else _arrow(path):
+        for part in _arrow(path):
             for row in part.to_pylist():
                 yield f"{encode(row)}\n".encode()
     except (pyarrow.ArrowException, OSError) as error:
@@ -162,16 +161,13 @@ def read_rows(path: Path) -> Iterator[bytes]:
         ) from error
 
 
-def _parquet(path: Path) -> Iterator[_Rows]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        yield from cast(Iterator[_Rows], file.iter_batches(_ROWS))
-
-
 def _arrow(path: Path) -> Iterator[_Rows]:
-    from pyarrow import OSFile, ipc
+    from pyarrow import OSFile, ipc, parquet
 
+    if path.suffix == PARQUET:
+        with parquet.ParquetFile(path) as table:
+            yield from cast(Iterator[_Rows], table.iter_batches(_ROWS))
+        return
     with OSFile(str(path)) as file:
         is_feather = file.read(6) == b"ARROW1"
         file.seek(0)

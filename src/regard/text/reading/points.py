@@ -54,15 +54,16 @@ def read_points(
         layout = _layout(names, first, inputs, target, has_commas=has_commas)
         if layout.has_header and delimiter:
             lines = (line for line in lines if line is not first)
-    yield from usable(
-        lines,
-        lambda line: layout.point(
-            cells_of(line, delimiter) if delimiter else _values(line, layout.columns), line
-        ),
-        "points",
-        rule=f"{path} must hold rows of numbers",
-        **handling,
-    )
+
+    def point(line: Line) -> Point:
+        if delimiter:
+            return layout.point(cells_of(line, delimiter), line)
+        record = object_of(readable(line), line.where)
+        cells = (record.get(name) for name in layout.columns)
+        return layout.point(["" if cell is None else str(cell) for cell in cells], line)
+
+    rule = f"{path} must hold rows of numbers"
+    yield from usable(lines, point, "points", rule=rule, **handling)
 
 
 def cells_of(line: Line, delimiter: str) -> list[str]:
@@ -73,12 +74,6 @@ def cells_of(line: Line, delimiter: str) -> list[str]:
     except (csv.Error, ValueError) as error:
         raise DataError(f"{line.where}: not a row of a table: {error}.") from None
     return [cell.strip() for cell in row]
-
-
-def _values(line: Line, names: Sequence[str]) -> list[str]:
-    """The numbers of a JSON object, as a row that has no other."""
-    record = object_of(readable(line), line.where)
-    return ["" if record.get(name) is None else str(record[name]) for name in names]
 
 
 def number_of(cell: str, name: str, where: str, *, has_commas: bool = False) -> float:

@@ -43,7 +43,9 @@ def shards(path: Path, split: str = "train") -> list[Path]:
     matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
     if not (files := _files(matches)):
         raise DataError(f"{path} must fit some file; it fits none. Is the folder right?")
-    return _complete(files, path) if _is_open(path.name) else files
+    # A pattern for all numbers of files that are numbered, as far as one can see.
+    is_open = not re.search(r"[\[?]|\d\*|\*\d", path.name)
+    return _complete(files, path) if is_open else files
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
@@ -59,25 +61,18 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     return files
 
 
-def _is_open(pattern: str) -> bool:
-    """Whether a pattern is for all numbers of files that are numbered, as far as one can see."""
-    return "[" not in pattern and "?" not in pattern and not re.search(r"\d\*|\*\d", pattern)
-
-
 def _of_one_kind(folder: Path, files: list[Path]) -> list[Path]:
     if len({text_suffix(file) for file in files}) > 1:
-        endings = sorted({_ending(file) for file in files})
+        # As a pattern has them: ``.tsv.gz``, where ``.gz`` would say too little.
+        endings = sorted(
+            {"".join(each.suffixes[-2 if each.suffix in PACKED else -1 :]) for each in files}
+        )
         names = ", ".join(ending or "none" for ending in endings)
         raise DataError(
             f"{folder} must hold files of one kind; got the endings {names}. Say which to read: "
             f"{folder / ('*' + endings[-1])}."
         )
     return files
-
-
-def _ending(file: Path) -> str:
-    """The ending as a pattern has it: ``.tsv.gz``, where ``.gz`` would say too little."""
-    return "".join(file.suffixes[-2:]) if file.suffix in PACKED else file.suffix
 
 
 def _complete(files: list[Path], named: Path) -> list[Path]:

@@ -154,7 +154,11 @@ def table_of(
 def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
     """Rows of CSV as lines with tabs; one whose quote stays open has a problem."""
     csv.field_size_limit(_LONGEST)
-    lines = map(_without_returns, lines)
+    # With spaces for carriage returns, as they become in cells: csv refuses them.
+    lines = (
+        replace(line, text=line.text.replace("\r", " ")) if "\r" in line.text else line
+        for line in lines
+    )
     first = list(islice(lines, _FIRST_ROWS))
     if not first:
         return
@@ -177,11 +181,6 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
         yield Line(text, line.where, odd.problem)
         if text:
             width = width or len(cells)
-
-
-def _without_returns(line: Line) -> Line:
-    """A line whose carriage returns are spaces, as they become in cells: csv refuses them."""
-    return replace(line, text=line.text.replace("\r", " ")) if "\r" in line.text else line
 
 
 def _quoted(
@@ -211,17 +210,11 @@ def _quoted(
         cells = next(lenient)
     if lenient.line_num > 1:
         return literal, []
-    escaped = _escaped(line.text, delimiter)
+    escaped: list[str] = []  # the cells of a row whose quotes stand behind backslashes
+    with suppress(csv.Error):
+        escaped = next(csv.reader([line.text], delimiter=delimiter, strict=True, escapechar="\\"))
     fitting = (each for each in (escaped, literal, cells) if len(each) == width)
     return next(fitting, escaped or cells), [line]
-
-
-def _escaped(text: str, delimiter: str) -> list[str]:
-    """The cells of a row whose quotes stand behind backslashes; none where it is no such row."""
-    try:
-        return next(csv.reader([text], delimiter=delimiter, strict=True, escapechar="\\"))
-    except csv.Error:
-        return []
 
 
 def delimiter_of(lines: Sequence[Line]) -> str:

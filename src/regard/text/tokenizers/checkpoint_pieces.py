@@ -59,10 +59,6 @@ class CheckpointPieces(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.theirs)
 
-    def library_ids(self) -> set[int]:
-        """The checkpoint's ids of all pieces that a text can be cut into."""
-        return set(self._cut.get_vocab(with_added_tokens=True).values())
-
     @property
     def names(self) -> list[str]:
         theirs = self.theirs[len(RESERVED) :]
@@ -118,7 +114,8 @@ def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> Checkpo
     content = read_plain(path, digest=saved["sha256"])
     parse_json(content)  # which bounds how deep it is
     pieces = CheckpointPieces(content.decode("utf-8"), theirs)
-    if missing := sorted(pieces.library_ids() - pieces.ours.keys()):
+    every = set(pieces._cut.get_vocab(with_added_tokens=True).values())
+    if missing := sorted(every - pieces.ours.keys()):
         raise RunError(
             f"{folder / TABLE_FILE} must hold an id for each piece of {path}; got none for "
             f"{missing[0]}. It is damaged."

@@ -123,13 +123,6 @@ class SentencePieceTokenizer(Tokenizer):
         digest = hashlib.sha256(self._model).hexdigest()
         write_plain(folder, {"type": self.kind, "noise": self._noise, "model_sha256": digest})
 
-    def check_ids(self) -> None:
-        """Raise ValueError unless reserved ids, bytes and pieces are as in the models we train."""
-        model = self._processor
-        reserved = [model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id()]
-        if reserved != [PAD_ID, UNK_ID, BOS_ID, EOS_ID] or len(self._byte_ids) != 256:
-            raise ValueError("ids")
-
     def _marked(self, text: str) -> str:
         text = normalize(text)
         return f" {text}" if self.marks_words and opens_with_word(text) else text
@@ -198,7 +191,8 @@ def train_sentencepiece(
 ) -> SentencePieceTokenizer:
     """Train a subword tokenizer; of 8000 ids, or as many as the text allows, if no size is set."""
     check_choice("kind", kind, Kind)
-    texts = [_prepared(line) for line in lines]
+    texts = [normalize(line).replace(_MARKER, "") for line in lines]
+    texts = [f" {text}" if opens_with_word(text) else text for text in texts]
     if not any(texts):
         raise SettingError("The text to train a tokenizer on must not be empty; got no words.")
     size = _DEFAULT_VOCAB_SIZE if vocab_size is None else vocab_size
@@ -225,7 +219,10 @@ def load_sentencepiece(folder: Path, table: dict[str, JsonValue]) -> SentencePie
     model = read_plain(folder / _MODEL_FILE, digest=saved["model_sha256"])
     try:
         tokenizer = SentencePieceTokenizer(model, kind=saved["type"], noise=saved["noise"])
-        tokenizer.check_ids()
+        ours = tokenizer._processor  # reserved ids, bytes and pieces are as in the models we train
+        reserved = [ours.pad_id(), ours.unk_id(), ours.bos_id(), ours.eos_id()]
+        if reserved != [PAD_ID, UNK_ID, BOS_ID, EOS_ID] or len(tokenizer._byte_ids) != 256:
+            raise ValueError("ids")
     except (RuntimeError, ValueError, LookupError) as error:
         raise RunError(
             f"{folder / _MODEL_FILE} must be a model of sentencepiece as regard trains it; it is "
@@ -287,11 +284,6 @@ def _wrong_size(error: RuntimeError) -> Exception:
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
         return _WrongSizeError(int(match[1]), is_largest=False)
     return error
-
-
-def _prepared(line: str) -> str:
-    text = normalize(line).replace(_MARKER, "")
-    return f" {text}" if opens_with_word(text) else text
 
 
 # Sentencepiece draws, too, but by seeds of its threads, which differ from process to process: a

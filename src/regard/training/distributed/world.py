@@ -193,12 +193,16 @@ def process_group() -> Iterator[World]:
 
 
 def _init(process: ProcessRank) -> None:
-    """Initialise the process group."""
+    # A prefix of this start's store keys, since torchrun may keep those of an earlier start. On one
+    # machine it keeps them when it starts processes again. On several it makes a new store, and
+    # counts the starts of each machine apart.
+    is_one = process.local_size == process.size
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "") if is_one else ""
     try:
         store, _, _ = next(iter(rendezvous("env://", timeout=_COME_WITHIN)))
         dist.init_process_group(
             "gloo",
-            store=PrefixStore(f"regard{_attempt(process)}", store),
+            store=PrefixStore(f"regard{start}", store),
             rank=process.rank,
             world_size=process.size,
             timeout=_PATIENCE,
@@ -210,14 +214,6 @@ def _init(process: ProcessRank) -> None:
             f"all {process.size} processes must come to {address}:{port} within "
             f"{_COME_WITHIN.seconds // 60} minutes; torch says: {message}"
         ) from error
-
-
-def _attempt(process: ProcessRank) -> str:
-    """Prefix of this start's store keys; torchrun may keep those of an earlier start."""
-    # On one machine it keeps them when it starts processes again. On several it makes a new store,
-    # and counts the starts of each machine apart.
-    is_one = process.local_size == process.size
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "") if is_one else ""
 
 
 @contextmanager
@@ -258,7 +254,8 @@ class _Monitor(threading.Thread):
                 return
             if self.first_error is None:
                 with suppress(RuntimeError):  # the store is gone, as the next exchange will tell
-                    self._poll()
+                    if self._store.check([_FIRST]):
+                        self._acknowledge(self._store.get(_FIRST).decode())
 
     def report(self, mine: str) -> str:
         """Report an error if no process has; the first error."""
@@ -272,10 +269,6 @@ class _Monitor(threading.Thread):
         until = time.monotonic() + _ACKNOWLEDGED_WITHIN
         while not self._store.check(others) and time.monotonic() < until:
             time.sleep(0.02)
-
-    def _poll(self) -> None:
-        if self._store.check([_FIRST]):
-            self._acknowledge(self._store.get(_FIRST).decode())
 
     def _acknowledge(self, error: str) -> None:
         self.first_error = error

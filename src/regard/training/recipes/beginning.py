@@ -8,21 +8,8 @@ from regard.config import read_toml
 from regard.text.reading.sources import shards
 from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import is_chinese
-from regard.training.recipes.packaged import packaged_recipe
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
 
-# Of each task; what is trained without one begins with nothing.
-_PRETRAINED = {
-    "classification": "classification-pretrained",
-    "generation": "generation-pretrained",
-    "language_modelling": "language-model-pretrained",
-    "masked_language_modelling": "masked-language-model-pretrained",
-    "multiple_choice": "multiple-choice-pretrained",
-    "pair_matching": "pair-matching-pretrained",
-    "question_answering": "question-answering-pretrained",
-    "sentence_extraction": "sentence-extraction-pretrained",
-    "sentence_selection": "sentence-selection-pretrained",
-    "tagging": "tagging-pretrained",
-}
 _SUMMARIES = "summarisation"
 # Jobs that learn more from a small file where the model has read before, and bytes of such a file.
 _HELPED = {"classification", "multiple_choice", "pair_matching", "question_answering", "tagging"}
@@ -48,8 +35,9 @@ def pretrained_recipe(name: str) -> tuple[str, Settings] | None:
         return name, {}
     if name.startswith(_SUMMARIES):
         return f"{_SUMMARIES}-pretrained", {}
-    recipe = _PRETRAINED.get(_task(name))
-    return None if recipe is None else (recipe, _SETTINGS.get(name, {}))
+    task = _task(name).replace("_", "-").replace("modelling", "model")
+    recipe = f"{task}-pretrained"
+    return (recipe, _SETTINGS.get(name, {})) if recipe in packaged_recipes() else None
 
 
 def begin_pretrained(tasks: InferredTasks, name: str) -> InferredTasks:
@@ -89,5 +77,4 @@ def pretrained_hint(task: InferredTask, files: Sequence[str]) -> str | None:
 
 
 def _task(recipe: str) -> str:
-    """The task of a packaged recipe."""
     return str(read_toml(packaged_recipe(recipe)).get("task", "translation"))

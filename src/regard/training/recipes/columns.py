@@ -104,7 +104,6 @@ class Column:
         return "text"
 
     def _has_classes(self, cells: Sequence[str], *, is_named: bool) -> bool:
-        """Whether these numbers are labels."""
         kinds = set(cells)
         is_whole = all(re.fullmatch(r"-?\d+(\.0*)?", cell) for cell in kinds)
         if is_named:

@@ -174,8 +174,9 @@ def _of_records(path: Path, lines: Sequence[Line], settings: Settings) -> Inferr
     columns = _columns(records, [*keys, *inner])
     if _names_texts(settings):
         return of_columns(columns, path, settings)
-    if spans := _key_of_spans(records, keys):
-        return _of_spans(path, records, keys, spans)
+    with_spans = Counter(key for record in records for key in keys if are_spans(record.get(key)))
+    if with_spans:
+        return _of_spans(path, records, keys, with_spans.most_common(1)[0][0])
     words, key = (_key_of(name, keys, settings) for name in KEYS)
     if words and key:
         tags = [str(tag) for record in records for tag in _list(record.get(key))]
@@ -186,7 +187,11 @@ def _of_records(path: Path, lines: Sequence[Line], settings: Settings) -> Inferr
         return InferredTasks((InferredTask("sentence pairs", why),))
     if len(columns) > 1 and any(column.kind in ("text", "number") for column in columns):
         tasks = of_columns(columns, path, settings)
-        return replace(tasks, candidates=tuple(map(_as_usual, tasks.candidates)))
+        unusual = []
+        for task in tasks.candidates:
+            named = dict(each for each in task.settings.items() if each not in _USUAL)
+            unusual.append(replace(task, settings=named))
+        return replace(tasks, candidates=tuple(unusual))
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
         "There are text and label, tokens and tags, source and target, document and summary, "
@@ -230,12 +235,6 @@ def _cell(value: JsonValue) -> JsonValue:
         return json.dumps(value)
     is_list = isinstance(value, list) and all(isinstance(each, str | int) for each in value)
     return ", ".join(map(str, value)) if is_list else value  # type: ignore[arg-type]
-
-
-def _key_of_spans(records: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> str | None:
-    """The key at which records have spans of the characters of a text."""
-    counts = Counter(key for record in records for key in keys if are_spans(record.get(key)))
-    return next((key for key, _ in counts.most_common(1)), None)
 
 
 def _of_spans(
@@ -377,18 +376,11 @@ def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
 def _tagging(
     tags: Sequence[str], reason: str, words: Sequence[str], settings: Settings | None = None
 ) -> InferredTask:
-    """Words with these tags."""
     recipe = "tagging-words"
     if entity_tags(set(tags)) is not None:
         recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
     examples = ", ".join(list(dict.fromkeys(tags))[:4])
     return InferredTask("words with tags", f"{reason} ({examples}, …)", recipe, settings or {})
-
-
-def _as_usual(task: InferredTask) -> InferredTask:
-    """The task without settings that are the defaults of objects."""
-    settings = {name: value for name, value in task.settings.items() if (name, value) not in _USUAL}
-    return replace(task, settings=settings)
 
 
 def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:

@@ -39,11 +39,7 @@ def columns_named(columns: Sequence[Column], settings: Settings, path: Path) -> 
 def of_named(
     named: Mapping[str, Column], texts: Sequence[Column], labels: Sequence[Column], path: Path
 ) -> InferredTasks:
-    """Infer the task that reads the named columns, with unnamed texts and labels beside them.
-
-    Raises:
-        DataError: No task reads them together, or there are too few columns.
-    """
+    """Infer the task that reads the named columns, with unnamed texts and labels beside them."""
     why = "; ".join(map(str, named.values()))
     longest_first = iter(sorted(texts, key=lambda text: -text.size))
 

@@ -61,7 +61,8 @@ def infer_task(
     """
     tasks = infer_tasks(files, settings)
     task = tasks.best if tasks.is_sure else (ask or partial(_refuse, files))(tasks)
-    for line in describe_task(task, files):
+    report(f"{files[0]} is taken for {task.description}: {task.reason}")
+    for line in format_examples(task):
         report(line)
     return task
 
@@ -99,24 +100,15 @@ def _heads(paths: Sequence[Path], folder: Path) -> list[str]:
     """Files of the first lines of others, in the same form; none of pictures."""
     if any(map(has_picture_classes, paths)):
         return []
-    return [_head(shards(path)[0], folder / str(n)) for n, path in enumerate(paths)]
-
-
-def _head(path: Path, copy: Path) -> str:
-    """A file of the first lines of another, in the same form."""
-    ending = text_suffix(path)
-    if ending == ".json":  # one object, whole
-        return str(path)
-    copy = copy.with_suffix(ending)
-    with copy.open("wb") as file:
-        file.writelines(islice(lines_of(path), _LINES))
-    return str(copy)
-
-
-def describe_task(task: InferredTask, files: Sequence[str]) -> list[str]:
-    """The inferred task of files in lines for a terminal: its name, the reason, and examples."""
-    first = f"{files[0]} is taken for {task.description}: {task.reason}"
-    return [first, *format_examples(task)]
+    heads = []
+    for number, path in enumerate(shards(each)[0] for each in paths):
+        ending = text_suffix(path)
+        copy = path if ending == ".json" else folder / f"{number}{ending}"  # one object, whole
+        if copy != path:
+            with copy.open("wb") as file:
+                file.writelines(islice(lines_of(path), _LINES))
+        heads.append(str(copy))
+    return heads
 
 
 def format_examples(task: InferredTask) -> list[str]:

@@ -122,7 +122,9 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     )
     text = _Text.of(*_read(default))
     minutes = cast("float | None", default.training.get("minutes"))
-    time = minutes or _worth(text.tokens)
+    # Those in which the smallest Transformer reads the text 40 times.
+    worth = round(40 * text.tokens / _TRANSFORMERS[-1].speed / 60)
+    time = minutes or float(min(120, max(5, worth)))
     model = sections.get("model")
     own_type = model.get("type") if isinstance(model, Mapping) else None
     size = _size(text, time, own_type)
@@ -270,11 +272,6 @@ def _why_tokenizer(tokenizer: TokenizerConfig, text: _Text) -> str:
     if not tokenizer.shared and text.source.is_unspaced != text.target.is_unspaced:
         why += ", as only one writes spaces"
     return f"{size}subwords, {why}, for {richer.distinct:,} different {richer.unit}"
-
-
-def _worth(tokens: float) -> float:
-    """Minutes in which the smallest Transformer reads the text 40 times."""
-    return float(min(120, max(5, round(40 * tokens / _TRANSFORMERS[-1].speed / 60))))
 
 
 def _size(text: _Text, minutes: float, own_type: JsonValue) -> _Size:
