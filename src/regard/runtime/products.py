@@ -142,7 +142,7 @@ class _Int8Matrix(nn.Module):
         rounded = np.empty((rows, int8.INPUTS * steps), int8.ROUNDED)
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
         out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
-        parallel_rows(rows, inputs, int8.round_part, flat, rounded, begins, sizes)
+        parallel_rows(rows, inputs, int8.round_rows, flat, inputs, rounded, begins, sizes)
         rest = (rounded, self.panels, begins, sizes, self._scales, added, out)
         parallel_rows(panels, rows * inputs, int8.multiply_part, *rest)
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.

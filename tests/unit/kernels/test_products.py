@@ -76,17 +76,17 @@ def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     states, weight, scales, bias = draw(3, 9, 5)
     right = product(states, weight, scales, bias)
     monkeypatch.setattr(packed, "_HAS_PAIRS", False)
-    by_tiles = packed.tiling(packed.Pairs)
+    by_tiles = packed.tiling(packed.PAIRS)
 
     @numba.njit
-    def multiply_all(states, weight, sizes, scales, bias, out):
-        by_tiles(0, len(weight), states, weight, sizes, sizes, scales, bias, out)
+    def multiply_all(states, weight, begins, sizes, scales, bias, out):
+        by_tiles(0, len(weight), states, weight, begins, sizes, scales, bias, out)
 
     sizes = np.abs(states).max(axis=1) / f32(16383)
-    whole = np.zeros((3, 6), np.int16)
+    whole, begins = np.zeros((3, 6), np.int16), np.zeros(3, np.int32)
     whole[:, :5] = np.rint(states / sizes[:, None])
     out = np.zeros((3, 16), f32)
-    multiply_all(whole, int8.pack(weight), sizes, pad(scales, 8), pad(bias, 8), out)
+    multiply_all(whole, int8.pack(weight), begins, sizes, pad(scales, 8), pad(bias, 8), out)
     np.testing.assert_allclose(out[:, :9], right, rtol=1e-6, atol=1e-4)
 
 
@@ -103,11 +103,11 @@ def plain_product(states, weight, bias):
 
 @pytest.mark.parametrize("width", [8, 16])
 def test_products_are_the_same_whatever_fits_into_a_register(width):
-    class Kind(packed._Plain):
-        sums, step = ir.VectorType(ir.FloatType(), width), 4 * width
-        heights, block = (8, 5, 4, 2, 1), 11
+    sums = ir.VectorType(ir.FloatType(), width)
+    tiles = {"step": 4 * width, "heights": (8, 5, 4, 2, 1), "block": 11}
+    kind = packed.PLAIN._replace(sums=sums, weights=sums, **tiles)
 
-    by_tiles = packed.tiling(Kind)
+    by_tiles = packed.tiling(kind)
 
     @numba.njit
     def multiply_all(first, stop, states, weight, bias, out):

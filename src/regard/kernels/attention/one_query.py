@@ -68,6 +68,11 @@ def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
     builder.store(number, builder.inttoptr(at, number.type.as_pointer()), align=4)
 
 
+def _read_both(builder, heads, size: int, index, kind: ir.Type) -> list[ir.Value]:
+    """Load what two heads have at an index."""
+    return [read(builder, offset(builder, head, size, index), kind) for head in heads]
+
+
 @intrinsic
 def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, scores, row):
     """Scaled scores of each head, (H, M); pads the last SIMD register with −∞."""
@@ -85,24 +90,16 @@ def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, 
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(keys, _offset_of(builder, rows, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
-                query_head = builder.add(query, builder.mul(h, size))
-                key_head = builder.add(begin, builder.mul(g, size))
+                own, of_key_head = builder.mul(h, size), builder.mul(g, size)
+                heads = (builder.add(query, own), builder.add(begin, of_key_head))
                 builder.store(_NOTHING, total)
                 with cgutils.for_range(builder, steps) as step:
-                    one, other = (
-                        read(builder, offset(builder, each, _WIDE, step.index), _VECTOR)
-                        for each in (query_head, key_head)
-                    )
-                    builder.store(fused(builder, one, other, builder.load(total)), total)
+                    pair = _read_both(builder, heads, _WIDE, step.index, _VECTOR)
+                    builder.store(fused(builder, builder.load(total), *pair), total)
                 builder.store(_summed(builder, builder.load(total)), more)
+                behind = [offset(builder, each, _WIDE, steps) for each in heads]
                 with cgutils.for_range(builder, rest) as tail:
-                    both = (query_head, key_head)
-                    behind = (offset(builder, each, _WIDE, steps) for each in both)
-                    one, other = (
-                        read(builder, offset(builder, each, 4, tail.index), _NUMBER)
-                        for each in behind
-                    )
-                    product = builder.fmul(one, other)
+                    product = builder.fmul(*_read_both(builder, behind, 4, tail.index, _NUMBER))
                     builder.store(builder.fadd(builder.load(more), product), more)
                 row_start = builder.add(scores, builder.mul(h, row))
                 scaled = builder.fmul(builder.load(more), scale)
@@ -124,8 +121,8 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
         def add(kind: ir.Type, weight: ir.Value, value: ir.Value, to: ir.Value) -> None:
             total, number = read(builder, to, kind), read(builder, value, kind)
             if kind is _VECTOR:
-                share = read_everywhere(builder, weight, _NUMBER, _VECTOR)
-                added = fused(builder, share, number, total)
+                share = read_everywhere(builder, weight, _VECTOR)
+                added = fused(builder, total, share, number)
             else:
                 added = builder.fadd(total, builder.fmul(read(builder, weight, kind), number))
             _write(builder, added, to)

@@ -18,31 +18,22 @@ from jaxtyping import Float32, Int, Int8, Int32
 
 from regard.kernels.compiling import in_order, inlined, shared, uncounted_part
 from regard.kernels.elementary import copy, largest_absolute, whole
+from regard.kernels.products.packed import BYTES, PAIRS, has, i64, plain_panels, plain_rows, tiling
 from regard.kernels.products.packed import OUTPUTS as LANES
-from regard.kernels.products.packed import (
-    PAIRED_OUTPUTS,
-    Bytes,
-    Pairs,
-    has,
-    i64,
-    plain_panels,
-    plain_rows,
-    tiling,
-)
 from regard.kernels.team import parallel, shared_out
 
 f32, i32 = np.float32, np.int32
 
 HAS_BYTES = has("avx512vnni")
 # Outputs side by side, inputs of one that stand together, and what states are rounded to.
-OUTPUTS, INPUTS, ROUNDED = (16, 4, np.int8) if HAS_BYTES else (PAIRED_OUTPUTS, 2, np.int16)
+OUTPUTS, INPUTS, ROUNDED = (16, 4, np.int8) if HAS_BYTES else (8, 2, np.int16)
 # Of two bytes that are multiplied one has no sign: weights are so much more than they are.
 _SHIFT, _LARGEST = (128, 127) if HAS_BYTES else (0, 2**14 - 1)
 
 # Chunks of a product for each thread of a team, and the fewest products of numbers in one.
 _CHUNKS, _LEAST_WORK = 16, 2**15
 
-_by_tiles = tiling(Bytes if HAS_BYTES else Pairs)
+_by_tiles = tiling(BYTES if HAS_BYTES else PAIRS)
 
 
 def pack(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i p"]:
@@ -107,10 +98,7 @@ def multiply_rows(states, inputs, weight, scales, bias, out):
         copy(padded[r], out[r])
 
 
-@parallel
-def round_part(first, stop, states, out, begins, sizes):
-    """Rows ``first`` to ``stop`` rounded, what their sums begin with, and what gives them back."""
-    _round_rows(first, stop, states, states.shape[1], out, begins, sizes)
+round_rows = parallel(_round_rows)
 
 
 @parallel

@@ -11,6 +11,7 @@ calls of torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the colu
 
 import os
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import llvmlite.binding
 import numpy as np
@@ -37,12 +38,9 @@ def has(feature: str) -> bool:
 # Outputs side by side in float32: as many as fill a register, of which such processors have 32.
 OUTPUTS = 16 if has("avx512f") else 8
 
-# Outputs side by side in int8, and weights of a pair of inputs.
-PAIRED_OUTPUTS = 8
-PAIRED_STEP = 2 * PAIRED_OUTPUTS
-_SIZE = ir.IntType(64)
-_WHOLE = ir.VectorType(ir.IntType(32), PAIRED_OUTPUTS)
-_PAIRS = ir.VectorType(ir.IntType(16), PAIRED_STEP)
+_SIZE, _FLOAT, _INT = ir.IntType(64), ir.FloatType(), ir.IntType(32)
+# Eight sums, of two products each, from weights of sixteen bits.
+_WHOLE, _PAIRS = ir.VectorType(_INT, 8), ir.VectorType(ir.IntType(16), 16)
 # Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
 _HAS_PAIRS = has("avx2")
 
@@ -88,141 +86,61 @@ def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
     return builder.load(builder.inttoptr(at, kind.as_pointer()), align=1)
 
 
-def read_everywhere(
-    builder: ir.IRBuilder, at: ir.Value, number: ir.Type, kind: ir.Type
-) -> ir.Value:
+def read_everywhere(builder: ir.IRBuilder, at: ir.Value, kind: ir.VectorType) -> ir.Value:
     """One number in all lanes."""
-    nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-    alone = builder.insert_element(nothing, read(builder, at, number), first)
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    nothing = ir.Constant(kind, ir.Undefined)
+    alone = builder.insert_element(nothing, read(builder, at, kind.element), ir.Constant(_INT, 0))
+    lanes = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
     return builder.shuffle_vector(alone, nothing, lanes)
 
 
-def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, addend: ir.Value) -> ir.Value:
-    """``one · other + added``, rounded once, in every tile alike."""
-    kind = ir.FunctionType(addend.type, [addend.type] * 3)
-    name = f"llvm.fma.v{addend.type.count}f32"
-    fused = cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.call(fused, [one, other, addend])
+def _call(builder: ir.IRBuilder, name: str, kind: ir.Type, *arguments: ir.Value) -> ir.Value:
+    """Call a function of LLVM that returns this kind."""
+    takes = ir.FunctionType(kind, [each.type for each in arguments])
+    function = cgutils.get_or_insert_function(builder.module, takes, name)
+    return builder.call(function, arguments)
 
 
-class _Plain:
-    """Weights in float32, an input a step of so many bytes; tiles are ``heights`` by ``panels``."""
-
-    sums, step = ir.VectorType(ir.FloatType(), OUTPUTS), 4 * OUTPUTS
-    heights, panels, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 3, 256
-
-    @classmethod
-    def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
-        return ir.Constant(cls.sums, [0.0] * cls.sums.count)
-
-    @classmethod
-    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        return read(builder, at, cls.sums)
-
-    @classmethod
-    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        return read_everywhere(builder, at, ir.FloatType(), cls.sums)
-
-    @classmethod
-    def accumulate(
-        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
-    ) -> ir.Value:
-        return fused(builder, state, weights, total)
-
-    @classmethod
-    def finish(
-        cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
-    ) -> ir.Value:
-        return builder.fadd(total, read(builder, bias, cls.sums))
+def fused(builder: ir.IRBuilder, total: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+    """``total + one · other``, rounded once, in every tile alike."""
+    return _call(builder, f"llvm.fma.v{total.type.count}f32", total.type, one, other, total)
 
 
-class Pairs:
-    """Weights in int8; a pair of inputs is a step."""
-
-    sums, step = _WHOLE, PAIRED_STEP
-    # The product of a pair needs a register before it is added: one panel less than in float32.
-    heights: tuple[int, ...] = (4, 2, 1)
-    panels, block = 2, 256
-
-    @staticmethod
-    def initial(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
-        """The sums before the first step."""
-        return ir.Constant(_WHOLE, [0] * PAIRED_OUTPUTS)
-
-    @staticmethod
-    def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Weights of one step, in sixteen bits."""
-        return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), PAIRED_STEP)), _PAIRS)
-
-    @staticmethod
-    def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """The pair that they are multiplied by."""
-        return builder.bitcast(read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
-
-    @staticmethod
-    def accumulate(
-        builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
-    ) -> ir.Value:
-        """The sums after a step: products, each added to its neighbour's."""
-        if _HAS_PAIRS:
-            kind = ir.FunctionType(_WHOLE, [_PAIRS, _PAIRS])
-            name = "llvm.x86.avx2.pmadd.wd"
-            multiply = cgutils.get_or_insert_function(builder.module, kind, name)
-            return builder.add(builder.call(multiply, [state, weights]), total)
-        wide = ir.VectorType(ir.IntType(32), PAIRED_STEP)
-        products = builder.mul(builder.sext(state, wide), builder.sext(weights, wide))
-        left, right = (
-            builder.shuffle_vector(
-                products, products, ir.Constant(_WHOLE, list(range(side, PAIRED_STEP, 2)))
-            )
-            for side in (0, 1)
-        )
-        return builder.add(builder.add(left, right), total)
-
-    @staticmethod
-    def finish(
-        builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
-    ) -> ir.Value:
-        """Dequantize the sums."""
-        floats = ir.VectorType(ir.FloatType(), total.type.count)
-        times = read_everywhere(builder, size, ir.FloatType(), floats)
-        scaled = builder.fmul(builder.sitofp(total, floats), times)
-        return fused(builder, scaled, read(builder, scale, floats), read(builder, bias, floats))
+def _add_pairs(builder, total, state, weights) -> ir.Value:
+    """Add products of sixteen bits, each with its neighbour's."""
+    pair, weights = builder.bitcast(state, _PAIRS), builder.sext(weights, _PAIRS)
+    if _HAS_PAIRS:
+        return builder.add(_call(builder, "llvm.x86.avx2.pmadd.wd", _WHOLE, pair, weights), total)
+    wide = ir.VectorType(_INT, _PAIRS.count)
+    products = builder.mul(builder.sext(pair, wide), builder.sext(weights, wide))
+    sides = (ir.Constant(_WHOLE, list(range(side, wide.count, 2))) for side in (0, 1))
+    left, right = (builder.shuffle_vector(products, products, side) for side in sides)
+    return builder.add(builder.add(left, right), total)
 
 
-class Bytes(Pairs):
-    """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes."""
-
-    sums, step = ir.VectorType(ir.IntType(32), 16), 64
-    heights, panels, block = (8, 4, 2, 1), 3, 96
-
-    @classmethod
-    def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
-        """The sums before the first step."""
-        return read_everywhere(builder, begin, ir.IntType(32), cls.sums)
-
-    @classmethod
-    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Weights of one step, four inputs of sixteen outputs."""
-        return read(builder, at, cls.sums)
-
-    @classmethod
-    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """The four inputs that they are multiplied by."""
-        return read_everywhere(builder, at, ir.IntType(32), cls.sums)
-
-    @classmethod
-    def accumulate(
-        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
-    ) -> ir.Value:
-        """The sums after a step."""
-        kind, name = ir.FunctionType(cls.sums, [cls.sums] * 3), "llvm.x86.avx512.vpdpbusd.512"
-        multiply = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(multiply, [total, weights, state])
+def _add_bytes(builder, total, state, weights) -> ir.Value:
+    """Add four products of bytes at once, in sixteen lanes, by VNNI."""
+    return _call(builder, "llvm.x86.avx512.vpdpbusd.512", total.type, total, weights, state)
 
 
-Kind = type[_Plain] | type[Pairs] | type[Bytes]
+class Kind(NamedTuple):
+    """How numbers of one precision are multiplied; tiles are ``heights`` by ``panels``."""
+
+    add: Callable[..., ir.Value]  # of (builder, sums, state, weights), the sums after a step
+    sums: ir.VectorType
+    weights: ir.VectorType  # of a step, in which states have four bytes
+    step: int  # bytes of weights
+    heights: tuple[int, ...]
+    panels: int
+    block: int  # states that go through all panels together
+
+
+_FLOATS, _FOURS = ir.VectorType(_FLOAT, OUTPUTS), ir.VectorType(_INT, 16)
+_HEIGHTS = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1)
+PLAIN = Kind(fused, _FLOATS, _FLOATS, 4 * OUTPUTS, _HEIGHTS, 3, 256)
+# The product of a pair needs a register before it is added: one panel less than in float32.
+PAIRS = Kind(_add_pairs, _WHOLE, ir.VectorType(ir.IntType(8), 16), 16, (4, 2, 1), 2, 256)
+BYTES = Kind(_add_bytes, _FOURS, _FOURS, 64, (8, 4, 2, 1), 3, 96)
 
 # Panels of a tile of one state, which leaves room for their sums.
 _PANELS_OF_ONE = 4
@@ -230,45 +148,45 @@ _PANELS_OF_ONE = 4
 _LINE = 64
 
 
-class _Tile:
-    """Sums of some states by some panels, by addresses and distances in bytes."""
+def _add_step(builder, kind, totals, fetches, index, states, width, weights, stride) -> None:
+    """Add the products of one step to the sums of a tile; fetch those weights of the next."""
+    loaded, panels = [], len(totals[0])
+    for panel in range(panels):
+        at = offset(builder, offset(builder, weights, panel, stride), kind.step, index)
+        loaded.append(read(builder, at, kind.weights))
+        if fetches:
+            _fetch(builder, offset(builder, at, panels, stride))
+    for row, of_row in enumerate(totals):
+        at = offset(builder, offset(builder, states, row, width), 4, index)
+        state = read_everywhere(builder, at, kind.sums)
+        for weight, total in zip(loaded, of_row, strict=True):
+            builder.store(kind.add(builder, builder.load(total), state, weight), total)
 
-    def __init__(
-        self, builder: ir.IRBuilder, kind: Kind, totals: list[list[ir.Value]], *where: ir.Value
-    ) -> None:
-        self.builder, self.kind, self.totals = builder, kind, totals
-        self.states, self.width, self.weights, self.stride = where
 
-    def add_step(self, index: ir.Value, *, fetches: bool) -> None:
-        """Add the products of one step; fetch those weights of the tile that follows."""
-        builder, kind, loaded = self.builder, self.kind, []
-        panels = len(self.totals[0])
-        for panel in range(panels):
-            begin = offset(builder, self.weights, panel, self.stride)
-            at = offset(builder, begin, kind.step, index)
-            loaded.append(kind.weights(builder, at))
-            if fetches:
-                _fetch(builder, offset(builder, at, panels, self.stride))
-        for row, totals in enumerate(self.totals):
-            begin = offset(builder, self.states, row, self.width)
-            state = kind.state(builder, offset(builder, begin, 4, index))
-            for weight, total in zip(loaded, totals, strict=True):
-                added = kind.accumulate(builder, builder.load(total), state, weight)
-                builder.store(added, total)
+def _add_steps(builder, kind, totals, steps, *where) -> None:
+    """Add the products of all steps; ``where`` are addresses and distances in bytes."""
+    # Where a tile is little work, the steps of a cache line together, which need one fetch.
+    count = max(1, _LINE // kind.step) if len(totals) < 4 else 1
+    together = ir.Constant(_SIZE, count)
+    lines = builder.udiv(steps, together)
+    with cgutils.for_range(builder, lines) as loop:
+        begin = builder.mul(loop.index, together)
+        for each in range(count):
+            index = builder.add(begin, ir.Constant(_SIZE, each))
+            _add_step(builder, kind, totals, each == 0, index, *where)
+    begin = builder.mul(lines, together)
+    with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
+        _add_step(builder, kind, totals, False, builder.add(begin, loop.index), *where)
 
-    def add_all(self, steps: ir.Value) -> None:
-        """Add the products of all steps."""
-        # Where a tile is little work, the steps of a cache line together, which need one fetch.
-        count = max(1, _LINE // self.kind.step) if len(self.totals) < 4 else 1
-        builder, together = self.builder, ir.Constant(_SIZE, count)
-        lines = builder.udiv(steps, together)
-        with cgutils.for_range(builder, lines) as loop:
-            begin = builder.mul(loop.index, together)
-            for index in range(count):
-                self.add_step(builder.add(begin, ir.Constant(_SIZE, index)), fetches=index == 0)
-        begin = builder.mul(lines, together)
-        with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
-            self.add_step(builder.add(begin, loop.index), fetches=False)
+
+def _finish(builder, total, size, scale, bias) -> ir.Value:
+    """Add the bias, to dequantized sums if they are whole numbers."""
+    floats = ir.VectorType(_FLOAT, total.type.count)
+    added = read(builder, bias, floats)
+    if total.type == floats:
+        return builder.fadd(total, added)
+    scaled = builder.fmul(builder.sitofp(total, floats), read_everywhere(builder, size, floats))
+    return fused(builder, added, scaled, read(builder, scale, floats))
 
 
 def _fetch(builder: ir.IRBuilder, address: ir.Value) -> None:
@@ -284,32 +202,35 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
     """Multiply states ``first`` to ``stop`` with ``panels`` panels, in tiles as high as possible.
 
     Takes addresses, and distances in bytes. All heights are one piece of code, which is compiled
-    once for each loop that it becomes a part of.
+    once for each loop that it becomes a part of. Sums in int8 begin with ``begins``.
     """
 
     def generate(context, builder, signature, arguments):
         first, stop, states, width, begins, sizes, *of_panels, out, out_width = arguments
         weights, stride, steps, scales, biases = of_panels
         row, wide = first, ir.Constant(_SIZE, 4 * kind.sums.count)
+        initial = ir.Constant(kind.sums, None)  # zeros
         for height in heights:
             count = builder.udiv(builder.sub(stop, row), ir.Constant(_SIZE, height))
             with cgutils.for_range(builder, count) as loop:
                 at = offset(builder, row, height, loop.index)
                 rows = [builder.add(at, ir.Constant(_SIZE, each)) for each in range(height)]
-                initial = [kind.initial(builder, offset(builder, begins, 4, each)) for each in rows]
-                totals = [
-                    [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]
-                    for begin in initial
-                ]
+                totals = []
+                for each in rows:
+                    begin = offset(builder, begins, 4, each)
+                    if kind.sums.element == _INT:
+                        initial = read_everywhere(builder, begin, kind.sums)
+                    sums = [cgutils.alloca_once_value(builder, initial) for _ in range(panels)]
+                    totals.append(sums)
                 some = builder.add(states, builder.mul(at, width))
-                _Tile(builder, kind, totals, some, width, weights, stride).add_all(steps)
+                _add_steps(builder, kind, totals, steps, some, width, weights, stride)
                 for each, of_row in zip(rows, totals, strict=True):
                     target = builder.add(out, builder.mul(each, out_width))
                     size = offset(builder, sizes, 4, each)
                     for panel, total in enumerate(of_row):
                         begins_at = (scales, biases, target)
                         scale, bias, to = (offset(builder, p, panel, wide) for p in begins_at)
-                        scaled = kind.finish(builder, builder.load(total), size, scale, bias)
+                        scaled = _finish(builder, builder.load(total), size, scale, bias)
                         to = builder.inttoptr(to, scaled.type.as_pointer())
                         builder.store(scaled, to, align=4)
             row = offset(builder, row, height, count)
@@ -317,21 +238,9 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
 
     @intrinsic
     def in_tiles(
-        typing,
-        first,
-        stop,
-        states,
-        width,
-        begins,
-        sizes,
-        weights,
-        stride,
-        steps,
-        scales,
-        biases,
-        out,
-        out_width,
-    ):
+        typing, first, stop, states, width, begins, sizes,
+        weights, stride, steps, scales, biases, out, out_width,
+    ):  # fmt: skip
         return types.void(*[types.int64] * 13), generate
 
     return in_tiles
@@ -352,28 +261,23 @@ def tiling(kind: Kind) -> Callable[..., None]:
         for block in range(0, rows, most):
             end, panel = min(rows, block + most), first
             while panel < stop:
-                to = out.ctypes.data + panel * wide
-                of_panels = (
-                    weight.ctypes.data + panel * stride,
-                    stride,
-                    steps,
-                    scales.ctypes.data + panel * wide,
-                    bias.ctypes.data + panel * wide,
-                )
+                at = panel * wide
+                of_panels = (weight.ctypes.data + panel * stride, stride, steps)
+                columns = (scales.ctypes.data + at, bias.ctypes.data + at, out.ctypes.data + at)
                 if rows == 1 and stop - panel >= _PANELS_OF_ONE:
-                    of_one(block, end, *of_rows, *of_panels, to, out_width)
+                    of_one(block, end, *of_rows, *of_panels, *columns, out_width)
                     panel += _PANELS_OF_ONE
                 elif stop - panel >= panels:
-                    several(block, end, *of_rows, *of_panels, to, out_width)
+                    several(block, end, *of_rows, *of_panels, *columns, out_width)
                     panel += panels
                 else:
-                    single(block, end, *of_rows, *of_panels, to, out_width)
+                    single(block, end, *of_rows, *of_panels, *columns, out_width)
                     panel += 1
 
     return by_tiles
 
 
-_by_tiles = tiling(_Plain)
+_by_tiles = tiling(PLAIN)
 
 
 @shared
