@@ -13,6 +13,8 @@ _LN2_HIGH, _LN2_LOW = f32(0.693359375), f32(-2.12194440e-4)
 # Added and taken off again, it rounds to an integer, and leaves that integer in the last bits.
 _ROUNDER = f32(12582912.0)
 _LEAST = f32(-87.0)
+# The best score of a row that sees nothing, whose powers are zero; and a sum that divides them.
+LOWEST, _TINY = np.finfo(f32).min, np.finfo(f32).tiny
 
 
 @intrinsic
@@ -132,6 +134,13 @@ def copy(row, out):
 
 
 @inlined
+def fill(out, number):
+    """Write one number everywhere."""
+    for d in range(out.size):
+        out[d] = number
+
+
+@inlined
 def dot(one, other):
     """``Σ_d one_d · other_d``."""
     total = f32(0)
@@ -148,13 +157,20 @@ def add_scaled(out, share, value):
 
 
 @inlined
-def to_weights(scores):
-    """Softmax in place."""
-    top = largest(scores)
+def to_powers(scores, top):
+    """Turn scores to ``e^(score − top)``; returns their sum."""
     total = f32(0)
     for m in range(scores.size):
-        scores[m] = exp(scores[m] - top)
-        total += scores[m]
-    share = f32(1) / total
+        power = exp(scores[m] - top)
+        scores[m] = power
+        total += power
+    return total
+
+
+@inlined
+def to_weights(scores):
+    """Softmax in place; of a row that sees nothing, zeros."""
+    total = to_powers(scores, max(largest(scores), LOWEST))
+    share = f32(1) / max(total, _TINY)
     for m in range(scores.size):
         scores[m] *= share

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from regard.kernels.compiling import inlined, shared, uncounted_part, written_in
-from regard.kernels.elementary import exp, tanh
+from regard.kernels.elementary import LOWEST, exp, fill, largest, tanh, to_powers
 from regard.kernels.team import parallel
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
@@ -44,7 +44,6 @@ _OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
 _DROPPED, _SLOPE, _PAIR_NUMBERS = 4, 8, 12
 # Bytes of a cache line.
 _LINE = 64
-_LEAST = np.finfo(np.float32).min
 
 
 @inlined
@@ -101,26 +100,12 @@ def _adjust(scores, bias, masked, n):
 
 
 @inlined
-def _to_powers(scores):
-    """Turn scores to ``e^(score − best)``; returns the best, and their sum, 0 if all are masked."""
-    best, total = f32(_LEAST), f32(0)
-    for m in range(scores.size):
-        best = max(best, scores[m])
-    for m in range(scores.size):
-        power = exp(scores[m] - best)
-        scores[m] = power
-        total += power
-    return best, total
-
-
-@inlined
 def _mix(powers, factor, n, total, value, out):
     """The values weighted by powers over their total, written to ``out``."""
     for m in range(factor.shape[1]):
         powers[m] *= factor[n, m]
     scale = f32(1) / total if total != 0 else f32(0)
-    for e in range(out.size):
-        out[e] = f32(0)
+    fill(out, f32(0))
     for m in range(powers.size):
         if powers[m] != 0:  # a NaN in a value is not to reach who does not see it
             weight = powers[m] * scale
@@ -328,13 +313,13 @@ def forward(
         rests = None if rest is None else rest[key_index][begin:last]
         weights = w[(h0 + h) % w.shape[0]]
         biased, masked_pairs = bias[_lane(bias, b, h)], masked[_lane(masked, b, h)]
-        own = query[b0 + b, h0 + h, n0 + n]
-        _score_all(own, keys, rests, weights, scores)
+        at = (b0 + b, h0 + h, n0 + n)
+        _score_all(query[at], keys, rests, weights, scores)
         _adjust(scores, biased, masked_pairs, n)
-        best, powers = _to_powers(scores)
-        times = factor[_lane(factor, b, h)]
-        _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
-        top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
+        best = max(largest(scores), LOWEST)
+        powers = to_powers(scores, best)
+        _mix(scores, factor[_lane(factor, b, h)], n, powers, values, out[at])
+        top[at], total[at] = best, powers
 
 
 @shared

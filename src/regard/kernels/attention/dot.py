@@ -25,7 +25,7 @@ from llvmlite import ir
 from regard.kernels.attention.dropout import factor
 from regard.kernels.attention.weightings import slope, weigh
 from regard.kernels.compiling import cgutils, compiled, inlined, intrinsic, types
-from regard.kernels.elementary import exp, largest
+from regard.kernels.elementary import add_scaled, exp, fill, largest, to_powers
 from regard.kernels.team import parallel
 from regard.kernels.threads import address_of_products
 
@@ -47,16 +47,14 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     def generate(context, builder, signature, arguments):
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
-        module = builder.module
-        function = cgutils.get_or_insert_function(module, kind, _SYMBOL)
+        function = cgutils.get_or_insert_function(builder.module, kind, _SYMBOL)
 
-        def by_reference(index):
-            if index in (6, 8, 11):
-                return builder.inttoptr(arguments[index], byte)
-            pointer = cgutils.alloca_once_value(builder, arguments[index])
-            return builder.bitcast(pointer, byte)
-
-        pointers = [by_reference(index) for index in range(13)]  # type: ignore[no-untyped-call]
+        pointers = [
+            builder.inttoptr(argument, byte)
+            if index in (6, 8, 11)
+            else builder.bitcast(cgutils.alloca_once_value(builder, argument), byte)
+            for index, argument in enumerate(arguments)
+        ]
         builder.call(function, pointers)
         return context.get_dummy_value()
 
@@ -76,9 +74,8 @@ def multiply_at(turn_a, turn_b, m, n, k, scale, a, b, beta, c):
 def row_of(operand, b, h, n):
     """The address of a position of a head, and the step to the next."""
     numbers, (first, of_row, of_head, step) = operand
-    return numbers.ctypes.data + numbers.itemsize * (
-        first + b * of_row + h * of_head + n * step
-    ), step
+    at = first + b * of_row + h * of_head + n * step
+    return numbers.ctypes.data + numbers.itemsize * at, step
 
 
 @inlined
@@ -188,14 +185,11 @@ def _adjust(row, pairs, block, b, h, n, m0, N):
     """Add bias and mask to a query's scores with keys from ``m0`` on."""
     if pairs.bias.size:
         bias = pairs.bias
-        added = bias[b % bias.shape[0], h % bias.shape[1], n % bias.shape[2], m0:]
-        for m in range(row.size):
-            row[m] += added[m]
+        at = (b % bias.shape[0], h % bias.shape[1], n % bias.shape[2])
+        add_scaled(row, f32(1), bias[at][m0:])
     if pairs.steps.size:
         steps = pairs.steps
-        added = steps[b % steps.shape[0], h % steps.shape[1], N - 1 - n + m0 :]
-        for m in range(row.size):
-            row[m] += added[m]
+        add_scaled(row, f32(1), steps[b % steps.shape[0], h % steps.shape[1], N - 1 - n + m0 :])
     if pairs.hidden.size:
         hidden = pairs.hidden
         b, h, n = b - block.batch, h - block.head, n - block.row
@@ -223,10 +217,8 @@ def _scale(row, factors):
 @inlined
 def _zero_outside(row, low, high):
     """Zero the masked keys on both sides."""
-    for m in range(low):
-        row[m] = f32(0)
-    for m in range(high, row.size):
-        row[m] = f32(0)
+    fill(row[:low], f32(0))
+    fill(row[high:], f32(0))
 
 
 @inlined
@@ -238,12 +230,7 @@ def _to_powers(row, best, total, mixed):
         total *= shrink
         for e in range(mixed.size):
             mixed[e] *= shrink
-    sum_ = f32(0)
-    for m in range(row.size):
-        power = exp(row[m] - top)
-        row[m] = power
-        sum_ += power
-    return top, total + sum_
+    return top, total + to_powers(row, top)
 
 
 @inlined
@@ -329,13 +316,10 @@ def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):
     """Add the gradients of a query's scores to those of biases."""
     if of_pairs.size:
         at = (b % of_pairs.shape[0], h % of_pairs.shape[1], n % of_pairs.shape[2])
-        own = of_pairs[at][m0:]
-        for m in range(slopes.size):
-            own[m] += slopes[m]
+        add_scaled(of_pairs[at][m0 : m0 + slopes.size], f32(1), slopes)
     if of_steps.size:
-        own = of_steps[b, h, N - 1 - n + m0 :]
-        for m in range(slopes.size):
-            own[m] += slopes[m]
+        begin = N - 1 - n + m0
+        add_scaled(of_steps[b, h, begin : begin + slopes.size], f32(1), slopes)
 
 
 @compiled

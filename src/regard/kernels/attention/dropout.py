@@ -5,7 +5,6 @@ pattern is stored: who knows the place works it out again.
 """
 
 import numpy as np
-from jaxtyping import Float32
 
 from regard.kernels.compiling import compiled, inlined
 
@@ -15,14 +14,8 @@ _ONE, _TWO, _GOLDEN = u32(0x7FEB352D), u32(0x846CA68B), u32(0x9E3779B9)
 
 
 @compiled
-def write_factors(
-    seed: int,
-    firsts: tuple[int, int, int, int],
-    threshold: int,
-    growth: float,
-    out: Float32[np.ndarray, "b h n m"],
-) -> None:
-    """Dropout factors of weights, 0 or ``growth``; ``firsts`` are the block's first places."""
+def write_factors(seed, firsts, threshold, growth, out):
+    """Factors, 0 or ``growth``, of weights (b, h, n, m), whose first places are ``firsts``."""
     of_keys = np.empty(out.shape[3], u32)
     for m in range(of_keys.size):
         of_keys[m] = bits_of_key(firsts[3] + m)

@@ -12,12 +12,10 @@ import numpy as np
 from regard.kernels.attention.dot import PLAIN, TURNED, all_of, multiply_at, row_of
 from regard.kernels.attention.dropout import bits_of_head, bits_of_key, bits_of_row, factor
 from regard.kernels.compiling import inlined
-from regard.kernels.elementary import exp, largest
+from regard.kernels.elementary import to_weights
 from regard.kernels.team import parallel
 
 f32, u32 = np.float32, np.uint32
-
-_LOWEST, _TINY = np.finfo(f32).min, np.finfo(f32).tiny
 
 
 @parallel
@@ -42,7 +40,7 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
             row = weights[index, n]
             if penalty.size:
                 _add(row, penalty, b, h, n)
-            _to_weights(row)
+            to_weights(row)
             if growth > 0:
                 of_row, rest = bits_of_row(of_head, n), left[index, n]
                 for m in range(M):
@@ -80,19 +78,6 @@ def _add(row, penalty, b, h, n):
     ]
     for m in range(row.size):
         row[m] += of_row[m]
-
-
-@inlined
-def _to_weights(row):
-    """Softmax in place; of a row that sees nothing, zeros."""
-    top, total = max(largest(row), _LOWEST), f32(0)
-    for m in range(row.size):
-        power = exp(row[m] - top)
-        row[m] = power
-        total += power
-    share = f32(1) / max(total, _TINY)
-    for m in range(row.size):
-        row[m] *= share
 
 
 @inlined

@@ -14,14 +14,13 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
 
 from regard.kernels.compiling import compiled, inlined
-from regard.kernels.elementary import copy, exp, largest, widest_vectors
+from regard.kernels.elementary import LOWEST, add_scaled, copy, exp, fill, largest, widest_vectors
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 
 # Keys of which the best is known before the best of all are looked for: fewer in rows up to so
 # long. They lie as far apart as there are groups, so that groups are next to each other.
 _GROUP, _SMALL_GROUP, _SHORT = 32, 16, 1024
-_LEAST = f32(np.finfo(np.float32).min)
 _NOTHING = f32(-np.inf)
 # The power of such a score is zero, and yet zero times it is not NaN.
 _LOWEST = f32(-100.0)
@@ -110,7 +109,7 @@ def _find_tops(row, spans, tops, group):
         _fold(row[start:stop], width, tops[groups : groups + width])
         groups += width
     best = largest(tops[:groups])
-    return best if best > _LEAST else _LEAST, groups
+    return best if best > LOWEST else LOWEST, groups
 
 
 @inlined
@@ -217,18 +216,15 @@ def _of_row(row, pieces, spans, best, visibility, output, block, at):
 def _zero_hidden(row, pieces, spans):
     """Zero what a query may not see."""
     for p in range(len(pieces)):
-        for m in range(pieces[p, 1], spans[p, 0]):
-            row[m] = f32(0)
-        for m in range(spans[p, 1], pieces[p, 2]):
-            row[m] = f32(0)
+        fill(row[pieces[p, 1] : spans[p, 0]], f32(0))
+        fill(row[spans[p, 1] : pieces[p, 2]], f32(0))
 
 
 @inlined
 def _gather(row, spans, scale, sums):
     for p in range(len(spans)):
-        part, total = row[spans[p, 0] : spans[p, 1]], sums[spans[p, 0] : spans[p, 1]]
-        for m in range(part.size):
-            total[m] += part[m] * scale
+        part = slice(spans[p, 0], spans[p, 1])
+        add_scaled(sums[part], scale, row[part])
 
 
 @inlined
@@ -302,9 +298,8 @@ def summarize(
             for k in range(count):
                 output.top_weights[b, h, n, k] = row[columns[k]] * scale
                 output.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
-            if scale == 0 or (
-                visibility.counted.size and not visibility.counted[b % len(visibility.counted), n]
-            ):
+            counted = visibility.counted
+            if scale == 0 or (counted.size and not counted[b % len(counted), n]):
                 continue
             own = (block.rows + n) // block.row_width
             if own != bucket and bucket >= 0:

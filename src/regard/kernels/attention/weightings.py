@@ -8,7 +8,6 @@ pass over a row that stays in the first cache, and few are needed. Beside the en
 """
 
 import numpy as np
-from jaxtyping import Float32
 
 from regard.kernels.compiling import inlined
 from regard.kernels.elementary import largest
@@ -24,29 +23,16 @@ _MOST_STEPS, _SMALLEST_STEP = 64, f32(1e-8)
 
 
 @parallel
-def rows(
-    first: int,
-    stop: int,
-    weighting: int,
-    scores: Float32[np.ndarray, "n M"],
-    weights: Float32[np.ndarray, "n M"],
-) -> None:
-    """Weights of rows of scores that sum to one; zeros for a row of −inf."""
+def rows(first, stop, weighting, scores, weights):
+    """Weights of rows of scores, (n, M), that sum to one; zeros for a row of −inf."""
     for n in range(first, stop):
         weights[n] = scores[n]
         weigh(weighting, weights[n])
 
 
 @parallel
-def gradient(
-    first: int,
-    stop: int,
-    weighting: int,
-    weights: Float32[np.ndarray, "n M"],
-    grad: Float32[np.ndarray, "n M"],
-    slopes_out: Float32[np.ndarray, "n M"],
-) -> None:
-    """Gradient of the scores from weights and their gradient."""
+def gradient(first, stop, weighting, weights, grad, slopes_out):
+    """Gradient of rows of scores, (n, M), from weights and their gradient."""
     for n in range(first, stop):
         slopes_out[n] = grad[n]
         slope(weighting, weights[n], slopes_out[n])
