@@ -15,8 +15,9 @@ Their times on a GPU: ``benchmarks/records/gpu_attention.json``.
 # Annotations stay text: without Triton the module can be read, though nothing in it can be run.
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple, no_type_check
+from typing import Any, no_type_check
 
 try:
     import triton.language as tl
@@ -28,49 +29,16 @@ except ImportError:
         return args[0] if args else lambda function: function
 
 
-class CallSizes(NamedTuple):
-    """The sizes of a call: H, H / G, N, M, D (even) and E."""
-
-    heads: Any
-    repeats: Any
-    queries: Any
-    keys: Any
-    dim: Any
-    width: Any
-
-
-class Spread(NamedTuple):
-    """A tensor laid over (B, H, N, M), with zero strides where it does not differ."""
-
-    start: Any
-    b: Any
-    h: Any
-    n: Any
-    m: Any
-
-
-class RangePointers(NamedTuple):
-    """Keys ``first`` to before ``stop`` of each query; ``b`` is from one batch row to the next."""
-
-    first: Any
-    stop: Any
-    b: Any
-
-
-class Panel(NamedTuple):
-    """Blocks of queries from ``start`` on, with room for ``width`` keys of each."""
-
-    start: Any
-    blocks: Any
-    width: Any
-
-
-class Noise(NamedTuple):
-    """Dropout: the seed mixed once, what bits must reach to be kept, and what is kept grows by."""
-
-    seed: Any
-    threshold: Any
-    growth: Any
+# The sizes of a call: H, H / G, N, M, D (even) and E.
+CallSizes = namedtuple("CallSizes", "heads repeats queries keys dim width")
+# A tensor laid over (B, H, N, M), with zero strides where it does not differ.
+Spread = namedtuple("Spread", "start b h n m")
+# Keys ``first`` to before ``stop`` of each query; ``b`` is from one batch row to the next.
+RangePointers = namedtuple("RangePointers", "first stop b")
+# Blocks of queries from ``start`` on, with room for ``width`` keys of each.
+Panel = namedtuple("Panel", "start blocks width")
+# Dropout: the seed mixed once, what bits must reach to be kept, and what is kept grows by.
+Noise = namedtuple("Noise", "seed threshold growth")
 
 
 @jit
@@ -89,13 +57,11 @@ def _reciprocal(x, IS_FAST: tl.constexpr):
 @no_type_check
 def _grown(a, b, FORM: tl.constexpr):
     """``x = 1 + e^2(q + k)`` from what stands for a query and a key."""
-    if FORM == 0:
-        return a * b + 1.0
-    elif FORM == 1:  # noqa: RET505
-        return tl.minimum(a * b, 4611686018427387904.0) + 1.0
-    else:
+    if FORM == 2:
         most = 42.9
         return tl.exp(tl.minimum(a + b, most, propagate_nan=tl.PropagateNan.ALL)) + 1.0
+    else:  # noqa: RET505
+        return (tl.minimum(a * b, 4611686018427387904.0) if FORM == 1 else a * b) + 1.0
 
 
 @jit
@@ -123,10 +89,13 @@ def _dropout_factors(noise, b, h, rows, keys):
 @jit
 @no_type_check
 def _scores(
-    query, key, w, rows, keys, sizes,
-    FORM: tl.constexpr, IS_FAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
+    query, key, w, bias, mask, ranges, b, h, rows, keys, sizes,
+    FORM: tl.constexpr, IS_FAST: tl.constexpr,
 ):  # fmt: skip
-    """``Σ w tanh(q + k)`` of a tile. Queries are (D, N) here, keys (D, M)."""
+    """``Σ w tanh(q + k)`` and the bias, −inf where masked; also returns the visible pairs.
+
+    Queries are (D, N) here, keys (D, M).
+    """
     # Never loads anything: the compiler gives each thread as many rows as neighbouring keys, as it
     # does for loads, where zeros would have left it with one key and a column of rows to read.
     scores = tl.load(key + keys[None, :] + 0 * rows[:, None], mask=rows[:, None] < 0, other=0.0)
@@ -140,29 +109,18 @@ def _scores(
         y = _grown(a1[:, None], b1[None, :], FORM)
         w0, w1 = tl.load(w + d), tl.load(w + d + 1)
         scores += (w0 * y + w1 * x) * _reciprocal(x * y, IS_FAST) - 0.5 * (w0 + w1)
-    return -2.0 * scores
-
-
-@jit
-@no_type_check
-def _masked_scores(
-    query, key, w, bias, mask, ranges, b, h, rows, keys, sizes,
-    FORM: tl.constexpr, IS_FAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
-):  # fmt: skip
-    """Add the bias, set masked scores to −inf; also returns the visible pairs."""
-    scores = _scores(query, key, w, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS)
-    visible = (rows < sizes.queries)[:, None] & (keys < sizes.keys)[None, :]
-    inside = visible
+    scores = -2.0 * scores
+    inside = is_row[:, None] & is_key[None, :]
+    at_row, at_key = rows.to(tl.int64)[:, None], keys.to(tl.int64)[None, :]
+    visible = inside
     if bias is not None:
-        pointers = bias.start + b * bias.b + h * bias.h
-        pointers += rows.to(tl.int64)[:, None] * bias.n + keys.to(tl.int64)[None, :] * bias.m
+        pointers = bias.start + b * bias.b + h * bias.h + (at_row * bias.n + at_key * bias.m)
         scores += tl.load(pointers, mask=inside, other=0.0).to(tl.float32)
     if ranges is not None:
         first, stop = _ranges_of(ranges, b, rows, sizes)
         visible &= (keys[None, :] >= first[:, None]) & (keys[None, :] < stop[:, None])
     if mask is not None:
-        pointers = mask.start + b * mask.b + h * mask.h
-        pointers += rows.to(tl.int64)[:, None] * mask.n + keys.to(tl.int64)[None, :] * mask.m
+        pointers = mask.start + b * mask.b + h * mask.h + (at_row * mask.n + at_key * mask.m)
         visible &= tl.load(pointers, mask=inside, other=0) != 0
     return tl.where(visible, scores, float("-inf")), visible
 
@@ -216,13 +174,12 @@ def forward(
     w += h * sizes.dim
 
     top = tl.full([ROWS], float("-inf"), dtype=tl.float32)
-    mass = tl.zeros([ROWS], dtype=tl.float32)
-    mixed = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    mass, mixed = tl.zeros([ROWS], tl.float32), tl.zeros([ROWS, WIDTH], tl.float32)
     begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     for start in range(begin, end, KEYS):
         keys = start + tl.arange(0, KEYS)
-        scores, visible = _masked_scores(
-            query, key, w, bias, mask, ranges, b, h, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS
+        scores, visible = _scores(
+            query, key, w, bias, mask, ranges, b, h, rows, keys, sizes, FORM, IS_FAST
         )
         higher = tl.maximum(top, tl.max(scores, axis=1))
         pivot = tl.where(higher == float("-inf"), 0.0, higher)
@@ -245,9 +202,8 @@ def forward(
                 values = tl.where(is_bad, 0.0, values)
         mixed = tl.dot(weights, values, acc=mixed, input_precision=PRECISION)
 
-    is_empty = mass == 0
+    is_empty, is_row = mass == 0, rows < sizes.queries
     mass = tl.where(is_empty, 1.0, mass)
-    is_row = rows < sizes.queries
     pointers = out + (bh * sizes.queries + rows)[:, None] * sizes.width + columns[None, :]
     within = is_row[:, None] & (columns < sizes.width)[None, :]
     tl.store(pointers, mixed / mass[:, None], mask=within)
@@ -277,10 +233,9 @@ def score_gradient(
     column = tl.program_id(1) * KEYS
     if begin + column < end:
         keys = begin + column + tl.arange(0, KEYS)
-        scores, visible = _masked_scores(
+        scores, visible = _scores(
             query + bh * sizes.dim * sizes.queries, key + bg * sizes.dim * sizes.keys,
-            w + h * sizes.dim, bias, mask, ranges, b, h, rows, keys, sizes,
-            FORM, IS_FAST, ROWS, KEYS,
+            w + h * sizes.dim, bias, mask, ranges, b, h, rows, keys, sizes, FORM, IS_FAST,
         )  # fmt: skip
         is_row, is_key = rows < sizes.queries, keys < sizes.keys
         # Rows that see nothing get a pivot that makes every weight zero.
@@ -299,12 +254,11 @@ def score_gradient(
             values = tl.load(pointers, mask=is_key[None, :] & is_column[:, None], other=0.0)
             slopes = tl.dot(d_outs, values, acc=slopes, input_precision=PRECISION)
         deltas = tl.load(delta + bh * sizes.queries + rows, mask=is_row, other=0.0)
+        factor = 1.0
         if noise is not None:
             factor = _dropout_factors(noise, b, h, rows, keys)
-            slopes = mixing * (slopes * factor - deltas[:, None])
-            mixing *= factor
-        else:
-            slopes = mixing * (slopes - deltas[:, None])
+        slopes = mixing * (slopes * factor - deltas[:, None])
+        mixing *= factor
         pointers = _row_offsets(panel, bh, rows, ROWS)[:, None]
         pointers += column + tl.arange(0, KEYS)[None, :]
         tl.store(weights + pointers, mixing)
@@ -343,8 +297,7 @@ def query_gradient(
     mine = tl.load(query + pointers, mask=within, other=0.0)
     key += bg * sizes.keys * sizes.dim
     d_scores += _row_offsets(panel, bh, rows, ROWS)
-    slopes = tl.zeros([ROWS, DIMS], dtype=tl.float32)
-    sums = tl.zeros([ROWS, DIMS], dtype=tl.float32)
+    slopes, sums = tl.zeros([ROWS, DIMS], tl.float32), tl.zeros([ROWS, DIMS], tl.float32)
     begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     for other in range(begin, end, 2):
         # The last of an odd number comes twice: as the other one, its gradient is zero.
@@ -364,17 +317,16 @@ def query_gradient(
 @jit
 @no_type_check
 def _block_of_keys(row_ranges, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constexpr):
-    """The batch row, the head of keys, the first key, and the rows of the panel that look at it."""
+    """Batch row, head of keys, both as one, the first key, and the panel's rows that look at it."""
     blocks = tl.cdiv(sizes.keys, KEYS)
     lane, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
     groups = sizes.heads // sizes.repeats
     b, g = (lane // groups).to(tl.int64), (lane % groups).to(tl.int64)
-    begin = panel.start
-    end = tl.minimum(panel.start + panel.blocks * ROWS, sizes.queries)
+    begin, end = panel.start, tl.minimum(panel.start + panel.blocks * ROWS, sizes.queries)
     if row_ranges is not None:
         begin = tl.maximum(begin, tl.load(row_ranges.first + b * row_ranges.b + block))
         end = tl.minimum(end, tl.load(row_ranges.stop + b * row_ranges.b + block))
-    return b, g, block * KEYS, begin, end
+    return b, g, lane.to(tl.int64), block * KEYS, begin, end
 
 
 @jit
@@ -385,11 +337,10 @@ def key_gradient(
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
     """Add a panel's part to the gradient of DIMS units of keys, (M, D), over their heads."""
-    b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
+    b, g, bg, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)
     is_dim = dims < sizes.dim
-    bg = b * (sizes.heads // sizes.repeats) + g
     pointers = (bg * sizes.keys + keys)[:, None] * sizes.dim + dims[None, :]
     within = (keys < sizes.keys)[:, None] & is_dim[None, :]
     mine = tl.load(key + pointers, mask=within, other=0.0)
@@ -426,11 +377,10 @@ def value_gradient(
     PRECISION: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Accumulate a panel's part of the gradient of a block of values, WIDTH columns of it."""
-    b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
+    b, g, bg, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     is_column = (columns < sizes.width)[None, :]
-    bg = b * (sizes.heads // sizes.repeats) + g
     pointers = (bg * sizes.keys + keys)[:, None] * sizes.width + columns[None, :]
     within = (keys < sizes.keys)[:, None] & is_column
     total = tl.load(d_value + pointers, mask=within, other=0.0)
