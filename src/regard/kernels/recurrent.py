@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import inlined, shared
-from regard.kernels.elementary import add_scaled, copy, dot, sigmoid, tanh, to_weights
+from regard.kernels.elementary import add_scaled, copy, dot, fill, sigmoid, tanh, to_weights
 from regard.kernels.products.packed import OUTPUTS, plain_rows
 from regard.kernels.team import parallel
 
@@ -81,6 +81,17 @@ def _score(query, key, units):
     return total
 
 
+@inlined
+def attend_row(query, keys, values, units, weights, context):
+    """Context of one query, and its weights over the keys."""
+    for m in range(weights.size):
+        weights[m] = _score(query, keys[m], units)
+    to_weights(weights)
+    fill(context, f32(0))
+    for m in range(weights.size):
+        add_scaled(context, weights[m], values[m])
+
+
 @shared
 def _attend(first, queries, weights, memory, contexts):
     """Context of each row's query; both begin with row ``first``."""
@@ -92,41 +103,54 @@ def _attend(first, queries, weights, memory, contexts):
     scores = np.empty(memory.keys.shape[1], np.float32)
     for r in range(queries.shape[0]):
         sentence = memory.sentences[first + r]
-        count = memory.lengths[sentence]
-        for m in range(count):
-            scores[m] = _score(projected[r], memory.keys[sentence, m], weights.units)
-        to_weights(scores[:count])
-        context = contexts[r]
-        for e in range(context.size):
-            context[e] = f32(0)
-        for m in range(count):
-            add_scaled(context, scores[m], memory.values[sentence, m])
+        keys, values = memory.keys[sentence], memory.values[sentence]
+        row = scores[: memory.lengths[sentence]]
+        attend_row(projected[r], keys, values, weights.units, row, contexts[r])
 
 
-@shared
-def _advance(kind, inputs, hidden, state, cell):
-    """Advance one row's state in place; ``cell`` is the LSTM's."""
+@inlined
+def gates_of(h, row):
+    """The four gates that lie side by side in a row."""
+    return row[:h], row[h : 2 * h], row[2 * h : 3 * h], row[3 * h :]
+
+
+@inlined
+def _sigmoids(x, y, out):
+    for i in range(out.size):
+        out[i] = sigmoid(x[i] + y[i])
+
+
+@inlined
+def advance_row(kind, x, y, state, cell, after, cell_after, gates):
+    """One row's state, and an LSTM's cell, after a step; ``x`` and ``y`` are of input and state.
+
+    Leaves the ``gates``. Of a GRU, the candidate's hidden part is the fourth. Loops are short: of
+    more arrays in one LLVM does not see that they are apart, and would take a number at a time.
+    """
     h = state.size
-    if kind == 0:
+    keep_in, forget, show, new = gates_of(h, gates)
+    if kind < 2:
         for i in range(h):
-            state[i] = tanh(inputs[i] + hidden[i])
-    elif kind == 1:
-        for i in range(h):
-            state[i] = max(inputs[i] + hidden[i], f32(0))
+            total = x[i] + y[i]
+            after[i] = tanh(total) if kind == 0 else max(total, f32(0))
     elif kind == 2:
+        reset, update, new, part = gates_of(h, gates)
+        _sigmoids(x, y, gates[: 2 * h])
+        copy(y[2 * h :], part)
+        of_input = x[2 * h :]
         for i in range(h):
-            reset = sigmoid(inputs[i] + hidden[i])
-            update = sigmoid(inputs[h + i] + hidden[h + i])
-            new = tanh(inputs[2 * h + i] + reset * hidden[2 * h + i])
-            state[i] = new + update * (state[i] - new)
+            new[i] = tanh(of_input[i] + reset[i] * part[i])
+        for i in range(h):
+            after[i] = new[i] + update[i] * (state[i] - new[i])
     else:
+        _sigmoids(x, y, gates[: 3 * h])
+        of_input, of_hidden = x[3 * h :], y[3 * h :]
         for i in range(h):
-            input_gate = sigmoid(inputs[i] + hidden[i])
-            forget_gate = sigmoid(inputs[h + i] + hidden[h + i])
-            output_gate = sigmoid(inputs[2 * h + i] + hidden[2 * h + i])
-            new = tanh(inputs[3 * h + i] + hidden[3 * h + i])
-            cell[i] = forget_gate * cell[i] + input_gate * new
-            state[i] = output_gate * tanh(cell[i])
+            new[i] = tanh(of_input[i] + of_hidden[i])
+        for i in range(h):
+            cell_after[i] = forget[i] * cell[i] + keep_in[i] * new[i]
+        for i in range(h):
+            after[i] = show[i] * tanh(cell_after[i])
 
 
 @shared
@@ -148,7 +172,8 @@ def _advance_all(kind, inputs, weights, carried, states):
     """Advance all layers' states in place."""
     L, rows, h = states.shape
     width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
-    of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
+    of_inputs, of_hidden = np.empty((rows, G), f32), np.empty((rows, G), f32)
+    gates = np.empty(4 * h, f32)
     for layer in range(L):
         below = inputs if layer == 0 else states[layer - 1]
         weight = weights.first if layer == 0 else weights.later[layer - 1]
@@ -156,8 +181,9 @@ def _advance_all(kind, inputs, weights, carried, states):
         plain_rows(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
         for r in range(rows):
             row = carried[r, layer * width : (layer + 1) * width]
-            _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
-            copy(row[:h], states[layer, r])
+            x, after, cell = of_inputs[r], row[:h], row[h:]
+            advance_row(kind, x, of_hidden[r], states[layer, r], cell, after, cell, gates)
+            copy(after, states[layer, r])
 
 
 @shared
@@ -240,14 +266,15 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):
     """One direction of one layer: 0 forwards, 1 backwards from each row's own last position."""
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
     states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
-    of_hidden = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
+    of_hidden, gates = np.empty((rows, weight.shape[0] * OUTPUTS), f32), np.empty(4 * h, f32)
     for iteration in range(T):
         t = T - 1 - iteration if way else iteration
         begin, real = begins[t], begins[t + 1] - begins[t]
         plain_rows(states[:real], weight, bias, of_hidden[:real])
         for r in range(real):
-            _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
-            copy(states[r], out[begin + r, way * h : (way + 1) * h])
+            x, after, cell = of_inputs[begin + r], out[begin + r, way * h : (way + 1) * h], cells[r]
+            advance_row(kind, x, of_hidden[r], states[r], cell, after, cell, gates)
+            copy(after, states[r])
 
 
 @parallel

@@ -10,57 +10,24 @@ Its speed is a part of ``benchmarks/records/training_speed.json``.
 import numpy as np
 
 from regard.kernels.compiling import inlined
-from regard.kernels.elementary import add_scaled, copy, dot, sigmoid, tanh, to_weights
+from regard.kernels.elementary import add_scaled, copy, dot, fill, tanh
+from regard.kernels.recurrent import advance_row, attend_row, gates_of
 from regard.kernels.team import parallel
 
 f32 = np.float32
-
-
-@inlined
-def _gates(h, row):
-    return row[:h], row[h : 2 * h], row[2 * h : 3 * h], row[3 * h :]
 
 
 @parallel
 def advance(first, stop, kind, t, inputs, hidden, carried, gates):
     """``carried[r, t + 1]`` from gates of inputs and of ``carried[r, t]``; ``gates`` after them.
 
-    ``kind`` is an index in ``recurrent.CELLS``. Of a GRU, the candidate's hidden part is the fourth
-    of its gates; an LSTM's cell lies behind its state.
+    ``kind`` is an index in ``recurrent.CELLS``; an LSTM's cell lies behind its state.
     """
     h = carried.shape[2] // 2 if kind == 3 else carried.shape[2]
     for r in range(first, stop):
-        x, y, before, after = inputs[r, t], hidden[r], carried[r, t], carried[r, t + 1]
-        if kind < 2:
-            for i in range(h):
-                total = x[i] + y[i]
-                after[i] = tanh(total) if kind == 0 else max(total, f32(0))
-        elif kind == 2:
-            reset, update, new, part = _gates(h, gates[r, t])
-            _sigmoids(x, y, gates[r, t, : 2 * h])
-            copy(y[2 * h :], part)
-            of_input = x[2 * h :]
-            for i in range(h):
-                new[i] = tanh(of_input[i] + reset[i] * part[i])
-            for i in range(h):
-                after[i] = new[i] + update[i] * (before[i] - new[i])
-        else:
-            keep_in, forget, show, new = _gates(h, gates[r, t])
-            _sigmoids(x, y, gates[r, t, : 3 * h])
-            of_input, of_hidden = x[3 * h :], y[3 * h :]
-            for i in range(h):
-                new[i] = tanh(of_input[i] + of_hidden[i])
-            cell, state = after[h:], before[h:]
-            for i in range(h):
-                cell[i] = forget[i] * state[i] + keep_in[i] * new[i]
-            for i in range(h):
-                after[i] = show[i] * tanh(cell[i])
-
-
-@inlined
-def _sigmoids(x, y, out):
-    for i in range(out.size):
-        out[i] = sigmoid(x[i] + y[i])
+        x, before, after = inputs[r, t], carried[r, t], carried[r, t + 1]
+        states = (before[:h], before[h:], after[:h], after[h:])
+        advance_row(kind, x, hidden[r], *states, gates[r, t])
 
 
 @parallel
@@ -76,7 +43,7 @@ def advance_back(first, stop, kind, t, carried, gates, grad, slope, d_inputs, d_
         of_inputs, of_hidden = d_inputs[r, t], d_hidden[r, t]
         add_scaled(of_state, f32(1), grad[r, t])
         if kind == 2:
-            reset, update, new, part = _gates(h, gates[r, t])
+            reset, update, new, part = gates_of(h, gates[r, t])
             _gru_back(of_state, before, reset, update, new, part, of_inputs)
             copy(of_inputs, of_hidden[: 3 * h])
             of_new = of_hidden[2 * h : 3 * h]
@@ -92,13 +59,12 @@ def advance_back(first, stop, kind, t, carried, gates, grad, slope, d_inputs, d_
                 of_tanh, of_relu = f32(1) - after[i] * after[i], f32(after[i] > f32(0))
                 of_inputs[i] = of_state[i] * (of_tanh if kind == 0 else of_relu)
         copy(of_inputs, of_hidden[: of_inputs.size])
-        for i in range(h):
-            of_state[i] = f32(0)
+        fill(of_state, f32(0))
 
 
 @inlined
 def _gru_back(of_state, before, reset, update, new, part, of_inputs):
-    of_reset, of_update, of_new, _ = _gates(of_state.size, of_inputs)
+    of_reset, of_update, of_new, _ = gates_of(of_state.size, of_inputs)
     for i in range(of_state.size):
         of_new[i] = of_state[i] * (f32(1) - update[i]) * (f32(1) - new[i] * new[i])
     for i in range(of_state.size):
@@ -110,8 +76,8 @@ def _gru_back(of_state, before, reset, update, new, part, of_inputs):
 @inlined
 def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
     h = of_state.size
-    keep_in, forget, show, new = _gates(h, gates)
-    of_keep, of_forget, of_show, of_new = _gates(h, of_inputs)
+    keep_in, forget, show, new = gates_of(h, gates)
+    of_keep, of_forget, of_show, of_new = gates_of(h, of_inputs)
     for i in range(h):
         of_show[i] = of_state[i] * tanh(after[i]) * show[i] * (f32(1) - show[i])
     for i in range(h):
@@ -128,63 +94,38 @@ def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
 
 
 @parallel
-def attend(first, stop, t, queries, begin, units, keys, values, lengths, weights, contexts):
+def attend(first, stop, t, queries, begin, w, keys, values, lengths, weights, contexts):
     """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys."""
     for r in range(first, stop):
-        query, count = queries[r, begin:], lengths[r]
-        row, context = weights[r, t], contexts[r, t]
-        for m in range(row.size):
-            row[m] = f32(0)
-        for m in range(count):
-            key, score = keys[r, m], f32(0)
-            for a in range(units.size):
-                score += units[a] * tanh(query[a] + key[a])
-            row[m] = score
-        to_weights(row[:count])
-        for e in range(context.size):
-            context[e] = f32(0)
-        for m in range(count):
-            add_scaled(context, row[m], values[r, m])
+        row, count = weights[r, t], lengths[r]
+        fill(row[count:], f32(0))
+        attend_row(queries[r, begin:], keys[r], values[r], w, row[:count], contexts[r, t])
 
 
 @parallel
 def attend_back(
-    first,
-    stop,
-    t,
-    begin,
-    queries,
-    keys,
-    values,
-    lengths,
-    weights,
-    grad,
-    units,
-    d_query,
-    d_keys,
-    sums,
+    first, stop, t, begin, queries, keys, values, lengths, weights, grad, w, d_query, d_keys, sums
 ):
-    """Gradients of a step's queries, ``d_query[r, t, begin:]``; adds those of keys and units.
+    """Gradients of a step's queries, ``d_query[r, t, begin:]``; adds those of keys and of ``w``.
 
-    Those of keys lack the factor ``units``; ``sums`` are those of units, of each row.
+    Those of keys lack the factor ``w``; ``sums`` are those of ``w``, of each row.
     """
-    slopes, hidden = np.empty(keys.shape[1], f32), np.empty(units.size, f32)
+    slopes, hidden = np.empty(keys.shape[1], f32), np.empty(w.size, f32)
     for r in range(first, stop):
         query, of_query, count = queries[r, t], d_query[r, t, begin:], lengths[r]
         row, of_context, of_units, mean = weights[r, t], grad[r, t], sums[r], f32(0)
         for m in range(count):
             slopes[m] = row[m] * dot(of_context, values[r, m])
             mean += slopes[m]
-        for a in range(units.size):
-            of_query[a] = f32(0)
+        fill(of_query, f32(0))
         for m in range(count):
             key, of_key, slope = keys[r, m], d_keys[r, m], slopes[m] - row[m] * mean
-            for a in range(units.size):
+            for a in range(w.size):
                 hidden[a] = tanh(query[a] + key[a])
-            for a in range(units.size):
+            for a in range(w.size):
                 of_units[a] += slope * hidden[a]
                 part = slope - slope * hidden[a] * hidden[a]
                 of_key[a] += part
                 of_query[a] += part
-        for a in range(units.size):
-            of_query[a] *= units[a]
+        for a in range(w.size):
+            of_query[a] *= w[a]
