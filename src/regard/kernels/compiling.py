@@ -45,9 +45,7 @@ class Subroutine:
     """A function that compiled loops call; numba takes ``_numba_type_`` for what it compiles to."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
-        self.function: Callable[..., Any] = unwrap(
-            function
-        )  # without what checks arguments in tests
+        self.function: Callable[..., Any] = unwrap(function)  # of checks in tests
         self._options = options
         self._dispatcher: Any = None
 

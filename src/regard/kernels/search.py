@@ -42,22 +42,10 @@ def _next(sentence, totals, values, tokens, taken):
 
 @compiled
 def extend(
-    before,
-    totals,
-    values,
-    tokens,
-    eos_id,
-    ends,
-    origins,
-    log_probs,
-    rows,
-    alive,
-    longer,
-    added,
-    flags,
+    past, totals, values, tokens, eos_id, ends, origins, log_probs, rows, alive, longer, new, flags
 ):
     """The best extensions of each sentence's beginnings, and those to continue; −inf if too few."""
-    A, W, T = before.shape
+    A, W, T = past.shape
     # A log-probability is NaN; an answer ended; other beginnings continue, or in another order.
     flags[0] = flags[1] = flags[2] = False
     for r in range(A * W):
@@ -78,17 +66,17 @@ def extend(
             if going < K and not is_end:
                 rows[a, going] = a * W + origin
                 alive[a, going] = total
-                added[a, going] = token
+                new[a, going] = token
                 going += 1
         for k in range(going, K):
             rows[a, k] = a * W + W - 1
             alive[a, k] = -np.inf
-            added[a, k] = eos_id
+            new[a, k] = eos_id
         for k in range(K):
             flags[2] |= rows[a, k] != a * K + k
             for t in range(T):
-                longer[a, k, t] = before[a, rows[a, k] - a * W, t]
-            longer[a, k, T] = added[a, k]
+                longer[a, k, t] = past[a, rows[a, k] - a * W, t]
+            longer[a, k, T] = new[a, k]
 
 
 @compiled

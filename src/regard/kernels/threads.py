@@ -132,23 +132,16 @@ def address_of_products() -> int:
 @contextmanager
 def alone() -> Iterator[None]:
     """While it lasts, torch and its BLAS use this thread alone."""
-    library = _library()
-    if library is None:
-        yield
-        return
     before = torch.get_num_threads()  # in a new thread, this is what makes torch set its own
-    of_products = 0
-    if hasattr(library, "omp_set_num_threads"):
-        library.omp_set_num_threads(1)
-    if hasattr(library, "MKL_Set_Num_Threads_Local"):
-        of_products = library.MKL_Set_Num_Threads_Local(1)
+    set_threads = getattr(_library(), "omp_set_num_threads", lambda threads: None)
+    set_products = getattr(_library(), "MKL_Set_Num_Threads_Local", lambda threads: 0)
+    set_threads(1)
+    of_products = set_products(1)
     try:
         yield
     finally:
-        if hasattr(library, "MKL_Set_Num_Threads_Local"):
-            library.MKL_Set_Num_Threads_Local(of_products)
-        if hasattr(library, "omp_set_num_threads"):
-            library.omp_set_num_threads(before)
+        set_products(of_products)
+        set_threads(before)
 
 
 def _begin() -> int:

@@ -1,6 +1,6 @@
 """The gate of the runtime, which imports no compiled loop where nothing can be compiled."""
 
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
@@ -60,18 +60,17 @@ def prepared(model: ModelT) -> ModelT:
     from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
     from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
-    packed: nn.Module = model
-    if type(packed) is Transformer and PreparedTransformer.refuse(packed) is None:
-        packed = PreparedTransformer(packed).eval()
-    elif type(packed) is Decoder and PreparedDecoder.refuse(packed) is None:
-        packed = PreparedDecoder(packed).eval()
-    elif type(packed) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(packed) is None:
-        packed = PreparedRnnSeq2Seq(packed).eval()
-    elif type(packed) is RecurrentLm and PreparedRecurrentLm.refuse(packed) is None:
-        packed = PreparedRecurrentLm(packed).eval()
-    elif not isinstance(model, Seq2Seq | LanguageModel):
-        packed = with_packed_modules(model)
-    return cast(ModelT, packed)
+    ways: dict[type[nn.Module], Any] = {
+        Transformer: PreparedTransformer,
+        Decoder: PreparedDecoder,
+        RnnSeq2Seq: PreparedRnnSeq2Seq,
+        RecurrentLm: PreparedRecurrentLm,
+    }
+    way = ways.get(type(model))
+    if way is not None and way.refuse(model) is None:
+        return cast(ModelT, way(model).eval())
+    is_sequence_model = isinstance(model, Seq2Seq | LanguageModel)
+    return model if is_sequence_model else with_packed_modules(model)
 
 
 def warm_up(model: nn.Module) -> None:

@@ -1,10 +1,7 @@
 """Compiled loops of a decoding step between its matrix products.
 
-A row is one beginning that a search goes on with. Rows are told apart from slots: in the store of
-keys and values, place t of a row's past is in the slot that its ancestor of that step had, so that
-a search may reorder its beginnings without moving what they have seen.
-
-Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
+A row is one beginning that a search goes on with. Each loop does rows ``first`` to ``stop``; what
+it writes for a row does not depend on the others.
 
 Its tokens per second, with ``products``, stand beside those of CTranslate2 in
 ``benchmarks/records/decoding_speed.json``.
@@ -15,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, exp, largest, sigmoid
 from regard.kernels.products.int8 import EmbeddingTable, Projections
@@ -88,40 +84,6 @@ def rotate(heads, count, rotary, options):
             one, other = head[i * step], head[i * step + apart]
             head[i * step] = one * cosine - other * sine
             head[i * step + apart] = other * cosine + one * sine
-
-
-@shared
-def attend_row_to_past(r, row, first, stop, store, past, now, options, flat_rows, scores, out):
-    """Store a row's key and value at position ``now``, and attend to its past and itself.
-
-    Key heads ``first`` to ``stop`` alone; ``row`` is projected.
-    """
-    room, slots, width = store.shape
-    H, G, D = options.heads, options.key_heads, options.head_dim
-    rotary, per = past.rotary[min(r, len(past.rotary) - 1)], H // G
-    rotate(row[first * per * D :], (stop - first) * per, rotary, options)
-    rotate(row[(H + first) * D :], stop - first, rotary, options)
-    for side in range(2):
-        begin, end = (side * G + first) * D, (side * G + stop) * D
-        copy(row[H * D + begin : H * D + end], store[now, r, begin:end])
-    begin = min(past.starts[r], now)
-    for t in range(begin, now):
-        flat_rows[t - begin] = t * slots + past.ancestors[r, t]
-    flat_rows[now - begin] = now * slots + r
-    flat, count = store.reshape(room * slots, width), now - begin + 1
-    attend_one_query(row, flat, flat_rows, count, first, stop, options, options.slopes, scores, out)
-
-
-@shared
-def attend_row_to_memory(r, query, first, stop, memory, past, options, flat_rows, scores, out):
-    """Attend to the memory of a row's sentence, (B, M, W), with key heads ``first`` to ``stop``."""
-    M, width = memory.shape[1], memory.shape[2]
-    sentence = past.sentences[r]
-    count = past.lengths[sentence]
-    for m in range(count):
-        flat_rows[m] = sentence * M + m
-    flat, slopes = memory.reshape(memory.shape[0] * M, width), options.slopes[:0]
-    attend_one_query(query, flat, flat_rows, count, first, stop, options, slopes, scores, out)
 
 
 @inlined

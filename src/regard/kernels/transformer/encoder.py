@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import inlined, shared
-from regard.kernels.elementary import copy, to_weights
-from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
+from regard.kernels.elementary import copy, fill, to_weights
+from regard.kernels.products.int8 import NO_PROJECTIONS, EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS, plain_rows
 from regard.kernels.team import parallel
 from regard.kernels.transformer.decoder import (
@@ -43,11 +43,11 @@ class Layers(NamedTuple):
 class Embeddings(NamedTuple):
     """Weights before the layers, and keys and values of a decoder behind them, if there is one."""
 
-    key: Projections
-    value: Projections
     embedding: EmbeddingTable
     embedding_norm: Float32[np.ndarray, " C"]
     embedding_norm_bias: Float32[np.ndarray, " C"]
+    key: Projections = NO_PROJECTIONS
+    value: Projections = NO_PROJECTIONS
 
 
 class EncoderPositions(NamedTuple):
@@ -63,9 +63,9 @@ class Sources(NamedTuple):
 
     tokens: Int64[np.ndarray, " N"]
     begins: Int64[np.ndarray, " B+1"]
-    skipped: int  # positions at the beginning of each source that a decoder does not see
     places: Float32[np.ndarray, "P C"]
-    mixes_embeddings: bool  # values are made of embeddings, not of states
+    skipped: int = 0  # positions at the beginning of each source that a decoder does not see
+    mixes_embeddings: bool = False  # values are made of embeddings, not of states
 
 
 @shared
@@ -86,15 +86,11 @@ def _weigh(scores, N, slope, seen):
 def _weigh_near(row, begin, stop):
     """Attention weights of one row on the keys from ``begin`` to ``stop``."""
     first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
-    for m in range(first, begin):
-        row[m] = f32(-np.inf)
-    for m in range(stop, last):
-        row[m] = f32(-np.inf)
+    fill(row[first:begin], f32(-np.inf))
+    fill(row[stop:last], f32(-np.inf))
     to_weights(row[first:last])
-    for m in range(first):
-        row[m] = f32(0)
-    for m in range(last, row.size):
-        row[m] = f32(0)
+    fill(row[:first], f32(0))
+    fill(row[last:], f32(0))
 
 
 @inlined

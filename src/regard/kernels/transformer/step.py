@@ -9,31 +9,24 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int32
 
+from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import inlined, uncounted_part
 from regard.kernels.elementary import copy
-from regard.kernels.products.int8 import (
-    ROUNDED,
-    RoundedRows,
-    embed,
-    project_in_team,
-    round_for,
-    width_of_rounded,
-)
+from regard.kernels.products import int8
+from regard.kernels.products.int8 import ROUNDED, RoundedRows, embed, project_in_team, round_for
 from regard.kernels.products.packed import OUTPUTS
 from regard.kernels.search import Written, take_likeliest
 from regard.kernels.team import parallel, shared_out
 from regard.kernels.transformer.decoder import (
     GROUP,
-    DecoderCache,
     DecoderOptions,
     Weights,
     activate,
     activated_width,
     add_norm_rows,
-    attend_row_to_memory,
-    attend_row_to_past,
     best_of,
     norm_rows,
+    rotate,
 )
 
 f32, i64 = np.float32, np.int64
@@ -51,10 +44,9 @@ class Going(NamedTuple):
 
 def step_width(weights: Weights, options: DecoderOptions) -> int:
     """Numbers that a row has between the parts of a step; what is projected fills whole panels."""
-    projected: int = sum(
-        each.bias.shape[1] for each in (weights.self_in, weights.self_out, weights.inner)
-    )
-    rounded = width_of_rounded((weights.self_in, weights.self_out, weights.outer, weights.table))
+    kinds = (weights.self_in, weights.self_out, weights.inner)
+    projected: int = sum(each.bias.shape[1] for each in kinds)
+    rounded = int8.width_of_rounded((*kinds[:2], weights.outer, weights.table))
     of_states: int = 2 * weights.norms.shape[1] + options.heads * options.head_dim
     return of_states + projected + 2 + rounded
 
@@ -66,38 +58,14 @@ def _cut(room, begin, rows, width):
     return room[begin:end].reshape(rows, width), end
 
 
-@inlined
-def _tasks_of_rows(team, rows):
-    """Tasks of rows of which each is little work."""
-    return min(4 * team.threads, -(-rows // 4)) if team.threads > 1 else 1
-
-
-@inlined
-def _parts_of_heads(team, rows, options):
-    """Parts into which the key heads of a row are cut, where rows are few."""
-    return min(options.key_heads, team.threads) if rows < 2 * team.threads else 1
-
-
 @shared_out
 @uncounted_part
 def _embed(
-    begin,
-    stop,
-    first,
-    token,
-    positions,
-    table,
-    table_norm,
-    norms,
-    options,
-    x,
-    normed,
-    maps,
-    rounded,
+    begin, stop, first, token, added, table, table_norm, norms, options, x, normed, maps, rounded
 ):
     """Vectors of the tokens, and their norms where those come first."""
     for r in range(begin, stop):
-        position = positions[first + r] if positions.shape[0] > 1 else positions[0]
+        position = added[first + r] if added.shape[0] > 1 else added[0]
         embed(table, token[first + r], position, x[r])
     some, (norm, bias) = x[begin:stop], table_norm
     if norm.size:
@@ -109,10 +77,11 @@ def _embed(
 
 @shared_out
 @uncounted_part
-def _norm(first, stop, x, change, weight, bias, options, normed, maps, rounded):
+def _norm(first, stop, states, norm, maps, rounded):
     """Add the change to the states, and norm them for a map."""
-    some, more = x[first:stop], change[first:stop]
-    add_norm_rows(some, more, weight, bias, options, normed[first:stop])
+    x, change, weights, biases, options, normed = states
+    some, more, out = x[first:stop], change[first:stop], normed[first:stop]
+    add_norm_rows(some, more, weights[norm], biases[norm], options, out)
     round_for(first, stop, normed, normed.shape[1], maps, rounded)
 
 
@@ -134,31 +103,48 @@ def _round(team, tasks, states, maps, rounded):
 
 
 @shared_out
-def _attend_to_past(begin, stop, first, parts, projected, store, past, now, options, out):
-    """Attend to the past of parts of rows, counted from ``first`` on."""
-    G, flat_rows = options.key_heads, np.empty(now + 1, np.int64)
-    scores = np.empty((options.heads, now + 1 + OUTPUTS), np.float32)
+def _attend_to_past(begin, stop, first, parts, projected, store, past, rotary, now, options, out):
+    """Store keys and values at position ``now``, and attend to the past and to it.
+
+    Each of ``begin`` to ``stop`` is a part of the heads of a row, counted from ``first`` on. In the
+    store, place t of a row's past is in the slot that its ancestor of that step had.
+    """
+    (places, slots, width), D = store.shape, options.head_dim
+    H, G, flat = options.heads, options.key_heads, store.reshape(places * slots, width)
+    flat_rows, scores = np.empty(now + 1, np.int64), np.empty((H, now + 1 + OUTPUTS), f32)
     for index in range(begin, stop):
-        r, part = index // parts, index % parts
-        heads, row = (part * G // parts, (part + 1) * G // parts), projected[r]
-        attend_row_to_past(
-            first + r, row, *heads, store, past, now, options, flat_rows, scores, out[r]
-        )
+        r, part, row = first + index // parts, index % parts, projected[index // parts]
+        low, high = part * G // parts, (part + 1) * G // parts
+        angles = rotary[min(r, len(rotary) - 1)]
+        rotate(row[H // G * low * D :], H // G * (high - low), angles, options)
+        rotate(row[(H + low) * D :], high - low, angles, options)
+        for side in range(2):
+            at, to = (side * G + low) * D, (side * G + high) * D
+            copy(row[H * D + at : H * D + to], store[now, r, at:to])
+        start = min(past.starts[r], now)
+        for t in range(start, now):
+            flat_rows[t - start] = t * slots + past.ancestors[r, t]
+        flat_rows[now - start] = now * slots + r
+        seen, biased = (flat, flat_rows, now - start + 1), (options, options.slopes)
+        attend_one_query(row, *seen, low, high, *biased, scores, out[index // parts])
 
 
 @shared_out
 def _attend_to_memory(begin, stop, first, parts, query, memory, past, options, queries, out):
-    """Attend to the memory of parts of rows, counted from ``first`` on; queries are copied."""
-    G, flat_rows = options.key_heads, np.empty(memory.shape[1], np.int64)
-    scores = np.empty((options.heads, memory.shape[1] + OUTPUTS), np.float32)
+    """Attend to the memory of each row's sentence, (B, M, W), by parts as above; copies queries."""
+    (B, M, width), G, slopes = memory.shape, options.key_heads, options.slopes[:0]
+    flat, flat_rows = memory.reshape(B * M, width), np.empty(M, np.int64)
+    scores = np.empty((options.heads, M + OUTPUTS), f32)
     for index in range(begin, stop):
         r, part = index // parts, index % parts
-        heads, row = (part * G // parts, (part + 1) * G // parts), query[r]
         if part == 0:
-            copy(row[: queries.shape[1]], queries[first + r])
-        attend_row_to_memory(
-            first + r, row, *heads, memory, past, options, flat_rows, scores, out[r]
-        )
+            copy(query[r, : queries.shape[1]], queries[first + r])
+        sentence = past.sentences[first + r]
+        count = past.lengths[sentence]
+        for m in range(count):
+            flat_rows[m] = sentence * M + m
+        heads, seen = (part * G // parts, (part + 1) * G // parts), (flat, flat_rows, count)
+        attend_one_query(query[r], *seen, *heads, options, slopes, scores, out[r])
 
 
 @shared_out
@@ -167,20 +153,6 @@ def _rank(begin, stop, first, logits, outputs, banned, values, tokens):
     tops = np.empty((outputs + GROUP - 1) // GROUP, np.float32)
     for r in range(begin, stop):
         best_of(logits[r, :outputs], banned, tops, values[first + r], tokens[first + r])
-
-
-@inlined
-def _with_rotary(past, rotary):
-    """The cache for a step of which the rotation is known."""
-    return DecoderCache(
-        past.store,
-        past.ancestors,
-        past.starts,
-        past.memory,
-        past.lengths,
-        past.sentences,
-        rotary,
-    )
 
 
 @parallel
@@ -206,41 +178,40 @@ def decode_step(first, stop, weights, options, team, inputs, queries, ranking, r
     normed = normed if options.is_pre else x
     norms, biases, layers = weights.norms, weights.norm_biases, past.store.shape[0]
     several, added, rotary = going.slots.size > 0, positions, past.rotary
-    of_rows, parts = _tasks_of_rows(team, rows), _parts_of_heads(team, rows, options)
+    added_to = (x, change, norms, biases, options, normed)
+    # Tasks of rows, of which each is little work; parts of a row's heads, where rows are few.
+    of_rows = min(4 * team.threads, -(-rows // 4)) if team.threads > 1 else 1
+    parts = min(options.key_heads, team.threads) if rows < 2 * team.threads else 1
     heads, kind = parts * rows, options.activation
     of_heads = min(4 * team.threads, heads) if team.threads > 1 else 1
     for step in range(going.steps):
         if several:
             added, rotary = positions[step : step + 1], past.rotary[step : step + 1]
-        seen = _with_rotary(past, rotary)
         table = (weights.embedding, (weights.embedding_norm, weights.embedding_norm_bias))
         normed_for = ((norms, biases), options, x, normed, weights.self_in, rounded)
         _embed(team, of_rows, 0, rows, (first, token, added, *table, *normed_for))
         met = i64(options.is_pre)
         for layer in range(layers):
             project_in_team(team, normed, rounded, weights.self_in, layer, projected)
-            seeing = (first, parts, projected, seen.store[layer], seen, now, options, mixed)
-            _attend_to_past(team, of_heads, 0, heads, seeing)
+            seen = (projected, past.store[layer], past, rotary, now, options, mixed)
+            _attend_to_past(team, of_heads, 0, heads, (first, parts, *seen))
             _round(team, of_rows, mixed, weights.self_out, rounded)
             project_in_team(team, mixed, rounded, weights.self_out, layer, change)
             if weights.cross_in.outputs > 0:
-                norm = (norms[met], biases[met], options, normed, weights.cross_in, rounded)
-                _norm(team, of_rows, 0, rows, (x, change, *norm))
+                _norm(team, of_rows, 0, rows, (added_to, met, weights.cross_in, rounded))
                 met += 1
                 project_in_team(team, normed, rounded, weights.cross_in, layer, projected)
-                memory = (projected, seen.memory[layer], seen, options, queries[layer], mixed)
+                memory = (projected, past.memory[layer], past, options, queries[layer], mixed)
                 _attend_to_memory(team, of_heads, 0, heads, (first, parts, *memory))
                 _round(team, of_rows, mixed, weights.cross_out, rounded)
                 project_in_team(team, mixed, rounded, weights.cross_out, layer, change)
-            norm = (norms[met], biases[met], options, normed, weights.inner, rounded)
-            _norm(team, of_rows, 0, rows, (x, change, *norm))
+            _norm(team, of_rows, 0, rows, (added_to, met, weights.inner, rounded))
             met += 1
             project_in_team(team, normed, rounded, weights.inner, layer, inner)
             width = activated_width(weights.inner.outputs, kind)
             _activate(team, of_rows, 0, rows, (inner, width, kind, weights.outer, rounded))
             project_in_team(team, inner, rounded, weights.outer, layer, change)
-            norm = (norms[met], biases[met], options, normed, weights.self_in, rounded)
-            _norm(team, of_rows, 0, rows, (x, change, *norm))
+            _norm(team, of_rows, 0, rows, (added_to, met, weights.self_in, rounded))
             met += 1
         project_in_team(team, normed, rounded, weights.table, i64(0), logits)
         if values.size:

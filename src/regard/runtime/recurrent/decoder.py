@@ -183,16 +183,9 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         answers = np.empty((rows, self._width), np.float32)
         logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
         memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
-        arguments = (
-            token,
-            state.carried,
-            state.indices,
-            self._weights,
-            memory,
-            self._options,
-        )
-
-        parallel_blocks(rows, kernels.step, *arguments, after, answers, logits)
+        inputs = (token, state.carried, state.indices)
+        weights = (self._weights, memory, self._options)
+        parallel_blocks(rows, kernels.step, *inputs, *weights, after, answers, logits)
         if ranking is not None and self._has_logits:
             parallel_blocks(rows, best_tokens, logits, *ranking)
         successor = replace(state, carried=after, indices=np.arange(rows), pending=None)

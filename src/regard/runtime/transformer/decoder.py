@@ -7,6 +7,7 @@ the step.
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.kernels.compiling import ParallelLoop
-from regard.kernels.products.int8 import HAS_BYTES, NO_PROJECTIONS
+from regard.kernels.products.int8 import HAS_BYTES
 from regard.kernels.search import Written
 from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, parallel_blocks, team
 from regard.kernels.transformer import decoder as kernels
@@ -33,7 +34,6 @@ from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
-    Int8Linear,
     Linear,
     bytes_of,
     embedding_table,
@@ -47,7 +47,6 @@ from regard.runtime.transformer.encoder import LayerwiseEncoder, PromptReader, p
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
-    attentions,
     norms_of,
     options_of,
     weights_of,
@@ -65,27 +64,11 @@ _FEWEST_ROWS_OF_LARGE = 64
 # Tokens that one loop writes by itself at most: meanwhile nobody can interrupt it.
 _MOST_STEPS = 16
 
-_NO_RANKING = RankedTokens(
-    np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64)
-)
-_NO_NUMBERS, _NO_FLAGS = np.zeros(0, np.int64), np.zeros(0, bool)
-_ONE_STEP = Going(
-    1,
-    0,
-    0,
-    np.zeros(0, np.int32),
-    Written(
-        0,
-        limits=_NO_NUMBERS,
-        answers=_NO_NUMBERS,
-        is_open=_NO_FLAGS,
-        tokens=np.zeros((0, 0), np.int64),
-        lengths=_NO_NUMBERS,
-        totals=np.zeros(0),
-        finished=_NO_FLAGS,
-        counts=_NO_NUMBERS,
-    ),
-)
+_NO_IDS, _NO_FLAGS = np.zeros(0, np.int64), np.zeros(0, bool)
+_NO_TABLE = np.zeros((0, 0), np.int64)
+_NO_RANKING = RankedTokens(_NO_IDS, np.zeros((0, 0), np.float32), _NO_TABLE)
+_NOTHING = (_NO_IDS, _NO_IDS, _NO_FLAGS, _NO_TABLE, _NO_IDS, np.zeros(0), _NO_FLAGS, _NO_IDS)
+_ONE_STEP = Going(1, 0, 0, np.zeros(0, np.int32), Written(0, *_NOTHING))
 
 
 class DecoderStack(DecoderSteps[PreparedState]):
@@ -105,7 +88,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         super().__init__(model, PreparedState, size_of(embedding), model.output, output_bias)
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
-        attend = attentions(blocks[0])[0]
+        attend = blocks[0].attend
         self._positions = PositionTable(positions, attend.query_dim)
         self._rotary, self._window = RotaryTable(attend.rotary), model.config.window
         has_alibi = model.config.positions == "alibi"
@@ -117,14 +100,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
     def _advance(
         self, token: Int64[np.ndarray, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
-        state = state.with_room()
-        rows, options, weights = len(token), self._options, self._weights
-        queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
-        positions, past, now = self._added_positions(state), self._past(state), state.length
+        state, rows = state.with_room(), len(token)
+        inputs = (token, self._added_positions(state), self._past(state), state.length)
+        queries, room, logits = self._buffers(rows)
         written = _NO_RANKING if ranking is None else ranking
-        inputs = (token, positions, past, now)
-        room = np.empty((rows, self._width), np.float32)
-        logits = np.empty((rows, weights.table.bias.shape[1]), np.float32)
         rest = (inputs, queries, written, room, logits, _ONE_STEP)
         if ranking is not None and self._takes_blocks(rows):
             parallel_blocks(rows, self._decode, team(1), *rest)
@@ -132,7 +111,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
             self._decode(0, rows, team(self._threads(rows)), *rest)
         mapped = None
         if ranking is None:
-            mapped = torch.from_numpy(logits[:, : weights.table.outputs])
+            mapped = torch.from_numpy(logits[:, : self._weights.table.outputs])
         if current_observer() is not None:
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
@@ -161,27 +140,17 @@ class DecoderStack(DecoderSteps[PreparedState]):
             return None
         state = state.with_room()
         steps = min(steps, state.room)
-        options, weights, end = self._options, self._weights, state.length + steps
-        queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
+        end = state.length + steps
         positions = self._positions.until(end)[state.length : end]
         past = self._past(state)._replace(rotary=self._rotary.until(end)[state.length : end])
-        ranking = RankedTokens(
-            banned,
-            np.empty((rows, 1), np.float32),
-            np.empty((rows, 1), np.int64),
-        )
-        self._decode(
-            0,
-            rows,
-            team(self._threads(rows)),
-            (ids.copy(), positions, past, state.length),
-            queries,
-            ranking,
-            np.empty((rows, self._width), np.float32),
-            np.empty((rows, weights.table.bias.shape[1]), np.float32),
-            Going(steps, position, least, state.store.slots[:rows], written),
-        )
-        return torch.from_numpy(ranking.tokens[:, 0]), state.advanced(int(written.counts[1]))
+        inputs = (ids.copy(), positions, past, state.length)
+        likeliest = np.empty((rows, 1), np.int64)
+        ranking = RankedTokens(banned, np.empty((rows, 1), np.float32), likeliest)
+        going = Going(steps, position, least, state.store.slots[:rows], written)
+        queries, room, logits = self._buffers(rows)
+        rest = (inputs, queries, ranking, room, logits, going)
+        self._decode(0, rows, team(self._threads(rows)), *rest)
+        return torch.from_numpy(likeliest[:, 0]), state.advanced(int(written.counts[1]))
 
     def prompt_reader(self) -> PromptReader:
         """A reader of prompts, by the same weights."""
@@ -191,15 +160,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
             [Linear(*each, kind.outputs) for each in zip(kind.weight, kind.bias, strict=True)]
             if kind.weight.size
             else list(map(projection_of, layers))
-            for kind, layers in zip(kinds, projections_of(self._blocks), strict=True)
+            for kind, layers in zip(kinds, filter(None, projections_of(self._blocks)), strict=True)
         ]
-        embeddings = Embeddings(
-            key=NO_PROJECTIONS,
-            value=NO_PROJECTIONS,
-            embedding=weights.embedding,
-            embedding_norm=weights.embedding_norm,
-            embedding_norm_bias=weights.embedding_norm_bias,
-        )
+        norm = (weights.embedding_norm, weights.embedding_norm_bias)
+        embeddings = Embeddings(weights.embedding, *norm)
         layers = LayerwiseEncoder(maps, self._norms, self._options)
         tables = (self._positions, self._rotary)
         return PromptReader(layers, embeddings, *tables, window=self._window)
@@ -207,6 +171,13 @@ class DecoderStack(DecoderSteps[PreparedState]):
     def _takes_blocks(self, rows: int) -> bool:
         """Whether blocks of rows go through all weights, each by a thread."""
         return self._fits_a_core and rows >= 2 * FEWEST_ROWS
+
+    def _buffers(self, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Arrays that a step writes: queries of cross-attention, numbers between parts, logits."""
+        options, outputs = self._options, self._weights.table.bias.shape[1]
+        queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
+        room = np.empty((rows, self._width), np.float32)
+        return queries, room, np.empty((rows, outputs), np.float32)
 
     def _threads(self, rows: int) -> int:
         """Threads that share out a step of so many rows."""
@@ -265,8 +236,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
     def _bytes(self) -> int:
         """Bytes of all weights that a row is multiplied with."""
         assert isinstance(self._output, TokenEmbedding | Int8Embedding)
-        maps = [each for block in self._blocks for each in _projections_of(block)]
-        return bytes_of([self._output, *maps])
+        return bytes_of([self._output, *chain.from_iterable(projections_of(self._blocks))])
 
     @property
     def _is_in_bytes(self) -> bool:
@@ -292,38 +262,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
         """All weights packed at the first step."""
         output, embedding = self._output, self._embedding
         assert isinstance(output, TokenEmbedding | Int8Embedding)
-        maps = [_projections_of(block) for block in self._blocks]
-        self_in, self_out, cross_in, cross_out, inner, outer = (
-            pack_projections([part_of(each) for each in several if each is not None])
-            for several in zip(*maps, strict=True)
-        )
-        embedding_norm, embedding_norm_bias = weights_of(self._embedding_norm)
-        weights = kernels.Weights(
-            self_in=self_in,
-            self_out=self_out,
-            cross_in=cross_in,
-            cross_out=cross_out,
-            inner=inner,
-            outer=outer,
-            norms=np.stack([weight for weight, _ in self._norms]),
-            norm_biases=np.stack([bias for _, bias in self._norms]),
-            table=pack_projections([part_of(output, bias=self._output_bias)]),
-            embedding=embedding_table(embedding),
-            embedding_norm=embedding_norm,
-            embedding_norm_bias=embedding_norm_bias,
-        )
+        maps = [pack_projections(list(map(part_of, kind))) for kind in projections_of(self._blocks)]
+        table = pack_projections([part_of(output, bias=self._output_bias)])
+        norm = weights_of(self._embedding_norm)
+        parts = [*maps, *self._norms, table, embedding_table(embedding), *norm]
+        weights = kernels.Weights._make(parts)
         trim_memory()  # of the weights that were packed
         return weights
-
-
-def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
-    """The linear maps of a layer, in the order of ``kernels.transformer.decoder.Weights``."""
-    look = block.look
-    return [
-        block.attend.query_key_value,
-        block.attend.output,
-        None if look is None else look.query,
-        None if look is None else look.output,
-        block.feed.inner,
-        block.feed.outer,
-    ]

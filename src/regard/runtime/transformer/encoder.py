@@ -6,25 +6,22 @@ texts stand row after row, without padding, and what a text gets does not depend
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Float32, Int, Int64
 from torch import Tensor, nn
 
-from regard.kernels.products.int8 import NO_PROJECTIONS
 from regard.kernels.threads import parallel_blocks, parallel_rows
 from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
 from regard.kernels.transformer.decoder import DecoderOptions
 from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
-from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.models.transformer import Transformer
 from regard.runtime.products import (
     MOST_BYTES,
-    Int8Embedding,
     Int8Linear,
     bytes_of,
     embedding_table,
@@ -53,7 +50,7 @@ class LayerwiseEncoder:
     def __init__(
         self,
         maps: Sequence[Sequence[Callable[[Tensor], Tensor]]],
-        norms: Sequence[tuple[np.ndarray, np.ndarray]],
+        norms: tuple[np.ndarray, np.ndarray],
         options: DecoderOptions,
     ) -> None:
         self._maps, self._norms, self._options = list(zip(*maps, strict=True)), norms, options
@@ -92,7 +89,8 @@ class LayerwiseEncoder:
         What follows in a layer comes with the next; the inputs become those of the next, in place,
         and those of the last its answer.
         """
-        options, norms, (rows, width) = self._options, iter(self._norms), states.shape
+        options, (rows, width) = self._options, states.shape
+        norms = zip(*self._norms, strict=True)
         normed = np.empty_like(states) if options.is_pre else states
         inputs = torch.from_numpy(normed)
 
@@ -105,21 +103,12 @@ class LayerwiseEncoder:
             add(torch.zeros_like(inputs))
         for self_in, self_out, inner, outer in self._maps:
             projected = self_in(inputs).numpy()
-            self._rotate(projected, begins, positions)
+            if positions.rotary.size:
+                turned = (begins, positions, options, projected)
+                parallel_rows(len(begins) - 1, 2**16, kernels.rotate_sources, *turned)
             yield normed, projected
             add(self_out(self._mixed(projected, begins, positions)))
             add(outer(self._activate(inner(inputs))))
-
-    def _rotate(
-        self,
-        projected: Float32[np.ndarray, "R W"],
-        begins: Int64[np.ndarray, " B+1"],
-        positions: EncoderPositions,
-    ) -> None:
-        """Rotate queries and keys of all sources."""
-        if positions.rotary.size:
-            rest = (begins, positions, self._options, projected)
-            parallel_rows(len(begins) - 1, 2**16, kernels.rotate_sources, *rest)
 
     def _mixed(
         self,
@@ -139,14 +128,37 @@ class LayerwiseEncoder:
 
 
 def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
-    """The linear maps of each kind, in the order of ``kernels.transformer.encoder.Layers``."""
+    """The linear maps of each kind, in the order of ``kernels.transformer.decoder.Weights``.
+
+    Those of cross-attention, the third and the fourth kind, are lists of none without it.
+    """
+    looks = [block.look for block in blocks if block.look is not None]
     attends = [block.attend for block in blocks]
     return [
         [each.query_key_value for each in attends if each.query_key_value is not None],
         [each.output for each in attends],
+        [each.query for each in looks],
+        [each.output for each in looks],
         [block.feed.inner for block in blocks],
         [block.feed.outer for block in blocks],
     ]
+
+
+def layers_of(
+    blocks: Sequence[TransformerBlock],
+    last: nn.Module,
+    options: DecoderOptions,
+    behind: Sequence[nn.Module] = (),
+) -> Layers | LayerwiseEncoder:
+    """An encoder's layers, and the norm behind them where it is pre-norm.
+
+    They are for one loop, if all are small enough, the maps ``behind`` them too.
+    """
+    kinds, norms = [kind for kind in projections_of(blocks) if kind], norms_of(blocks, last)
+    if bytes_of([*behind, *chain.from_iterable(kinds)]) > MOST_BYTES:
+        return LayerwiseEncoder([list(map(projection_of, kind)) for kind in kinds], norms, options)
+    maps = [pack_projections(list(map(part_of, kind))) for kind in kinds]
+    return Layers._make([*maps, *norms])
 
 
 class TransformerEncoder:
@@ -154,36 +166,19 @@ class TransformerEncoder:
 
     def __init__(self, model: Transformer) -> None:
         blocks, config = list(model.encoder), model.config
-        embedding_norm, embedding_norm_bias = weights_of(model.source_norm)
-        embedding = model.source_embedding
-        assert isinstance(embedding, TokenEmbedding | Int8Embedding)
         looks = [block.look for block in model.decoder if block.look is not None]
         width = looks[0].num_key_heads * looks[0].head_dim
         alibi_heads = config.num_heads if config.positions == "alibi" else None
         self._options = options_of(blocks, alibi_heads)
         projects = [look.key_value for look in looks if look.key_value is not None]
-        self._layers: Layers | LayerwiseEncoder
-        key = value = NO_PROJECTIONS
-        if fit_one_loop(blocks, projects):
-            self._layers = layers_of(blocks, model.encoder_norm)
-            key, value = (
-                pack_projections([part_of(each, outputs) for each in projects])
-                for outputs in (slice(width), slice(width, None))
-            )
-        else:
-            self._layers = layer_by_layer(blocks, model.encoder_norm, self._options)
-            self._projects = list(map(projection_of, projects))
-        self._embeddings = kernels.Embeddings(
-            key=key,
-            value=value,
-            embedding=embedding_table(embedding),
-            embedding_norm=embedding_norm,
-            embedding_norm_bias=embedding_norm_bias,
-        )
-        attend = blocks[0].attend
-        assert attend is not None
+        self._layers = layers_of(blocks, model.encoder_norm, self._options, projects)
+        halves = (slice(width), slice(width, None)) if isinstance(self._layers, Layers) else ()
+        of_memory = [pack_projections([part_of(each, of) for each in projects]) for of in halves]
+        self._projects = [] if halves else list(map(projection_of, projects))
+        table, norm = embedding_table(model.source_embedding), weights_of(model.source_norm)
+        self._embeddings = Embeddings(table, *norm, *of_memory)
         self._positions = PositionTable(model.positions, config.model_dim)
-        self._rotary = RotaryTable(attend.rotary)
+        self._rotary = RotaryTable(blocks[0].attend.rotary)
         self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
         self._begin_id = model.begin_id if config.source_begin else None
         self._shape, self._width = (len(looks), 2 * width), config.model_dim
@@ -197,17 +192,17 @@ class TransformerEncoder:
             [*begin, *ids[:length]]
             for ids, length in zip(source.tolist(), lengths.tolist(), strict=True)
         ]
-        begins = np.array([0, *accumulate(map(len, rows))])
+        tokens = np.array(list(chain.from_iterable(rows)), np.int64)
         longest = source.shape[1] + len(begin)
-        sources = kernels.Sources(
-            tokens=np.array([token for row in rows for token in row], np.int64),
-            begins=begins,
+        sources = Sources(
+            tokens,
+            np.array([0, *accumulate(map(len, rows))]),
+            self._positions.until(longest),
             skipped=len(begin),
-            places=self._positions.until(longest),
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
-        positions = kernels.EncoderPositions(self._rotary.until(longest), reach, reach)
+        positions = EncoderPositions(self._rotary.until(longest), reach, reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
         if isinstance(self._layers, LayerwiseEncoder):
@@ -269,48 +264,16 @@ class PromptReader:
         self, prompts: Mapping[int, Int64[np.ndarray, " _"]], past: Float32[np.ndarray, "L T S W"]
     ) -> None:
         lengths, width = [len(prompt) for prompt in prompts.values()], past.shape[-1]
-        sources = kernels.Sources(
-            tokens=np.concatenate(list(prompts.values())),
-            begins=np.array([0, *accumulate(lengths)]),
-            skipped=0,
-            places=self._positions.until(max(lengths)),
-            mixes_embeddings=False,
+        sources = Sources(
+            np.concatenate(list(prompts.values())),
+            np.array([0, *accumulate(lengths)]),
+            self._positions.until(max(lengths)),
         )
         reach = max(lengths) if self._window is None else self._window
-        positions = kernels.EncoderPositions(self._rotary.until(max(lengths)), reach, 0)
+        positions = EncoderPositions(self._rotary.until(max(lengths)), reach, 0)
         x, _ = self._layers.embed(sources, self._embeddings, self._positions.width)
         by_layer = self._layers.by_layer(x, sources.begins, positions)
         for cache, (_, projected) in zip(past, by_layer, strict=False):  # not the end of the last
             pairs = projected[:, -width:]  # behind the queries
             for slot, (begin, stop) in zip(prompts, pairwise(sources.begins), strict=True):
                 cache[begin - stop :, slot] = pairs[begin:stop]
-
-
-def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
-    """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
-    self_in, self_out, inner, outer = (
-        pack_projections([part_of(each) for each in several]) for several in projections_of(blocks)
-    )
-    norms = norms_of(blocks, last)
-    return kernels.Layers(
-        self_in=self_in,
-        self_out=self_out,
-        inner=inner,
-        outer=outer,
-        norms=np.stack([weight for weight, _ in norms]),
-        norm_biases=np.stack([bias for _, bias in norms]),
-    )
-
-
-def layer_by_layer(
-    blocks: Sequence[TransformerBlock], last: nn.Module, options: DecoderOptions
-) -> LayerwiseEncoder:
-    """An encoder's layers, packed for products of their own."""
-    maps = [list(map(projection_of, several)) for several in projections_of(blocks)]
-    return LayerwiseEncoder(maps, norms_of(blocks, last), options)
-
-
-def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module] = ()) -> bool:
-    """Whether one loop can take layers, and the maps behind them: all are small enough."""
-    maps = [each for several in projections_of(blocks) for each in several]
-    return bytes_of([*maps, *others]) <= MOST_BYTES

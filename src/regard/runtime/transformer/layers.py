@@ -79,13 +79,12 @@ def activation_of(options: DecoderOptions) -> Callable[[Tensor], Tensor]:
     return activate
 
 
-def norms_of(
-    blocks: Sequence[TransformerBlock], last: nn.Module
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def norms_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> tuple[np.ndarray, np.ndarray]:
     """The norms of all layers, in the order they are applied; of pre-norm, with the last."""
     norms = [each.norm for block in blocks for each in residuals(block)]
     is_pre = blocks[0].attend_residual.order == "pre"
-    return [weights_of(each) for each in [*norms, *([last] if is_pre else [])]]
+    weights, biases = zip(*map(weights_of, [*norms, *([last] if is_pre else [])]), strict=True)
+    return np.stack(weights), np.stack(biases)
 
 
 def weights_of(norm: nn.Module) -> tuple[np.ndarray, np.ndarray]:

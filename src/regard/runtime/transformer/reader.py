@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.products.int8 import NO_PROJECTIONS
 from regard.kernels.threads import parallel_blocks
 from regard.kernels.transformer import encoder as kernels
 from regard.layers.heads import Packing
@@ -16,13 +15,7 @@ from regard.layers.inputs import known_ids, rows_of_ids, texts
 from regard.models.interfaces import TextReader
 from regard.models.readers import Encoder
 from regard.runtime.products import embedding_table, size_of
-from regard.runtime.transformer.encoder import (
-    LONGEST,
-    LayerwiseEncoder,
-    fit_one_loop,
-    layer_by_layer,
-    layers_of,
-)
+from regard.runtime.transformer.encoder import LONGEST, LayerwiseEncoder, layers_of
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
@@ -40,25 +33,13 @@ class PreparedReader(TextReader):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         blocks = list(encoder.layers)
-        attend = blocks[0].attend
-        assert attend is not None
-        norm, norm_bias = weights_of(encoder.embedding_norm)
         self.encoder = encoder
         self.embedding = encoder.embedding  # a head may predict words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
-        self._embeddings = kernels.Embeddings(
-            key=NO_PROJECTIONS,
-            value=NO_PROJECTIONS,
-            embedding=embedding_table(encoder.embedding),
-            embedding_norm=norm,
-            embedding_norm_bias=norm_bias,
-        )
-        self._options, self._rotary = options_of(blocks, None), RotaryTable(attend.rotary)
-        self._layers = (
-            layers_of(blocks, encoder.norm)
-            if fit_one_loop(blocks)
-            else layer_by_layer(blocks, encoder.norm, self._options)
-        )
+        table = embedding_table(encoder.embedding)
+        self._embeddings = kernels.Embeddings(table, *weights_of(encoder.embedding_norm))
+        self._options, self._rotary = options_of(blocks, None), RotaryTable(blocks[0].attend.rotary)
+        self._layers = layers_of(blocks, encoder.norm, self._options)
         self._positions = PositionTable(encoder.positions, encoder.embedding.weight.shape[1])
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
@@ -92,13 +73,10 @@ class PreparedReader(TextReader):
         if self.encoder.widen is not None or any(each is not None for each in reading.values()):
             inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._positions.until(N)[:N]
-        sources = kernels.Sources(
-            tokens=packing.pack(ids).numpy(),
-            begins=np.array([0, *accumulate(lengths.tolist())]),
-            skipped=0,
-            places=places if self._first_segment is None else places + self._first_segment,
-            mixes_embeddings=False,
-        )
+        if self._first_segment is not None:
+            places = places + self._first_segment
+        begins = np.array([0, *accumulate(lengths.tolist())])
+        sources = kernels.Sources(packing.pack(ids).numpy(), begins, places)
         positions = kernels.EncoderPositions(self._rotary.until(N), N, N)
         if isinstance(self._layers, LayerwiseEncoder):
             layers, width = self._layers, self.output_dim
