@@ -101,7 +101,10 @@ class Checkpoint(InUse):
         if self._job == "language_modelling":
             return self._continued(text)
         if self._job == "masked_language_modelling":
-            return Reply(next_tokens=self._filled(text))
+            ids = self._ids(text)
+            masks = (ids[0] == self.tokenizer.mask_token_id).nonzero().flatten().tolist()
+            shares = self._likeliest(self._logits(ids)[masks[0]]) if masks else ()
+            return Reply(next_tokens=shares)  # at the first mask
         if example.answer is not None and example.answer.labels:
             return Reply(text=example.answer.labels[0][0], labels=example.answer.labels)
         return Reply(text=example.output if self.is_writer else "")
@@ -113,12 +116,8 @@ class Checkpoint(InUse):
         """The example with the labels of a classifier, and their probabilities."""
         if self._job != "classification" or example.image is not None:
             return example
-        labels = self._labels(example.source)
+        labels = likeliest_classes(self.model, self._logits(self._ids(example.source)))
         return replace(example, answer=replace(example.answer or Prediction(), labels=labels))
-
-    def _labels(self, text: str) -> tuple[Share, ...]:
-        """Labels with their probabilities, the likeliest first; none of a model of numbers."""
-        return likeliest_classes(self.model, self._logits(self._ids(text)))
 
     @torch.no_grad()
     def _continued(self, text: str) -> Reply:
@@ -142,12 +141,6 @@ class Checkpoint(InUse):
             self._decoded(each[0].tolist(), skip_special_tokens=True) for each in (ids, made)
         )
         return Reply(text=whole.removeprefix(before), next_tokens=next_tokens)
-
-    def _filled(self, text: str) -> tuple[Share, ...]:
-        """The likeliest tokens at the first mask; none where there is no mask."""
-        ids = self._ids(text)
-        masks = (ids[0] == self.tokenizer.mask_token_id).nonzero().flatten().tolist()
-        return self._likeliest(self._logits(ids)[masks[0]]) if masks else ()
 
     def _ids(self, text: str) -> Int[Tensor, "1 N"]:
         return read(self.model, self.tokenizer, text)[0]

@@ -160,7 +160,9 @@ def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, 
             "num_key_heads must be num_heads to take the weights of nn.MultiheadAttention; "
             f"got {layer.num_key_heads}, {layer.num_heads}."
         )
-    parts = {"weight": _weights(peers), "bias": _thirds(peers.get("in_proj_bias"))}
+    names = _SEPARATE if all(name in peers for name in _SEPARATE) else ()
+    weights = [peers[name] for name in names] or _thirds(peers.get("in_proj_weight"))
+    parts = {"weight": weights, "bias": _thirds(peers.get("in_proj_bias"))}
     for name, indices in PROJECTIONS.items():
         if getattr(layer, name, None) is None:
             continue
@@ -170,12 +172,6 @@ def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, 
     for kind in ("weight", "bias"):
         if (theirs := f"{prefix}out_proj.{kind}") in state_dict:
             state_dict[f"{prefix}output.{kind}"] = state_dict.pop(theirs)
-
-
-def _weights(peers: dict[str, Tensor]) -> list[Tensor] | None:
-    if all(name in peers for name in _SEPARATE):
-        return [peers[name] for name in _SEPARATE]
-    return _thirds(peers.get("in_proj_weight"))
 
 
 def _thirds(joint: Tensor | None) -> list[Tensor] | None:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from regard.attention import documents
 from regard.config import JsonValue, check_header
@@ -258,9 +258,7 @@ class Regression(OnePassTask[Point, Guess]):
             own = index if training else -1
             yield {"inputs": example.inputs, "target": [_target(example)], "own": own}
 
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         batch = super().collate(encoded)
         inputs = torch.tensor(batch["inputs"], dtype=torch.float64)
         return {**batch, "inputs": ((inputs - self.origin) / self.step).float()}

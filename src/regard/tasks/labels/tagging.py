@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import torch
-from torch import nn
+from torch import Generator, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError
@@ -268,9 +267,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     def length(self, sample: Sample) -> int:
         return sum(sample["sizes"])
 
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         """Padded sentences; a row of one that is too long is a part of it, as ``owners`` say."""
         every = [
             (owner, self._part(each, part))
@@ -291,7 +288,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
             row["ids"], row["positions"] = framed(sample["pieces"][part], begins=self._begins)
         return row
 
-    def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:
+    def noisy(self, batch: Batch, generator: Generator) -> Batch:
         """The batch with words that occur once, and parts, perhaps unknown."""
         data, drawn = self.data, dict(batch)
         if data.drop_words:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from regard.config import JsonValue
@@ -166,9 +166,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         pairs, once = sample["pairs"], pair_model(self.recipe).reads_apart
         return sum(map(pair_length, pairs)) - (len(pairs) - 1) * len(pairs[0]["other"]) * once
 
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         """A padded batch, a row for each answer; questions with fewer have rows without tokens."""
         counts = torch.tensor([len(each["pairs"]) for each in encoded])
         most = int(counts.max())

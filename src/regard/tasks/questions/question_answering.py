@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, SpanFinderConfig
@@ -104,9 +104,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
     def length(self, sample: Sample) -> int:
         return sum(len(window) + len(sample["other"]) + 3 for window in self._windows(sample))
 
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         """Padded windows of texts with their questions; a long text takes several rows.
 
         ``allowed`` is where an answer may stand; ``starts`` and ``ends`` are those of one that
@@ -254,7 +252,7 @@ def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[
 
 
 def _drawn_answer(
-    answers: Sequence[tuple[int, int]], window: range, first: int, generator: torch.Generator | None
+    answers: Sequence[tuple[int, int]], window: range, first: int, generator: Generator | None
 ) -> tuple[int, int]:
     """The positions of one of the answers that stand in a window."""
     inside = [answer for answer in answers if answer[0] in window and answer[1] in window]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.config import JsonValue
@@ -150,9 +150,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         sentences = sample["sentences"]
         return len(sentences) * max(map(len, sentences)) + len(sample["question"])
 
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         return {
             "sentences": boxed([padded(each["sentences"]) for each in encoded]),
             "counts": torch.tensor([len(each["sentences"]) for each in encoded]),

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from regard.config import JsonValue
@@ -127,9 +127,7 @@ class LanguageModelling(RunningTextTask[Surprise]):
         text = readable(line)
         return self.prompt(object_of(text, line.where) if ending == ".jsonl" else text, line.where)
 
-    def collate(
-        self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Stretch], *, generator: Generator | None = None) -> Batch:
         """Windows of ``data.context`` tokens; shifted at random if a generator is given.
 
         ``labels`` are the tokens that come next, -1 where they are not scored; ``owners`` the

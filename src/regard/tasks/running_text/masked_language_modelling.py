@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from regard.config import JsonValue
@@ -138,9 +138,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
         return Passage((normalize(text),), where)
 
-    def collate(
-        self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
-    ) -> Batch:
+    def collate(self, encoded: Sequence[Stretch], *, generator: Generator | None = None) -> Batch:
         """Windows of ``data.context`` tokens, some of their words masked.
 
         ``tokens`` are the text, to be predicted where ``chosen``; ``owners`` the stretches of the

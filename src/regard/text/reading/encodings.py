@@ -15,6 +15,8 @@ from regard.errors import DataError, SettingError
 
 # The mark with which UTF-8 may begin.
 MARK = codecs.BOM_UTF8
+# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
+LONGEST = 1 << 29
 # Bytes of a file by which its encoding is known.
 _HEAD = 1 << 20
 _MARKS = (
@@ -57,6 +59,10 @@ class GuessedEncodingWarning(UserWarning):
     """A file is not UTF-8; it is read in the encoding that it seems to be in."""
 
 
+class TooLongError(Exception):
+    """A line, or one value of JSON, is too long to be read whole."""
+
+
 @contextmanager
 def encoded_as(encoding: str | None) -> Iterator[None]:
     """Set the encoding of text that is not UTF-8 within the block; an outer block goes before."""
@@ -95,7 +101,7 @@ def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     head, recoded = peeked(lines, _HEAD)
     encoding = _encoding_of(head, name)
     if encoding is not None and encoding.startswith(("utf-16", "utf-32")):
-        recoded = _split(codecs.iterdecode(recoded, encoding, "replace"))
+        recoded = split_lines(map(str.encode, codecs.iterdecode(recoded, encoding, "replace")))
     elif encoding is not None:
         recoded = (_recoded(line, encoding) for line in recoded)
     return _at_line_ends(recoded)
@@ -169,14 +175,17 @@ def _encoding_of(head: list[bytes], name: str | None) -> str | None:
     return encoding
 
 
-def _split(texts: Iterable[str]) -> Iterator[bytes]:
-    """The lines of text that comes in pieces, each with its LF, in UTF-8."""
-    unfinished = ""
-    for text in texts:
-        *lines, unfinished = (unfinished + text).split("\n")
-        yield from (f"{line}\n".encode() for line in lines)
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Split pieces of a file into lines with their LF."""
+    unfinished = b""
+    for chunk in chunks:
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(unfinished) >= LONGEST:
+            raise TooLongError
     if unfinished:
-        yield unfinished.encode()
+        yield unfinished
 
 
 def _recoded(line: bytes, encoding: str) -> bytes:

@@ -20,10 +20,10 @@ from regard.errors import DataError
 from regard.progress import is_displayed, progress
 from regard.text.reading.annotations import brat_lines
 from regard.text.reading.cells import have_object_cells, json_line, line_of_cell, lines_of_cells
-from regard.text.reading.encodings import MARK
+from regard.text.reading.encodings import LONGEST, MARK, TooLongError
 from regard.text.reading.folders import class_lines, has_classes
 from regard.text.reading.foreign import check_no_subtitles, message_lines
-from regard.text.reading.opening import LONGEST, PACKED, TABLES, TooLongError, opened
+from regard.text.reading.opening import PACKED, TABLES, opened
 
 # Lines between two advances of the progress.
 _LINES_BETWEEN = 4096

@@ -42,7 +42,9 @@ def groups_of(
         return _decoded(arriving(_read_stdin)), ""
     ending, lines = text_suffix(file), decode_lines(lines_of(file), name or str(file))
     if [field.name for field in fields] == ["word"] and ending in _WORD_A_LINE:
-        return _whole_groups(_sentences(lines, ending, fields[0])), ".jsonl"
+        words = read_words(lines, ending, fields[0])
+        texts = (Line(json.dumps({"tokens": each.words}), each.where) for each in words)
+        return _whole_groups(texts), ".jsonl"
     if fields and ending in TABLES:
         return _whole_groups(_records(lines, ending, fields)), ".jsonl"
     return grouped(lines), ending
@@ -90,12 +92,6 @@ def _records(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Ite
             record = {keys[fields[0].name]: row.text}
         text = json.dumps(record, ensure_ascii=False) if row.text.strip() else ""
         yield replace(row, text=text)
-
-
-def _sentences(lines: Iterable[Line], ending: str, word: Field) -> Iterator[Line]:
-    """The sentences of a file with a word a line, each as a JSON object of its words."""
-    for sentence in read_words(lines, ending, word):
-        yield Line(json.dumps({"tokens": sentence.words}), sentence.where)
 
 
 def _read_stdin(count: int) -> bytes:

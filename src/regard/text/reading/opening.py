@@ -3,7 +3,7 @@
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,17 +15,11 @@ import zstandard
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.text.reading.encodings import text_lines
+from regard.text.reading.encodings import LONGEST, TooLongError, split_lines, text_lines
 
 # Endings of compressed files.
 PACKED = (".gz", ".zst")
-# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
-LONGEST = 1 << 29
 _CHUNK = 1 << 20
-
-
-class TooLongError(Exception):
-    """A line, or one value of JSON, is too long to be read whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +65,10 @@ def opened(path: Path, classes: Iterator[bytes] | None = None) -> Iterator[OpenF
 def _unpacked(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """The lines of a file, compression put aside."""
     if path.suffix == ".zst":
-        return _split(_decompressed(file))
-    return _bounded(gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file)
-
-
-def _bounded(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-    for line in iter(partial(file.readline, LONGEST), b""):
+        yield from split_lines(_decompressed(file))
+        return
+    plain = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+    for line in iter(partial(plain.readline, LONGEST), b""):
         if len(line) == LONGEST and line[-1:] != b"\n":
             raise TooLongError
         yield line
@@ -97,19 +89,6 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
                 is_open = False
     if is_open:
         raise EOFError("the last frame is not finished")
-
-
-def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Split pieces of a file into lines with their LF."""
-    unfinished = b""
-    for chunk in chunks:
-        *lines, unfinished = (unfinished + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-        if len(unfinished) >= LONGEST:
-            raise TooLongError
-    if unfinished:
-        yield unfinished
 
 
 def missing(path: Path) -> DataError:

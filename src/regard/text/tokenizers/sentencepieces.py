@@ -95,7 +95,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts; a seed draws other segmentations, for training."""
-        marked = [self._marked(text) for text in texts]
+        marked = [normalize(text) for text in texts]
+        if self.marks_words:
+            marked = [f" {text}" if opens_with_word(text) else text for text in marked]
         odd = [i for i, text in enumerate(marked) if self._spelled.search(text)]
         if seed is None or not self.is_sampling:
             encoded: list[list[int]] = self._processor.encode(marked, num_threads=1)
@@ -122,10 +124,6 @@ class SentencePieceTokenizer(Tokenizer):
         write_file(folder / _MODEL_FILE, self._model)
         digest = hashlib.sha256(self._model).hexdigest()
         write_plain(folder, {"type": self.kind, "noise": self._noise, "model_sha256": digest})
-
-    def _marked(self, text: str) -> str:
-        text = normalize(text)
-        return f" {text}" if self.marks_words and opens_with_word(text) else text
 
     def _drawn(self, texts: Sequence[str], rng: Random) -> list[list[int]]:
         numbers, cut = self._numbers, self._segmenter
