@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from regard.kernels.compiling import inlined, shared
+from regard.kernels.compiling import inlined, shared, uncounted_part
 from regard.kernels.elementary import add_scaled, copy, dot, fill, sigmoid, tanh, to_weights
 from regard.kernels.products.packed import OUTPUTS, plain_rows
 from regard.kernels.team import parallel
@@ -81,7 +81,7 @@ def _score(query, key, units):
     return total
 
 
-@inlined
+@uncounted_part
 def attend_row(query, keys, values, units, weights, context):
     """Context of one query, and its weights over the keys."""
     for m in range(weights.size):
@@ -120,7 +120,7 @@ def _sigmoids(x, y, out):
         out[i] = sigmoid(x[i] + y[i])
 
 
-@inlined
+@uncounted_part
 def advance_row(kind, x, y, state, cell, after, cell_after, gates):
     """One row's state, and an LSTM's cell, after a step; ``x`` and ``y`` are of input and state.
 

@@ -9,7 +9,7 @@ Its speed is a part of ``benchmarks/records/training_speed.json``.
 
 import numpy as np
 
-from regard.kernels.compiling import inlined
+from regard.kernels.compiling import inlined, uncounted_part
 from regard.kernels.elementary import add_scaled, copy, dot, fill, tanh
 from regard.kernels.recurrent import advance_row, attend_row, gates_of
 from regard.kernels.team import parallel
@@ -18,6 +18,7 @@ f32 = np.float32
 
 
 @parallel
+@uncounted_part
 def advance(first, stop, kind, t, inputs, hidden, carried, gates):
     """``carried[r, t + 1]`` from gates of inputs and of ``carried[r, t]``; ``gates`` after them.
 
@@ -94,6 +95,7 @@ def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
 
 
 @parallel
+@uncounted_part
 def attend(first, stop, t, queries, begin, w, keys, values, lengths, weights, contexts):
     """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys."""
     for r in range(first, stop):
