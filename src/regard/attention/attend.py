@@ -15,11 +15,10 @@ from regard.attention.graph.formula import attend_under_transforms
 from regard.attention.graph.tracing import attend_in_graph
 from regard.attention.masks.base import Mask
 from regard.attention.observing import EDITOR, OBSERVER, Mixed, announce
-from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.scores import Score
+from regard.attention.weighting import Weighting
 
-_SCALED_DOT = ScaledDot()
-_SOFTMAX = Softmax()
+_DEFAULTS = CallOptions()
 
 
 @overload
@@ -49,10 +48,10 @@ def attend(
     key: Float[Tensor, "*k M K"],
     value: Float[Tensor, "*v M E"] | None = None,
     *,
-    score: Score = _SCALED_DOT,
+    score: Score = _DEFAULTS.score,
     mask: Mask | Bool[Tensor, "..."] | None = None,
     bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
+    weighting: Weighting = _DEFAULTS.weighting,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
     backend: str | None = None,
@@ -112,7 +111,7 @@ def attend(
         value = key
     options = CallOptions(score, mask, bias, weighting, dropout, generator, backend, return_lse)
     if torch.compiler.is_compiling():
-        return attend_in_graph(query, key, value, options, outside=_outside)
+        return attend_in_graph(query, key, value, options, outside=attend)
     if (
         torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
@@ -135,10 +134,3 @@ def attend(
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out
-
-
-def _outside(
-    query: Tensor, key: Tensor, value: Tensor, options: CallOptions
-) -> Tensor | tuple[Tensor, Tensor]:
-    """``attend`` between two graphs, as functions that compilers leave alone are called."""
-    return attend(query, key, value, **options._asdict())

@@ -1,20 +1,18 @@
 """The choice of a backend: the order in which they are asked, and the sizes where one is faster."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 
 from regard.attention.backends.additive_cpu import AdditiveCpu
 from regard.attention.backends.additive_triton import AdditiveTriton
-from regard.attention.backends.base import Backend, Offer, Refusal, Tiled
+from regard.attention.backends.base import Backend, Offer, Tiled
 from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.backends.flash import Flash
 from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.engine.request import Request
-from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Segments
 from regard.checks import choose
 from regard.errors import SettingError
@@ -44,10 +42,8 @@ MOST_NUMBERS_OF_A_KERNEL, MOST_OF_ITS_MASK = 2**16, 2**14
 def _offer_of_document(request: Request) -> Offer:
     """The offer for one of several documents: of a simple backend, or blocks."""
     for backend in (_SHORT, _SDPA):
-        if _SLOWER[type(backend)](request) is None:
-            offer = _ask(backend, request)
-            if isinstance(offer, Offer):
-                return offer
+        if _SLOWER[type(backend)](request) is None and (offer := _offer(backend, request)):
+            return offer
     return _TILED.offer(request)
 
 
@@ -86,40 +82,30 @@ def register_backend(name: str, backend: Backend) -> None:
     BACKENDS.update({name: backend, **others})
 
 
-class Choice(NamedTuple):
-    """The backend that serves a request, and its offer."""
+def choose_backend(request: Request, pinned: str | None) -> tuple[str, Offer, str, bool]:
+    """Name, offer and reason of the backend that serves, and whether it would for other numbers.
 
-    name: str
-    offer: Offer
-    reason: str
-    is_lasting: bool  # whether it would be the same for other numbers
-
-
-def choose_backend(request: Request, pinned: str | None) -> Choice:
-    """Choose the backend that serves a request; raises SettingError if a pinned one refuses."""
-    if pinned is not None:
-        backend = choose("backend", pinned, BACKENDS)
-        offer = _ask(backend, request)
-        if isinstance(offer, Refusal):
-            raise SettingError(
-                f"backend must be able to serve the call; got {pinned!r}, but {offer.why}. "
-                "Leave backend=None to have one chosen."
-            )
-        return Choice(pinned, offer, "asked for", backend.ignores_numbers)
+    Raises:
+        SettingError: There is no backend of the pinned name, or it refuses.
+    """
+    backends = BACKENDS if pinned is None else {pinned: choose("backend", pinned, BACKENDS)}
     refusals, is_lasting, device = "", True, request.query.device.type
-    for name, backend in BACKENDS.items():
+    for name, backend in backends.items():
         is_lasting = is_lasting and backend.ignores_numbers
-        slower = _SLOWER.get(type(backend))
+        slower = _SLOWER.get(type(backend)) if pinned is None else None
         why = None if slower is None else slower(request)
         if why is None and backend.device in (None, device):
             offer = backend.offer(request)
             if isinstance(offer, Offer):
-                reason = refusals or "the fastest path that serves it"
-                return Choice(name, offer, reason, is_lasting)
+                reason = "the fastest path that serves it" if pinned is None else "asked for"
+                return name, offer, refusals or reason, is_lasting
             why = offer.why
-        why = why or f"it is for {_DEVICES[backend.device]}"
+        why = why or f"it is for {_DEVICES.get(backend.device, backend.device)}"
         refusals += f"{'; ' if refusals else ''}not {name}, since {why}"
-    raise AssertionError("the last backend serves everything")
+    raise SettingError(
+        f"backend must be able to serve the call; got {pinned!r}, but {why}. "
+        "Leave backend=None to have one chosen."
+    )
 
 
 def is_small(request: Request) -> bool:
@@ -132,10 +118,10 @@ def is_small(request: Request) -> bool:
     return mask is None or pairs <= MOST_OF_ITS_MASK or mask.size <= MOST_OF_ITS_MASK
 
 
-def _ask(backend: Backend, request: Request) -> Offer | Refusal:
-    if backend.device not in (None, request.query.device.type):
-        return Refusal(f"it is for {_DEVICES.get(backend.device, backend.device)}")
-    return backend.offer(request)
+def _offer(backend: Backend, request: Request) -> Offer | None:
+    is_for_it = backend.device in (None, request.query.device.type)
+    offer = backend.offer(request) if is_for_it else None
+    return offer if isinstance(offer, Offer) else None
 
 
 def _is_short_slower(request: Request) -> str | None:
@@ -159,7 +145,7 @@ def _is_packed_slower(request: Request) -> str | None:
     if not isinstance(form, Segments):
         return "the mask is not one of documents"
     # In one pass, and of the hidden pairs within documents none is worked out.
-    if form.band is not None and isinstance(_ask(_DOT_CPU, request), Offer):
+    if form.band is not None and _offer(_DOT_CPU, request):
         return "compiled loops are faster with a mask inside documents"
     if form.pairs > LARGEST_SHARE_OF_DOCUMENTS * request.query.shape[2] * request.key.shape[2]:
         return "the documents are most of the row"
@@ -171,20 +157,17 @@ def _is_sdpa_slower(request: Request) -> str | None:
     if form is None:
         return None
     N, M = request.query.shape[2], request.key.shape[2]
-    is_cpu = request.query.device.type == "cpu"
-    if (
-        mask is not None
-        and is_cpu
-        and N * M >= FEWEST_PAIRS_OF_A_BAND
-        and (mask.width + BAND_ROWS) * BAND_COST < M
-    ):
+    is_large = request.query.is_cpu and N * M >= FEWEST_PAIRS_OF_A_BAND
+    if mask is not None and is_large and (mask.width + BAND_ROWS) * BAND_COST < M:
         return "the window is so narrow that blocks along it are faster"
-    if form.of_keys is not None and _has_loops(request):
+    if form.of_keys is not None and not _is_dot_cpu_slower(request) and _offer(_DOT_CPU, request):
         return "a compiled pass adds a number of each key faster than wider keys would"
     if mask is None or request.bias is not None or M < FEWEST_KEYS_OF_LOOPS:
         return None
-    if _is_learned_under(mask, request) and _has_loops(request):
-        return "a compiled pass leaves out hidden keys, which makes its gradient faster"
+    if request.query.dtype is torch.float32 and request.needs_grad() and _offer(_DOT_CPU, request):
+        _, heads, queries, keys = mask.mask.extent(mask.grid)
+        if mask.is_range or (heads == queries == 1 and keys <= MOST_KEYS_OF_LENGTHS):
+            return "a compiled pass leaves out hidden keys, which makes its gradient faster"
     return None
 
 
@@ -201,16 +184,3 @@ _SLOWER: dict[type[Backend], Callable[[Request], str | None]] = {
     Sdpa: _is_sdpa_slower,
     DotCpu: _is_dot_cpu_slower,
 }
-
-
-def _has_loops(request: Request) -> bool:
-    """Whether the compiled passes of CPUs serve it, and would not rather be spared."""
-    return _is_dot_cpu_slower(request) is None and isinstance(_ask(_DOT_CPU, request), Offer)
-
-
-def _is_learned_under(mask: BoundMask, request: Request) -> bool:
-    """Whether a gradient is wanted, and it matters which of so many keys are hidden."""
-    if request.query.dtype is not torch.float32 or not request.needs_grad():
-        return False
-    _, heads, queries, keys = mask.mask.extent(mask.grid)
-    return mask.is_range or (heads == queries == 1 and keys <= MOST_KEYS_OF_LENGTHS)

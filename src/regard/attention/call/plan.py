@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.backends.base import Answer, Backend, Kernel, Offer
+from regard.attention.backends.base import Answer, Backend, Kernel, Offer, with_heads
 from regard.attention.biases import PositionBias
 from regard.attention.call.choice import BACKENDS, choose_backend, is_small
-from regard.attention.engine.options import AttendOptions, CallOptions, options_of, takes
+from regard.attention.engine.options import AttendOptions, options_of, takes
 from regard.attention.engine.request import (
     PLAIN_SCORES,
     Call,
@@ -69,8 +69,7 @@ class Plan:
         hidden NaN reaches nothing.
         """
         # Even a context without effect, or asking for one device, is felt in small calls.
-        is_mixed = torch._C._is_any_autocast_enabled()
-        if self.kernel is not None and not is_mixed:
+        if self.kernel is not None and not torch._C._is_any_autocast_enabled():
             query, key, value = inputs = call[:3]
             out = self.kernel(query, key, value)
             # One sum for all: each is a call that takes as long as the numbers.
@@ -81,8 +80,7 @@ class Plan:
                     return out, None
                 alike = partial(make_request, call, is_known=True)
                 return differentiable_twice(alike, out, None, inputs)
-        if request is None:
-            request = make_request(call, is_known=True)
+        request = request or make_request(call, is_known=True)
         out, lse = self.serve(request)
         if request.sink is not None:
             assert lse is not None
@@ -95,22 +93,17 @@ class Plan:
 
     def serve(self, request: Request) -> Answer:
         """The answer to a request, in its dtypes: (B, H, N, E), and log-sum-exp if wanted."""
-        if torch._C._is_any_autocast_enabled():
-            with without_autocast(request.query.device.type):
-                return self._serve(request)
-        return self._serve(request)
-
-    def _serve(self, request: Request) -> Answer:
         offer = self.offer
         assert offer is not None
-        if not request.key.shape[2]:
-            return _nothing_of(request)
-        is_own_pattern = bool(request.dropout) and offer.draws_dropout
-        has_second_gradient = offer.differentiates_once and not is_own_pattern
-        if request.dropout and request.seed is None and has_second_gradient:
-            request.seed = request.draw_seed()  # one for both gradients
-        out, lse = offer.run(request)
-        if has_second_gradient and out.requires_grad:
+        # A pattern of dropout that is the offer's own has no second gradient.
+        is_once = offer.differentiates_once and not (request.dropout and offer.draws_dropout)
+        with without_autocast(request.query.device.type):
+            if not request.key.shape[2]:
+                return _nothing_of(request)
+            if request.dropout and is_once:
+                request.seed = request.draw_seed()  # one for both gradients
+            out, lse = offer.run(request)
+        if is_once and out.requires_grad:
             inputs = (request.query, request.key, request.value, request.bias, *request.tensors())
             return differentiable_twice(lambda: request, out, lse, inputs)
         return out, lse
@@ -127,13 +120,13 @@ def plan_of(call: Call) -> tuple[Plan, Request | None]:
     request = make_request(call)
     with without_autocast(request.query.device.type):  # a score is brought to dot products here
         name, offer, reason, is_lasting = choose_backend(request, call.options.backend)
+    plan = Plan(name, reason, offer=offer)
     # Inputs that had to be brought to four axes would have to be each time.
     is_as_given = request.query is call.query and request.key is call.key
-    if signature is None or not (is_lasting and is_as_given and request.value is call.value):
-        return Plan(name, reason, offer=offer), request
-    kernel = offer.kernel(request) if offer.kernel is not None and is_small(request) else None
-    plan = Plan(name, reason, offer=offer, kernel=kernel, backends=backends)
-    MEMORY.keep(mask, 0, signature, plan)
+    if signature is not None and is_lasting and is_as_given and request.value is call.value:
+        kernel = offer.kernel(request) if offer.kernel is not None and is_small(request) else None
+        plan = replace(plan, kernel=kernel, backends=backends)
+        MEMORY.keep(mask, 0, signature, plan)
     return plan, request
 
 
@@ -149,38 +142,25 @@ def signature_of(call: Call) -> Hashable | None:
         return None
     if query.is_nested or key.is_nested or value.is_nested:
         return None
-    devices = of_options = None
+    devices = None
     if not (query.is_cpu and key.is_cpu and value.is_cpu):
         devices = (query.device, key.device, value.device)
+    further: tuple[object, ...] = ()
     is_plain = bias is None and generator is None and backend is None and seed is None
     if not is_plain or return_lse is not False or type(dropout) is not float or dropout:
-        of_options = _signature_of_options(options, seed)
-        if of_options is None:
-            return None
+        # As text, since equal to what is right may be what is wrong: 0 is no flag.
+        text = repr((dropout, backend, return_lse))
+        further = (text, type(generator), seed is None, torch.is_grad_enabled(), type(bias))
+        tensors = bias.tensors() if isinstance(bias, PositionBias) else (bias,)
+        for tensor in () if bias is None else tensors:
+            if not isinstance(tensor, Tensor) or tensor.is_nested:
+                return None  # what is wrong with it is said where it is checked
+            further += (tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
     if not wants_grad and torch.is_grad_enabled():
         wants_grad = query.requires_grad or key.requires_grad or value.requires_grad
     shapes, dtypes = (query.shape, key.shape, value.shape), (query.dtype, key.dtype, value.dtype)
     is_inference, threads = torch.is_inference_mode_enabled(), torch.get_num_threads()
-    return (shapes, dtypes, devices, score, wants_grad, of_options, is_inference, threads)
-
-
-def _signature_of_options(options: CallOptions, seed: int | None) -> Hashable | None:
-    """The part of a signature that is for options, where some are given."""
-    _, _, bias, _, dropout, generator, backend, return_lse = options
-    # Equal to what is right may be what is wrong: 0 is no flag.
-    if type(dropout) not in (float, int) or type(return_lse) is not bool:
-        return None
-    if not isinstance(generator, torch.Generator | None) or not isinstance(backend, str | None):
-        return None
-    parts: list[object] = [type(bias), dropout, backend, return_lse]
-    parts += (generator is None, seed is None)
-    tensors = bias.tensors() if isinstance(bias, PositionBias) else (bias,)
-    for tensor in () if bias is None else tensors:
-        if not isinstance(tensor, Tensor) or tensor.is_nested:
-            return None  # what is wrong with it is said where it is checked
-        learns = torch.is_grad_enabled() and tensor.requires_grad
-        parts += (tensor.shape, tensor.dtype, tensor.device, learns)
-    return tuple(parts)
+    return (shapes, dtypes, devices, score, wants_grad, further, is_inference, threads)
 
 
 @takes(AttendOptions)
@@ -219,19 +199,12 @@ def explain(
 
 def _nothing_of(request: Request) -> Answer:
     """The answer where there are no keys: zeros that keep their place in the graph."""
-    empty = request.query[..., :0]
-    value = request.value.repeat_interleave(
-        request.query.shape[1] // max(1, request.value.shape[1]), dim=1
-    )
-    wide = torch.promote_types(request.query.dtype, torch.float32)
+    empty, value = request.query[..., :0], with_heads(request.value, request.query.shape[1])
+    wide = torch.promote_types(empty.dtype, torch.float32)
     nothing = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
     return empty @ value, nothing if request.return_lse else None
 
 
 def _metric(number: int) -> str:
-    size = float(number)
-    for prefix in ("", "k", "M", "G"):
-        if size < 1000:
-            return f"{size:.3g} {prefix}"
-        size /= 1000
-    return f"{size:.3g} T"
+    power = min(4, (len(str(number)) - 1) // 3)
+    return f"{number / 1000**power:.3g} {('', 'k', 'M', 'G', 'T')[power]}"

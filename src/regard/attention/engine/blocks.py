@@ -148,9 +148,7 @@ class BlockPass:
     @classmethod
     def of(cls, request: Request, sizes: Sizes) -> "BlockPass":
         """The pass of a request; draws the seed of its dropout."""
-        seed = 0
-        if request.dropout:
-            seed = request.draw_seed()
+        seed = request.draw_seed() if request.dropout else 0
         B, H, N, _ = request.query.shape
         return cls(
             request.score,

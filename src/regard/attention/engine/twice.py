@@ -34,10 +34,10 @@ class _Twice(torch.autograd.Function):
         lse: Tensor | None,
         *inputs: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        ctx.make_request, ctx.shape = make_request, out.shape
+        ctx.make_request = make_request
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs)
-        return out.view_as(out), None if lse is None else lse.view_as(lse)
+        return out, lse  # views of them, as torch has it of inputs
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> Gradients:
@@ -47,8 +47,8 @@ class _Twice(torch.autograd.Function):
         # Views, as one tensor may be query, key and value.
         query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
         request = replace(ctx.make_request(), query=query, key=key, value=value)
-        d_out = query.new_zeros(ctx.shape) if d_out is None else d_out
-        d_lse = d_out.new_zeros(ctx.shape[:3]) if d_lse is None else d_lse
+        d_out = query.new_zeros(*query.shape[:3], value.shape[3]) if d_out is None else d_out
+        d_lse = d_out.new_zeros(d_out.shape[:3]) if d_lse is None else d_lse
         leaves = (query, key, value, *inputs[3:])
         with without_autocast(query.device.type):
             pairs = tiled.input_gradients(request, d_out, d_lse)

@@ -29,7 +29,7 @@ def attend_in_graph(
     value: Tensor,
     options: CallOptions,
     *,
-    outside: Callable[[Tensor, Tensor, Tensor, CallOptions], Answer],
+    outside: Callable[..., Answer],
 ) -> Answer:
     """``attend`` in a traced graph: torch's own kernel, or the operator."""
     # Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
@@ -40,7 +40,7 @@ def attend_in_graph(
             raise SettingError(refusal)
         torch._dynamo.graph_break(msg=refusal)
         leave: Callable[..., Answer] = torch.compiler.disable(outside)  # type: ignore[no-untyped-call]
-        return leave(query, key, value, options)
+        return leave(query, key, value, **dict(zip(options._fields, options, strict=True)))
     score, mask, bias, weighting, dropout, generator, backend, return_lse = options
     if is_written_out() and not (return_lse or dropout):
         return attend_by_formula(query, key, value, options)

@@ -164,3 +164,12 @@ def test_entries_are_dropped_with_their_mask_alone():
     assert memory.get(other, 0, "key") == 2
     assert memory.get(None, 0, "key") == 3
     assert memory.get(rg.lengths([3]), 0, "key") is None
+
+
+def test_a_backend_for_another_kind_of_device_is_passed_over():
+    class Elsewhere(AskedOnce):
+        device = "mps"
+
+    spy = registered(Elsewhere())
+    assert "not asked, since it is for mps" in rg.explain(*make()).reason
+    assert spy.times == 0
