@@ -1,6 +1,6 @@
 """Weights of all, or of some queries or keys; and sums of them by key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import torch
@@ -88,16 +88,8 @@ def rows(
 
 def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
     """Some rows of the weights of a request; see ``rows``."""
-    with without_autocast(request.query.device.type):
-        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
-        B, H, N, M = job.shape
-        queries = positions_of(positions, N, "query")
-        most = max(1, _MOST_PAIRS // max(1, B * H * M))
-        parts = [
-            _weights(job, inputs, some) for run in _runs(queries) for some in pieces(run, most)
-        ]
-        empty = inputs.query.new_zeros(B, H, 0, M)
-        return _shaped(request, torch.cat([empty, *parts], dim=-2))
+    queries = positions_of(positions, request.query.shape[2], "query")
+    return _weights_of(request, _runs(queries), slice(None))
 
 
 @takes(WeightsOptions)
@@ -123,16 +115,8 @@ def columns(
         tensor([[0.5000, 0.5000, 0.5000]])
     """
     request = make_weights_request(query, key, options_of(columns, options))
-    with without_autocast(request.query.device.type):
-        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
-        B, H, N, M = job.shape
-        keys = positions_of(positions, M, "key")
-        parts = [
-            _weights(job, inputs, some)[..., keys]
-            for some in pieces(range(N), max(1, _MOST_PAIRS // max(1, B * H * M)))
-        ]
-        empty = inputs.query.new_zeros(B, H, 0, len(keys))
-        return _shaped(request, torch.cat([empty, *parts], dim=-2))
+    keys = positions_of(positions, request.key.shape[2], "key")
+    return _weights_of(request, [range(request.query.shape[2])], keys)
 
 
 def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
@@ -149,6 +133,19 @@ def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
             rows, _ = apply_sink(request.sink, rows, scores.logsumexp(dim=-1))
         rows = rows.to(dtype)
         return rows.reshape(*request.leading, *rows.shape[2:])
+
+
+def _weights_of(request: Request, runs: Iterable[range], keys: list[int] | slice) -> Tensor:
+    """The weights of runs of queries on some keys, some rows at a time."""
+    with without_autocast(request.query.device.type):
+        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
+        B, H, _, M = job.shape
+        most = max(1, _MOST_PAIRS // max(1, B * H * M))
+        blocks = (some for run in runs for some in pieces(run, most))
+        parts = [_weights(job, inputs, some)[..., keys] for some in blocks]
+        empty = inputs.query.new_zeros(B, H, 0, M)[..., keys]
+        weights = torch.cat([empty, *parts], dim=-2)
+        return weights.reshape(*request.leading, *weights.shape[-2:])
 
 
 def _weights(job: BlockPass, inputs: BlockInputs, queries: range) -> Tensor:
@@ -184,10 +181,6 @@ def _runs(positions: list[int]) -> Iterator[range]:
         if end == len(positions) or positions[end] != positions[end - 1] + 1:
             yield range(positions[start], positions[end - 1] + 1)
             start = end
-
-
-def _shaped(request: Request, weights: Tensor) -> Tensor:
-    return weights.reshape(*request.leading, *weights.shape[-2:])
 
 
 def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:

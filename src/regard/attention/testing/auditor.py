@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import nn
 
-from regard.attention.observing import AttentionCall, observe
+from regard.attention.observing import observe
 from regard.attention.testing.call import Call
 from regard.attention.testing.evidence import Traced, sizes
 from regard.attention.testing.experiments import (
@@ -148,11 +147,7 @@ def _not_there(call: Call, traced: Traced) -> set[str]:
 def trace_of(call: Call) -> Traced:
     """Run the call once and read its operations."""
     trace = Trace()
-
-    def note(seen: AttentionCall) -> None:
-        trace.seen.engine.append(seen)
-
-    with observe(note):
+    with observe(trace.seen.engine.append):
         call.run(mode=trace)
     return trace.seen
 
@@ -174,10 +169,6 @@ def _enliven(call: Call) -> None:
 
 def _subject(call: Call) -> str:
     given = call.given
-    name = (
-        type(given).__name__
-        if isinstance(given, nn.Module)
-        else getattr(given, "__name__", type(given).__name__)
-    )
+    name = getattr(given, "__name__", type(given).__name__)
     shapes = [sizes(slot.tensor.shape) for slot in call.slots]
     return f"{name}({', '.join(shapes)})"

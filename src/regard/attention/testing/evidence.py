@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import prod
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -151,14 +150,7 @@ def sizes(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape))
 
 
-def count(shape: Sequence[int]) -> int:
-    """The number of elements of a shape."""
-    return prod(shape)
-
-
 _HERE = str(Path(__file__).parent)
-
-
 _ENGINE = str(Path(__file__).parents[1])
 
 

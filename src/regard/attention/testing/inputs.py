@@ -95,13 +95,9 @@ def modules_of(function: Any) -> list[nn.Module]:
     """The modules that a callable is, or holds in its closure, its globals or its attributes."""
     if isinstance(function, nn.Module):
         return [function]
-    held: list[Any] = (
-        [getattr(function, "__self__", None), *vars(function).values()]
-        if hasattr(function, "__dict__")
-        else [getattr(function, "__self__", None)]
-    )
-    for attribute in ("func", "args", "keywords"):  # of functools.partial
-        held.append(getattr(function, attribute, None))
+    parts_of_partial = ("func", "args", "keywords")
+    held: list[Any] = [getattr(function, name, None) for name in ("__self__", *parts_of_partial)]
+    held += getattr(function, "__dict__", {}).values()
     if inspect.isfunction(function):
         variables = inspect.getclosurevars(function)
         held += [*variables.nonlocals.values(), *variables.globals.values()]

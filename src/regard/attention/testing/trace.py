@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +24,6 @@ from regard.attention.testing.evidence import (
     tensors_in,
 )
 
-TORCH = str(Path(torch.__file__).parent)
 # Operations that hand the same numbers on, or some of them, in other places or another dtype.
 _VIEWS = {
     *("view", "_unsafe_view", "reshape", "_reshape_alias", "transpose", "t", "permute", "movedim"),

@@ -1,11 +1,12 @@
 """Experiments on heads: where they take their part of a token from, and where it goes."""
 
 from collections.abc import Iterator
+from math import prod
 
 from torch import Tensor
 
 from regard.attention.testing.call import Call
-from regard.attention.testing.evidence import Attention, Traced, count
+from regard.attention.testing.evidence import Attention, Traced
 from regard.attention.testing.experiments.tokens import by_index
 from regard.attention.testing.inputs import CallFailed, along
 from regard.attention.testing.report import Fault
@@ -24,7 +25,7 @@ def heads(call: Call, traced: Traced) -> Iterator[Fault]:
     N = call.base.out.shape[axis]
     if last.kind == "pooled" or len(last.shape) < 3 or last.shape[-2] != N or N < 3:
         return
-    lead = count(last.shape[:-2])
+    lead = prod(last.shape[:-2])
     if lead <= call.batch:
         return
     for head in {0, 1, lead // call.batch - 1}:

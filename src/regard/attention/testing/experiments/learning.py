@@ -1,6 +1,6 @@
 """Experiments with gradients: what they reach, and what no optimiser would be given."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -192,11 +192,9 @@ def _matters(call: Call, tensor: Tensor) -> bool:
 
 def _unregistered(call: Call) -> Iterator[Fault]:
     """Tensors and modules that ``parameters()`` does not list, so that no optimiser trains them."""
-    roots: list[Any] = call.modules or (
-        []
-        if not hasattr(call.given, "__dict__") or callable_is_function(call.given)
-        else [call.given]
-    )
+    # A plain function holds nothing to train.
+    holds = hasattr(call.given, "__dict__") and not hasattr(call.given, "__code__")
+    roots: list[Any] = call.modules or [call.given] * holds
     names = list[str]()
     for root in roots:
         registered = {id(p) for p in root.parameters()} if isinstance(root, nn.Module) else set()
@@ -216,11 +214,6 @@ def _unregistered(call: Call) -> Iterator[Fault]:
             (),
             _REGISTER,
         )
-
-
-def callable_is_function(given: Callable[..., Any]) -> bool:
-    """Whether a callable is a plain function, which holds nothing to train."""
-    return hasattr(given, "__code__")
 
 
 def _trainable(value: Any) -> Iterator[Tensor]:

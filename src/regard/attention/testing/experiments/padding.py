@@ -298,20 +298,15 @@ def _more_padding(
         return
     moved = float(call.moved(whole, out, loose=10).max())
     if moved > 0:
-        part = _weight_of_padding(padded)
         yield Fault(
             "padding",
             moved,
             f"Of a row of {length} tokens the answer with {padded.is_real.shape[1] - length} of "
-            f"padding is not the answer without: it moves by up to {moved:.2g} of the largest"
-            f"{part}. Padding receives weight, or counts in a mean.",
+            f"padding is not the answer without: it moves by up to {moved:.2g} of the largest. "
+            "Padding receives weight, or counts in a mean.",
             lines,
             _LENGTHS,
         )
-
-
-def _weight_of_padding(padded: Padding) -> str:
-    return "" if padded.is_real.any() else " where every key is padding"
 
 
 def as_bias(traced: Traced) -> Iterator[Fault]:

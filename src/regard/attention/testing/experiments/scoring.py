@@ -1,12 +1,12 @@
 """Experiments on scores: their scale, and the memory that they take."""
 
 from collections.abc import Iterator
-from math import sqrt
+from math import prod, sqrt
 
 from torch import Tensor
 
 from regard.attention.testing.call import Call
-from regard.attention.testing.evidence import Attention, Product, Traced, count, sizes
+from regard.attention.testing.evidence import Attention, Product, Traced, sizes
 from regard.attention.testing.report import Fault
 
 _MANY = 1 << 20  # weights of a head, N×M, that are worth a fused kernel
@@ -101,9 +101,9 @@ def memory(call: Call, traced: Traced) -> Iterator[Fault]:
             D = shape[-1]
             yield Fault(
                 "memory",
-                float(count(shape)),
+                float(prod(shape)),
                 f"A product over all pairs is written out before it is summed: {sizes(shape)}, "
-                f"{count(shape):,} numbers, where a matrix product takes {count(shape) // D:,}.",
+                f"{prod(shape):,} numbers, where a matrix product takes {prod(shape) // D:,}.",
                 (line,),
                 "scores = query @ key.transpose(-2, -1)",
             )

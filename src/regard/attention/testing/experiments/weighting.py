@@ -5,7 +5,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from math import sqrt
+from math import prod, sqrt
 
 import torch
 from torch import Tensor, nn
@@ -128,9 +128,8 @@ def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
             continue
         returned = tensor.detach().float()
         alike = [(e, w) for e, w in used if w.shape[-2:] == returned.shape[-2:]]
-        alike = [
-            (e, w) for e, w in alike if returned.numel() in (w.numel(), *_means(w, call.batch))
-        ]
+        mean = call.batch * prod(returned.shape[-2:])  # over heads
+        alike = [(e, w) for e, w in alike if returned.numel() in (w.numel(), mean)]
         if not alike or bool(((returned == 0) | (returned == 1)).all()):
             continue
         if any(_is_one_of(returned, w, call.batch) for _, w in alike):
@@ -193,11 +192,6 @@ def _pairs_of(each: Attention) -> tuple[int, int] | None:
     if product is not None:
         return product.query.shape[-2], product.key.shape[-1]
     return None if each.softmax is None else tuple(each.softmax.weights.shape[-2:])  # type: ignore[return-value]
-
-
-def _means(made: Tensor, batch: int) -> tuple[int, ...]:
-    N, M = made.shape[-2:]
-    return (batch * N * M,)
 
 
 def _weights_of(each: Attention) -> Tensor | None:
