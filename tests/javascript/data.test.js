@@ -215,8 +215,26 @@ test("tokens become words by their positions, and by their marks", () => {
       ["!", [3]],
     ],
   );
-  const marked = ["▁New", "▁Yor", "k"].map((text) => ({ text, start: 0, end: 0 }));
-  assert.deepEqual(Array.from(maps.wordsOf(marked, "", "en").wordOf), [0, 1, 1]);
+  const marked = (tokens) => tokens.map((text) => ({ text, start: 0, end: 0 }));
+  assert.deepEqual(Array.from(maps.wordsOf(marked(["▁New", "▁Yor", "k"]), "", "en").wordOf), [0, 1, 1]);
+  for (const [tokens, words] of [
+    [
+      ["[CLS]", "under", "##stand", "##ing", "it", "[SEP]"],
+      ["[CLS]", "understanding", "it", "[SEP]"],
+    ],
+    [
+      ["▁un", "der", "▁it", "</s>"],
+      ["under", "it", "</s>"],
+    ],
+    [
+      ["Hello", "Ġwor", "ld", "!"],
+      ["Hello", "world!"],
+    ],
+  ])
+    assert.deepEqual(
+      maps.wordsOf(marked(tokens), "", "en").words.map(({ text }) => text),
+      words,
+    );
 });
 
 test("numbers read as people write them", () => {

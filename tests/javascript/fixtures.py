@@ -10,6 +10,7 @@ from tests.live_models import (
     LANGUAGE_MODELS,
     MODELS,
     ODD,
+    RECURRENT,
     classifier,
     language_model,
     untrained,
@@ -22,7 +23,10 @@ from regard.inference import Predictor
 from regard.inference.live import MOST_TOKENS, pack_model, rounded
 from regard.inference.look import attention_to_source
 from regard.inference.search.searcher import FORBIDDEN
-from regard.text import EOS_ID
+from regard.models import RnnSeq2Seq
+from regard.tasks import recipe_from_table
+from regard.tasks.sequences.translation import TranslationTask
+from regard.text import EOS_ID, Pair, TokenizerConfig, train_tokenizer
 from regard.text.phrasebook import phrases
 from regard.viewer import Document, Example, GoldLinks, HeadMap, OneAttention, Token, example_of
 from regard.viewer.packing import PackedArray, pack
@@ -190,11 +194,16 @@ def _models() -> dict:
         "translators": {name: _translator(name) for name in MODELS},
         "language_models": {name: _language_model(name) for name in LANGUAGE_MODELS},
         "classifiers": {name: _classifier(name) for name in CLASSIFIERS},
+        "cuts": {kind: _cut(kind) for kind in ("bpe", "unigram", "words", "characters")},
     }
 
 
 def _texts():
-    return [*(phrase.source for phrase in phrases("valid")[:4]), *ODD[:2]]
+    return [*(phrase.source for phrase in phrases("valid")[:4]), *ODD]
+
+
+def _spans(pieces) -> list:
+    return [(each.text, each.start, each.end) for each in pieces]
 
 
 def _draws() -> list:
@@ -242,6 +251,8 @@ def _translator(name) -> dict:
                     for each in look.maps
                     for head, rows in enumerate(each.weights)
                 },
+                "source": _spans(look.source_pieces),
+                "written": _spans(look.output_pieces),
             }
         )
     made = {"packed": pack_model(ours), "texts": texts, "answers": answers}
@@ -255,11 +266,17 @@ def _translator(name) -> dict:
 
 
 def _muted(predictor):
-    """A head of the cross-attention that can be muted."""
+    """A head that can be muted: of the cross-attention, or of an encoder."""
     config = predictor.model.config
+    if getattr(config, "positions", None) == "t5":
+        return ("encoder", 0, 0)
     if getattr(config, "attention", "dot") == "none":
         return None
     return ("cross", getattr(config, "num_decoder_layers", 1) - 1, 0)
+
+
+def _maps(example) -> dict:
+    return {f"{each.kind} {each.layer} {each.head}": each.rows for each in example.maps}
 
 
 def _language_model(name) -> dict:
@@ -270,13 +287,13 @@ def _language_model(name) -> dict:
     expected = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
     for text, answer in zip(texts, expected, strict=True):
         example = look_at(reference, text)
-        maps = {f"{each.kind} {each.layer} {each.head}": each.rows for each in example.maps}
         answers.append(
             {
                 "tokens": answer.best.tokens,
                 "output": answer.best.text,
                 "surprise": example.answer.values,
-                "maps": maps,
+                "maps": _maps(example),
+                "pieces": [token.text for token in example.output_tokens],
             }
         )
     settings = {"temperature": 0.9, "top_k": 30, "top_p": 0.9, "seed": 11}
@@ -312,8 +329,32 @@ def _classifier(name) -> dict:
     ours, known = classifier(name)
     reference = Predictor(rounded(ours.model), ours.task)
     texts = [*known[:4], "I 龘"]
-    answers = [
-        {"label": answer.label, "probabilities": answer.probabilities}
-        for answer in reference.predict(texts)
-    ]
+    answers = []
+    for text, answer in zip(texts, reference.predict(texts), strict=True):
+        example = look_at(reference, text)
+        answers.append(
+            {
+                "label": answer.label,
+                "probabilities": answer.probabilities,
+                "measure": example.answer.measure,
+                "values": example.answer.values,
+                "maps": _maps(example),
+                "pieces": [token.text for token in example.source_tokens],
+            }
+        )
     return {"packed": pack_model(ours), "texts": texts, "answers": answers}
+
+
+def _cut(kind) -> dict:
+    """A model with a tokenizer of both languages, and the pieces of texts that it did not learn."""
+    lines = [text for phrase in phrases("train")[:800] for text in (phrase.source, phrase.target)]
+    settings = {"vocab_size": 1500, "may_shrink": True}
+    tokenizer = train_tokenizer(lines[:1500], TokenizerConfig(type=kind, **settings))
+    size = tokenizer.vocab_size
+    recipe = recipe_from_table({"model": RECURRENT, "tokenizer": {"type": "words"}})
+    task = TranslationTask.learn(recipe, [Pair("我", "I", ("I",), "test")])
+    task = TranslationTask(task.recipe, type(task.tokenizer)(tokenizer, tokenizer))
+    model = RnnSeq2Seq(recipe.model, source_vocab=size, target_vocab=size).eval()
+    texts = [*lines[1500:], *ODD, "", "  ", "\u2581 a"]
+    pieces = [[(p.id, p.text, p.start, p.end) for p in tokenizer.pieces(text)] for text in texts]
+    return {"packed": pack_model(Predictor(model, task)), "texts": texts, "pieces": pieces}

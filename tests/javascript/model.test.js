@@ -13,10 +13,12 @@ const { createMuting } = await import("../../src/regard/viewer/static/model/muti
 
 const { bucket } = await import("../../src/regard/viewer/static/model/transformer.js");
 
-const { buckets, draws, translators, language_models: languageModels, classifiers } = fixtures("model");
+const { buckets, draws, translators, language_models: languageModels, classifiers, cuts } = fixtures("model");
 
 const mapsOf = ({ maps }) =>
   Object.fromEntries(maps.map(({ kind, layer, head, rows }) => [`${kind} ${layer} ${head}`, rows]));
+
+const spansOf = (tokens, count) => tokens.slice(0, count).map(({ text, start, end }) => [text, start, end]);
 
 function assertMaps(example, expected) {
   const maps = mapsOf(example);
@@ -32,9 +34,12 @@ for (const [name, { packed, texts, answers, muted }] of Object.entries(translato
     const translator = createTranslator(packed);
     for (const [at, text] of texts.entries()) {
       const { tokens, output, score, example } = translator.translate(text);
-      assert.deepEqual([tokens, output], [answers[at].tokens, answers[at].output], text);
-      assert.ok(isClose(score, answers[at].score, 1e-3));
-      assertMaps(example, answers[at].maps);
+      const { source, written, ...expected } = answers[at];
+      assert.deepEqual([tokens, output], [expected.tokens, expected.output], text);
+      assert.ok(isClose(score, expected.score, 1e-3));
+      assertMaps(example, expected.maps);
+      assert.deepEqual(spansOf(example.source_tokens, source.length), source);
+      assert.deepEqual(spansOf(example.output_tokens, written.length), written);
     }
   });
   if (!muted) continue;
@@ -67,6 +72,10 @@ for (const [name, { packed, texts, answers, sampling, sampled }] of Object.entri
       assert.ok(isClose(example.answer.values, answers[at].surprise, 2e-3));
       assert.ok(next.every(({ probability }, rank) => rank === 0 || probability <= next[rank - 1].probability));
       assertMaps(example, answers[at].maps);
+      assert.deepEqual(
+        example.output_tokens.map((token) => token.text),
+        answers[at].pieces,
+      );
     }
   });
 }
@@ -123,10 +132,27 @@ for (const [name, { packed, texts, answers }] of Object.entries(classifiers)) {
   test(`a classifier (${name}) has the probabilities of Python`, () => {
     const model = createTranslator(packed);
     for (const [at, text] of texts.entries()) {
-      const { output, labels } = model.translate(text);
-      assert.equal(output, answers[at].label);
-      assert.ok(isClose(Object.fromEntries(labels), answers[at].probabilities, 1e-4));
+      const { output, labels, example } = model.translate(text);
+      const { label, probabilities, measure, values, maps, pieces } = answers[at];
+      assert.deepEqual([output, example.answer.measure], [label, measure]);
+      assert.ok(isClose(Object.fromEntries(labels), probabilities, 1e-4));
+      assert.ok(isClose(Array.from(example.answer.values), values, 2e-3));
+      assertMaps(example, maps);
+      assert.deepEqual(
+        example.source_tokens.map((token) => token.text),
+        pieces,
+      );
     }
+  });
+}
+
+for (const [kind, { packed, texts, pieces }] of Object.entries(cuts)) {
+  test(`text is cut into ${kind} as in Python`, () => {
+    const { read } = createTranslator(packed);
+    const cut = texts.map((text) =>
+      read(text).pieces.map(({ id, text: piece, start, end }) => [id, piece, start, end]),
+    );
+    assert.deepEqual(cut, pieces);
   });
 }
 
