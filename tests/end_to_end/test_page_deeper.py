@@ -1,6 +1,5 @@
 """Several tokens at once, pairs of texts, queries and keys, and what heads do, in a browser."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ from tests.end_to_end.browsing import tokens
 from tests.end_to_end.long_texts import long_document
 from tests.end_to_end.test_views import addressed, entries, texts
 
-from regard.attention import causal, head_scores
 from regard.viewer import Document, Example, HeadMap, HeadVectors, Token, pack, page, show
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -264,31 +262,6 @@ def test_heads_without_queries_and_keys_name_those_that_have_them(tab):
 
 
 # What heads do, and their maps.
-
-
-def test_heads_of_a_short_text_are_scored_as_in_python(tab):
-    names = ["a", "b", ",", "a", "b", ".", "a"]
-    draw = torch.Generator().manual_seed(1)
-    query, key = (torch.randn(2, 7, 4, generator=draw) for _ in range(2))
-    rows = (query @ key.mT / 2).masked_fill(torch.ones(7, 7).triu(1) > 0, -1e9).softmax(-1)
-    example = Example(
-        source="",
-        output="a b , a b . a",
-        source_tokens=(),
-        output_tokens=tokens("a b , a b . a", names),
-        maps=tuple(
-            HeadMap(kind="decoder", layer=0, head=head, rows=rows[head].tolist())
-            for head in range(2)
-        ),
-        started=False,
-    )
-    tab.open(Document(title="", task="", model="", examples=(example,)), "#view=grid")
-    scores = head_scores(query[None], key[None], names, mask=causal())
-    for measure in ("previous", "next", "same", "duplicate", "induction", "punctuation"):
-        tab.click(f".strip input[value={measure}]")
-        labels = tab.ask("[...document.querySelectorAll('.heads button')].map(b => b.ariaLabel)")
-        numbers = [float(re.search(r"[\d.]+$", label)[0]) for label in labels]
-        assert numbers == pytest.approx(scores.weight[measure].tolist(), rel=5e-3, abs=1e-4)
 
 
 def shown_maps(tab):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from tests.end_to_end.browsing import CHOSEN, Tab
+from tests.end_to_end.browsing import CHOSEN
 from tests.end_to_end.test_views import document as translation
 
 from regard.viewer import Document, Example, HeadMap, Prediction, Text, show
@@ -12,7 +12,7 @@ from regard.viewer import Document, Example, HeadMap, Prediction, Text, show
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def opinion() -> Document:
+def opinion():
     """A label that a pooling's query read from a text."""
     text, label = Text.of(["the", "room", "was", "cold"]), Text.of(["bad"])
     example = Example(
@@ -35,12 +35,12 @@ def opinion() -> Document:
     )
 
 
-def unlike_heads() -> Document:
+def unlike_heads():
     weights = torch.stack([torch.full((3, 3), 1 / 3), torch.eye(3)])
     return show(weights, names=["soft", "hard"]).document
 
 
-def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab: Tab) -> None:
+def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab):
     tab.open(translation(), "#view=map&layer=1&head=2&row=3")
     assert tab.ask("document.documentElement.lang") == "en"
     tab.page.locator(".language").focus()
@@ -57,7 +57,7 @@ def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab:
     assert tab.text("[role=tab][aria-selected=true]") == "Map"
 
 
-def test_a_link_may_ask_for_a_language_until_it_is_switched(tab: Tab) -> None:
+def test_a_link_may_ask_for_a_language_until_it_is_switched(tab):
     tab.open(translation(), "#lang=zh&view=arcs")
     assert tab.text("[role=tab][aria-selected=true]") == "弧线图"
     tab.click(".language")
@@ -65,7 +65,7 @@ def test_a_link_may_ask_for_a_language_until_it_is_switched(tab: Tab) -> None:
     assert "lang" not in tab.ask("location.hash")
 
 
-def test_a_label_is_a_label_and_was_not_written_step_by_step(tab: Tab) -> None:
+def test_a_label_is_a_label_and_was_not_written_step_by_step(tab):
     tab.open(opinion(), "#view=words")
     names = tab.ask("[...document.querySelectorAll('.texts dt')].map(dt => dt.innerText)")
     assert names[:2] == ["text", "label"]
@@ -73,7 +73,7 @@ def test_a_label_is_a_label_and_was_not_written_step_by_step(tab: Tab) -> None:
     assert tab.page.locator("[role=tab][data-view=flow]").count() == 0
 
 
-def test_unlike_heads_have_names_and_no_mean(tab: Tab) -> None:
+def test_unlike_heads_have_names_and_no_mean(tab):
     tab.open(unlike_heads())
     assert tab.ask(CHOSEN) == ["encoder", "0", "0", "largest"]
     heads = "[...document.querySelectorAll('[data-group=head] label')].map(one => one.innerText)"
@@ -86,7 +86,7 @@ def test_unlike_heads_have_names_and_no_mean(tab: Tab) -> None:
     assert "hard" in tab.text(".readout h3")
 
 
-def test_a_saved_picture_has_links_matrix_and_the_names_of_its_sides(chinese: Tab) -> None:
+def test_a_saved_picture_has_links_matrix_and_the_names_of_its_sides(chinese):
     chinese.open(translation(), "#view=words")
     svg = chinese.saved("SVG").decode()
     assert svg.count("<path") > 8
@@ -96,7 +96,7 @@ def test_a_saved_picture_has_links_matrix_and_the_names_of_its_sides(chinese: Ta
     assert all(0 <= float(x) <= width for x in re.findall(r'<text x="([\d.]+)"', svg))
 
 
-def test_keys_in_a_view_are_answered_in_chinese(chinese: Tab) -> None:
+def test_keys_in_a_view_are_answered_in_chinese(chinese):
     chinese.open(translation(), "#view=words&kind=cross&layer=1&head=1")
     focused = "document.activeElement.getAttribute('aria-label')"
     chinese.press("ArrowDown", "ArrowDown", "ArrowRight")

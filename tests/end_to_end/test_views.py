@@ -540,24 +540,3 @@ def test_words_have_the_weights_that_python_gives_them(tab):
 
 def as_plain(tokens):
     return [{"text": token.text, "start": token.start, "end": token.end} for token in tokens]
-
-
-def test_tokens_without_offsets_are_joined_by_their_marks(tab):
-    joined = tab.ask(
-        f"""lists => {{
-          {bundle("data/maps.js")}
-          const placeless = text => ({{ text, start: 0, end: 0 }});
-          const joined = list => wordsOf(list.map(placeless), '', 'en').words;
-          return lists.map(list => joined(list).map(word => word.text));
-        }}""",
-        [
-            ["[CLS]", "under", "##stand", "##ing", "it", "[SEP]"],
-            ["▁un", "der", "▁it", "</s>"],
-            ["Hello", "Ġwor", "ld", "!"],
-        ],
-    )
-    assert joined == [
-        ["[CLS]", "understanding", "it", "[SEP]"],
-        ["under", "it", "</s>"],
-        ["Hello", "world!"],
-    ]
