@@ -2,6 +2,8 @@
 
 import json
 import urllib.request
+import zipfile
+from pathlib import Path
 
 import pytest
 from tests.end_to_end.browsing import open_tab, served_tab
@@ -11,6 +13,7 @@ from tests.unit.interop.tiny_folders import save_bert, save_gpt2
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 LABELS = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+RUNS = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
 COLUMNS = "[...document.querySelectorAll('#replies > div')].map(each => each.innerText)"
 
 
@@ -21,8 +24,12 @@ def server(run, other_run, tmp_path_factory):
     save_bert(folder / "reviews", "BertForSequenceClassification", **LABELS)
     save_bert(folder / "masked", "BertForMaskedLM")
     save_bert(folder / "bert")
+    with zipfile.ZipFile(RUNS / "generation.zip") as packed:
+        packed.extractall(folder)
+    written = (folder / "run").rename(folder / "answers")
     options = [word for name in ("masked", "bert") for word in ("--model", folder / name)]
-    with serving(folder / "gpt2", folder / "reviews", run, other_run, options=options) as served:
+    runs = (folder / "gpt2", folder / "reviews", run, other_run, written)
+    with serving(*runs, options=options) as served:
         yield served
 
 
@@ -240,45 +247,15 @@ def test_a_server_with_a_token_requires_it(chromium, run, tmp_path):
         context.close()
 
 
-# Serves a run that writes summaries, with random weights.
-SUMMARISER = """
-import sys
-from regard.inference import Predictor
-from regard.server import serve
-from regard.tasks import TASKS, recipe_from_table
-from regard.text import train_pair_tokenizer
-
-sizes = {"model_dim": 8, "num_heads": 2, "ffn_dim": 11}
-recipe = recipe_from_table({
-    "task": "generation",
-    "tokenizer": {"type": "words"},
-    "model": {"type": "transformer", "num_encoder_layers": 1, "num_decoder_layers": 1, **sizes},
-})
-text = "It rained . We stayed in ."
-task = TASKS["generation"].task(recipe, train_pair_tokenizer([text], [text], recipe.tokenizer))
-predictor = Predictor(task.build_model(), task)
-predictor.warm_up()
-
-
-def ready(address):
-    print(f"serving summaries at {address} (Ctrl-C to stop)", file=sys.stderr, flush=True)
-
-
-serve({"summaries": predictor}, port=0, ready=ready)
-"""
-
-
-def test_a_run_that_summarises_has_an_output_to_explain_and_a_beam(chromium, tmp_path):
-    script = tmp_path / "summariser.py"
-    script.write_text(SUMMARISER, "utf-8")
-    with serving(script=script) as server, served_tab(chromium, server.address, tmp_path) as tab:
-        tab.page.wait_for_selector("#beam[placeholder='5']")
-        assert "Output to explain" in tab.text("label[for=target]")
-        tab.page.fill("#text", "It rained.")
-        tab.page.fill("#target", "We stayed in.")
-        tab.page.fill("#beam", "2")
-        tab.page.press("#target", "Enter")
-        tab.page.wait_for_selector("#regard h1")
-        tab.settled()
-        assert "We stayed in." in tab.text("#regard h1")
-        assert "target=We+stayed+in.&beam_size=2" in tab.page.url
+def test_a_run_that_writes_answers_has_an_output_to_explain_and_a_beam(page):
+    page.page.select_option("#run", "answers")
+    page.page.wait_for_selector("#beam[placeholder='5']")
+    assert "Output to explain" in page.text("label[for=target]")
+    page.page.fill("#text", "Anna reads in the garden. It rains.")
+    page.page.fill("#target", "in the garden")
+    page.page.fill("#beam", "2")
+    page.page.press("#target", "Enter")
+    page.page.wait_for_selector("#regard h1")
+    page.settled()
+    assert "in the garden" in page.text("#regard h1")
+    assert "target=in+the+garden&beam_size=2" in page.page.url
