@@ -43,7 +43,6 @@ def hidden(batch, length):
 
 
 CASES = {
-    "self": (Attention, lambda b, n, m: (states(b, n),), ({0: B, 1: N},)),
     "causal": (lambda: Attention(is_causal=True), lambda b, n, m: (states(b, n),), ({0: B, 1: N},)),
     "causal, and a zero": (
         lambda: Attention(is_causal=True, add_zero_attn=True),
@@ -54,11 +53,6 @@ CASES = {
         lambda: Attention(need_weights=True),
         lambda b, n, m: (states(b, n),),
         ({0: B, 1: N},),
-    ),
-    "cross": (
-        Attention,
-        lambda b, n, m: (states(b, n), states(b, m)),
-        ({0: B, 1: N}, {0: B, 1: M}),
     ),
     "padded": (
         Attention,

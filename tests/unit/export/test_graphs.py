@@ -239,6 +239,7 @@ def check_language_model(options):
     config = DecoderConfig(model_dim=8, num_heads=2, ffn_dim=8, **options)
     model = Decoder(config, vocab_size=11).eval()
     (graph,) = step_graphs(SimpleNamespace(model=model))
+    step = by_torch(graph)
     for sizes in SIZES:
         width, lengths = max(sizes), torch.tensor(sizes)
         prompts = torch.randint(3, 11, (len(sizes), width))
@@ -247,7 +248,7 @@ def check_language_model(options):
         turned = (torch.arange(width) - padding[:, None]) % width
         past, token = nothing_yet(graph, len(prompts)), prompts.gather(1, turned)
         inputs_of = lambda ids, padding=padding: {"ids": ids, "padding": padding}  # noqa: E731
-        check_steps(by_torch(graph), inputs_of, model.start(prompts, lengths), model, past, token)
+        check_steps(step, inputs_of, model.start(prompts, lengths), model, past, token)
 
 
 @pytest.mark.slow
