@@ -59,15 +59,6 @@ def test_visible_weights_sum_to_one_and_hidden_ones_are_zero(seed, queries, keys
 
 @QUICK
 @given(st.integers(0, 999), SIZES, SIZES, SCORES, WEIGHTINGS)
-def test_mixing_with_the_weights_is_attending(seed, queries, keys, score, weighting):
-    query, key, value = draw_inputs(seed, queries, keys)
-    options = {"score": score, "mask": draw_mask(seed, queries, keys), "weighting": weighting}
-    rows = rg.weights(query, key, **options)
-    torch.testing.assert_close(rg.attend(query, key, value, **options), rows @ value)
-
-
-@QUICK
-@given(st.integers(0, 999), SIZES, SIZES, SCORES, WEIGHTINGS)
 def test_shuffling_keys_with_their_values_changes_nothing(seed, queries, keys, score, weighting):
     query, key, value = draw_inputs(seed, queries, keys)
     if isinstance(score, rg.Box) and isinstance(weighting, rg.Hard):

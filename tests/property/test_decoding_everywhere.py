@@ -68,17 +68,6 @@ def test_the_log_probability_of_any_search_is_that_of_the_whole_text(kind, seed)
 
 
 @every_kind
-def test_a_beam_of_one_is_greedy(kind):
-    ids, lengths = batch(7)
-    common = {"batch_size": len(ids), "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
-    beams = beam(model(kind).step, start(kind, ids, lengths), beam_size=1, **common)
-    best = greedy(model(kind).step, start(kind, ids, lengths), **common)
-    assert [hypothesis.tokens for (hypothesis,) in beams] == [
-        hypothesis.tokens for hypothesis in best
-    ]
-
-
-@every_kind
 def test_answers_to_a_batch_are_those_to_each_alone(kind):
     ids, lengths = batch(5)
     batched = list(found_by(kind, ids, lengths, rules=RULES))

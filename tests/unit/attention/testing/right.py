@@ -562,7 +562,6 @@ RIGHT = {
     "BERT": hugging_face(
         "BertModel", "BertConfig", inputs=masked, padding="attention_mask", **SMALL
     ),
-    "BERT, masked words": hugging_face("BertForMaskedLM", "BertConfig", **SMALL),
     "BERT, eager": hugging_face(
         "BertModel",
         "BertConfig",
@@ -571,23 +570,6 @@ RIGHT = {
         attn_implementation="eager",
         output_attentions=True,
         **SMALL,
-    ),
-    "RoBERTa, classes": hugging_face(
-        "RobertaForSequenceClassification",
-        "RobertaConfig",
-        inputs=masked,
-        padding="attention_mask",
-        **SMALL,
-    ),
-    "DistilBERT": hugging_face(
-        "DistilBertModel",
-        "DistilBertConfig",
-        inputs=masked,
-        vocab_size=VOCABULARY,
-        dim=C,
-        n_layers=2,
-        n_heads=H,
-        hidden_dim=48,
     ),
     "GPT-2": hugging_face("GPT2LMHeadModel", "GPT2Config", causal=True, **GPT),
     "GPT-2, eager, padded": hugging_face(
@@ -664,9 +646,6 @@ RIGHT = {
     ),
     "ALBERT": hugging_face(
         "AlbertModel", "AlbertConfig", inputs=masked, embedding_size=16, **SMALL
-    ),
-    "ELECTRA": hugging_face(
-        "ElectraModel", "ElectraConfig", inputs=masked, embedding_size=16, **SMALL
     ),
     "DeBERTa": hugging_face(
         "DebertaV2Model",
