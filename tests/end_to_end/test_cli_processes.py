@@ -1,4 +1,3 @@
-import os
 import shutil
 import signal
 import subprocess
@@ -72,8 +71,7 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run):
         assert process.stderr.read() == b""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_stopped_training_saves_and_says_how_to_resume(corpus, tmp_path, number):
+def test_a_stopped_training_saves_and_says_how_to_resume(corpus, tmp_path):
     command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
     command += ["--set", "training.updates=1000000", "--set", "training.validate_every=20"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -81,15 +79,15 @@ def test_a_stopped_training_saves_and_says_how_to_resume(corpus, tmp_path, numbe
         deadline = time.monotonic() + 120
         while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.kill(process.pid, number)
+        process.terminate()
         _, message = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
+    assert process.returncode == 128 + signal.SIGTERM
     last = message.decode().splitlines()[-1]
     assert last.startswith("stopped at update ")
     assert last.endswith("run the same command to go on")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_stopped_command_leaves_no_file_but_the_answers_so_far(run, tmp_path, number):
     out = tmp_path / "answers.txt"
     command = [*REGARD, "predict", str(run), "--beam-size", "1", "--output", str(out)]

@@ -40,10 +40,16 @@ RESUMED = {
         (FIXTURES / f"runs_{commit}" / "resumed.json").read_text("utf-8")
     ).items()
 }
+# Of 5dc9e81 the kinds that 2bb07e7 has, too; all its runs are served and asked below.
+USED = [
+    name
+    for name in RECORDED
+    if not name.startswith("5dc9e81") or name.replace("5dc9e81", "2bb07e7") in RECORDED
+]
 COMMANDS = [
     pytest.param(name, each["command"], each["out"], id=f"{name}: {' '.join(each['command'])}")
-    for name, commands in RECORDED.items()
-    for each in commands
+    for name in USED
+    for each in RECORDED[name]
 ]
 
 
@@ -79,7 +85,7 @@ def test_a_command_prints_what_it_printed(regard, runs, tmp_path, name, command,
         assert Path(page).read_text("utf-8").startswith("<!")
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", USED)
 def test_an_interrupted_training_resumes_to_its_recorded_end(runs, name):
     expected = Run.open(runs / name / "run").summary
     interrupted = runs / name / "begun"

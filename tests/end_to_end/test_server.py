@@ -164,24 +164,11 @@ def test_a_long_text_leaves_room_for_others(server, path, text, fraction):
     assert is_look or max(waits) < max(2.0, total * fraction)
 
 
-def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run, tmp_path):
-    copied = tmp_path / "gone"
-    shutil.copytree(run, copied)
-    with serving(copied) as server:
-        shutil.rmtree(copied)
-        for path, members in (("/predict", {}), ("/attention", {}), ("/attention/rows", {})):
-            reply = ask(server.port, request(path, {"text": "我爱中国", **members}))
-            assert expects(200)(reply) is None
-
-
-def test_a_token_is_needed_and_the_address_is_loopback(regard, run):
-    with serving(run, options=["--token", "s3cret"]) as server:
-        raw = request("/predict", {"text": "我爱中国"})
-        assert ask(server.port, raw).status == 401
-        right = request("/predict", {"text": "我爱中国"}, Authorization="Bearer s3cret")
-        assert ask(server.port, right).status == 200
-        taken = regard.refused("serve", run, "--port", server.port)
-        assert re.search(r"--port must be an address to listen at; got 127\.0\.0\.1:\d+", taken)
+def test_a_run_that_is_deleted_after_it_was_loaded_answers_on(run, tmp_path):
+    predictor = Predictor.load(shutil.copytree(run, tmp_path / "gone"))
+    shutil.rmtree(tmp_path / "gone")
+    assert predictor.translate(["我爱中国"])
+    assert predictor.look("我爱中国").document.examples
 
 
 def test_commands_that_cannot_serve_say_why(regard, run, tmp_path, monkeypatch):

@@ -56,11 +56,10 @@ def test_unused_streams_may_be_closed(run, tmp_path, line):
 
 # The processes have no shape checks; what is evaluated here is only to be read.
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("streams", [">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
 def test_a_training_is_resumed(regard, corpus, tmp_path, streams):
     done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert ("done: 2 updates" in done.stderr) == ("2>" not in streams)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     # No file of the run got what was meant for a stream.
     again = regard("evaluate", tmp_path / "run", "--beam-size", 1)
     assert again.code == 0, again

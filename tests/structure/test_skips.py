@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-
-pytestmark = pytest.mark.slow
+from tests.conftest import pytest_runtest_makereport
 
 TESTS = """
 import pytest
@@ -29,20 +29,35 @@ def test_unmarked():
 """
 
 
-def test_skips_of_data_and_browser_fail_in_ci_alone(tmp_path):
+@pytest.mark.slow
+def test_a_skip_is_a_failure_in_ci(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  data\n  browser\n", "utf-8")
-    absent = str(tmp_path / "none")
-    for ci, data, summary in [
-        ("true", absent, "2 failed, 1 skipped, 1 error"),
-        ("true", "none", "1 failed, 3 skipped"),
-        ("", absent, "4 skipped"),
-    ]:
-        environment = {**os.environ, "CI": ci, "REGARD_DATA": data}
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
-        done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True
-        )
-        assert summary in done.stdout
-        assert ("must not be skipped where CI=true" in done.stdout) == (ci == "true")
+    environment = {**os.environ, "CI": "true", "REGARD_DATA": str(tmp_path / "none")}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert "2 failed, 1 skipped, 1 error" in done.stdout
+    assert "must not be skipped where CI=true" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("marker", "ci", "data", "outcome"),
+    [
+        ("data", "true", "there", "failed"),
+        ("data", "true", "none", "skipped"),
+        ("data", "", "there", "skipped"),
+        ("browser", "true", "none", "failed"),
+        ("browser", "", "there", "skipped"),
+        ("slow", "true", "there", "skipped"),
+    ],
+)
+def test_which_skips_those_are(marker, ci, data, outcome, monkeypatch):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("REGARD_DATA", data)
+    item = SimpleNamespace(get_closest_marker=lambda name: name == marker)
+    hook = pytest_runtest_makereport(item)
+    next(hook)
+    with pytest.raises(StopIteration) as done:
+        hook.send(SimpleNamespace(skipped=True, outcome="skipped", longrepr="nothing there"))
+    assert done.value.value.outcome == outcome
