@@ -40,7 +40,7 @@ from benchmarks.translation import TATOEBA, measure, nearest
 from regard.cli.jobs import parse_arguments
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
-from regard.runs import Run, is_run
+from regard.runs import Run, is_run, packing
 from regard.runs.card import SHIPPED
 from regard.tasks import Recipe, read_recipe
 from regard.text import PairLayout, read_pairs
@@ -315,7 +315,7 @@ def main() -> None:
 def pack(run: Path, bundle: Path, *, readme: str) -> Path:
     """Write a run as a bundle in bfloat16, in place of what is there."""
     bundle.unlink(missing_ok=True)
-    Run.open(run).pack(bundle, readme=readme, dtype=torch.bfloat16)
+    packing.pack(Run.open(run), bundle, readme=readme, dtype=torch.bfloat16)
     return bundle
 
 

@@ -126,7 +126,7 @@ def info(run: Path, /, *, as_json: Annotated[bool, Parameter(name="--json")] = F
 
 
 def _summary(run: "Run") -> "dict[str, JsonValue]":
-    from regard.runs.card import format_changes, read_card
+    from regard.runs.card import format_changes
     from regard.runs.overview import overview_of
 
     glance = overview_of(run)
@@ -156,7 +156,7 @@ def _summary(run: "Run") -> "dict[str, JsonValue]":
         "scales": summary.get("scales"),
         "changes": format_changes(run.changes),
         "file" if run.path.is_file() else "folder": f"{size:,.1f} MB",
-        "made by": f"regard {read_card(run.folder)['regard']}",
+        "made by": f"regard {run.card['regard']}",
         "next": _next(run),
     }
     return {name: value for name, value in values.items() if value}

@@ -8,7 +8,7 @@ from typing import ClassVar
 from regard.config import JsonValue
 from regard.inference import Predictor
 from regard.runs import Run
-from regard.runs.bundle import without_folders
+from regard.runs.packing import without_folders
 from regard.text import PairTokenizer, Tokenizer
 from regard.text.normalization import UNSPACED
 from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer

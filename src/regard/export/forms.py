@@ -20,6 +20,7 @@ from regard.export.onnx_graphs import OnnxGraphs
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
 from regard.runs.files import explain_path
+from regard.runs.packing import pack
 
 
 class Bundle(ExportForm):
@@ -41,7 +42,7 @@ class Bundle(ExportForm):
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         dtype = torch.bfloat16 if self.precision == "bfloat16" else None
-        run.pack(out, readme=readme, dtype=dtype)
+        pack(run, out, readme=readme, dtype=dtype)
 
 
 FORMS: dict[str, ExportForm] = {

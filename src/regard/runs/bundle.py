@@ -11,12 +11,11 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import gettempdir, mkdtemp
 
-from regard.config import JsonValue
 from regard.errors import RegardError, RunError, excerpt
 from regard.runs.card import CARD_FILE, RECIPE_FILE, SHIPPED, SUFFIX
 from regard.runs.checkpoints import MODEL_FILE
@@ -29,8 +28,6 @@ _MAY_BE = rf"{re.escape(README)}|shortlist\.safetensors"
 _KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]{{0,99}}/)?\w[\w.-]{{0,99}}", re.ASCII)
 # Ours have a dozen. What lists them at a bundle's end is read at once, all else in smaller parts.
 _MOST_MEMBERS, _MOST_LISTED, _AT_ONCE = 100, 2**17, 2**16
-# So that the same run is the same file whenever it is packed: the first moment zip knows.
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def is_bundle(path: Path) -> bool:
@@ -59,32 +56,6 @@ def shipped(path: Path) -> Path:
     with explain_path(path):
         is_name = len(path.parts) == 1 and not path.exists() and bundle.is_file()
     return bundle if is_name else path
-
-
-def pack(bundle: Path, *, written: Mapping[str, str | bytes], files: Mapping[str, Path]) -> None:
-    """Write a bundle of the contents of ``written``, and of files, by their names in it."""
-    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in written.items():
-            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)
-        for name, path in files.items():
-            member = zipfile.ZipInfo(name, _LONG_AGO)
-            member.file_size = path.stat().st_size
-            with path.open("rb") as source, archive.open(member, "w") as target:
-                shutil.copyfileobj(source, target)
-
-
-def without_folders(names: JsonValue) -> JsonValue:
-    """Names of files without the folders of whoever trained; other values as they are.
-
-    Example:
-        >>> without_folders(["/home/mary/pairs.tsv", "more.tsv"]), without_folders("hf:mary/bert")
-        (['pairs.tsv', 'more.tsv'], 'hf:mary/bert')
-    """
-    if isinstance(names, list):
-        return [without_folders(name) for name in names]
-    if not isinstance(names, str) or names.startswith("hf:"):  # of the Hub, not of a machine
-        return names
-    return Path(names).name
 
 
 def unpack(bundle: Path) -> Path:

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import TypedDict, cast
@@ -75,6 +76,24 @@ class Card(_Card, total=False):
     tokenizer: str | None  # checksum of the tokenizer's listing
 
 
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Origin of a run, besides its recipe.
+
+    Attributes:
+        name: What the recipe is called, for people.
+        text: A fingerprint of the text that is trained on, to know it again.
+        processes: How many train it together.
+        pretrained_commit: The commit of the checkpoint of the Hugging Face Hub that it begins with;
+            None if it begins with none.
+    """
+
+    name: str | None = None
+    text: str | None = None
+    processes: int = 1
+    pretrained_commit: str | None = None
+
+
 class _Listing(TypedDict):
     """Contents of ``checksums.json``."""
 
@@ -99,17 +118,15 @@ def is_run(path: str | Path) -> bool:
         return (Path(path) / CARD_FILE).exists()
 
 
-def new_card(
-    task: str, *, recipe: str, name: str | None, text: str | None, processes: int = 1
-) -> Card:
-    """Contents of ``run.json`` for a new run."""
+def new_card(task: str, recipe: str, provenance: Provenance) -> Card:
+    """Contents of ``run.json`` for a new run; ``recipe`` is the checksum of its file."""
     card: Card = {
         "format": FORMAT,
         "regard": __version__,
         "task": task,
         "recipe": recipe,
-        "name": name,
-        "text": text,
+        "name": provenance.name,
+        "text": provenance.text,
         "threads": torch.get_num_threads(),
         "changes": [],
         "tokenizer": None,
@@ -117,8 +134,10 @@ def new_card(
         "model": None,
         "summary": None,
     }
-    if processes > 1:
-        card["processes"] = processes
+    if provenance.processes > 1:
+        card["processes"] = provenance.processes
+    if provenance.pretrained_commit is not None:
+        card["pretrained_commit"] = provenance.pretrained_commit
     return card
 
 
@@ -285,6 +304,11 @@ def _value(value: JsonValue) -> str:
 
 def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
     """Checksums of the tokenizer's files by their paths, if the listing is the expected one."""
+    if not folder.is_dir():
+        raise RunError(
+            f"{folder} must hold the tokenizer; there is none."
+            " Training ended before it was saved: run it again."
+        )
     listing = folder / CHECKSUMS
     content = read_file(listing, most=_MOST_LISTING)
     files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]

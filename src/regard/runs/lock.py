@@ -8,6 +8,7 @@ import socket
 import sys
 import warnings
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
@@ -85,6 +86,15 @@ class Lock:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptors[-1], 0)
             self._close()
+
+    @contextlib.contextmanager
+    def released_on_error(self) -> Iterator["Lock"]:
+        """Release the lock if the block fails."""
+        try:
+            yield self
+        except BaseException:
+            self.release()
+            raise
 
     def _close(self) -> None:
         while self._descriptors:
@@ -178,14 +188,10 @@ def lock_new(path: Path) -> Lock:
     if is_run(path):
         Lock(path).release()  # whoever has made it meanwhile may be training there
     _check_empty(path)
-    lock = Lock(path)
-    try:
+    with Lock(path).released_on_error() as lock:
         _check_empty(path)
         tidy(path)
-    except BaseException:
-        lock.release()
-        raise
-    return lock
+        return lock
 
 
 def _check_empty(path: Path) -> None:

@@ -77,11 +77,12 @@ def overview_of(run: Run) -> RunOverview:
     limit = training.get("updates")
     metric = str(training.get("metric", "loss"))
     best = _best(records, metric, run.task)
+    name, model = run.card.get("name"), run.recipe.get("model", {}).get("type")
     last = max((_whole(record.get("update")) for record in records), default=0)
     summary = run.summary if isinstance(run.summary, Mapping) else {}  # all that a bundle has
     return RunOverview(
         run=run.path,
-        recipe=run.name or f"{run.task} {run.recipe.get('model', {}).get('type') or ''}".strip(),
+        recipe=name if isinstance(name, str) and name else f"{run.task} {model or ''}".strip(),
         state="running" if is_held(run.folder) else "done" if run.is_finished else "stopped",
         updates=max(updates, last, _whole(summary.get("updates"))),
         limit=limit if isinstance(limit, int) else None,

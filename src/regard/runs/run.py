@@ -1,36 +1,21 @@
-"""The run folder: everything one training leaves, whole at every moment, and what reads it.
-
-::
-
-    run/recipe.toml          the resolved settings that it was begun with
-    run/run.json             format, version of regard, task, summary, checksums of the rest,
-                             and what was changed since, at which update
-    run/tokenizer/           whatever the tokenizer saved, and checksums.json
-    run/checkpoints/         000001000/ and so on, see ``checkpoints``
-    run/model.safetensors    the weights to use, once training has finished
-    run/metrics.jsonl        one line a record
-    run/tensorboard/         the same figures for TensorBoard, where that is installed
-    run/lock                 held by the process that trains, as is the folder itself
-"""
+"""A run folder, opened to train into it or to read it."""
 
 import shutil
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import cast
 
-import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.checks import check_path
 from regard.config import JsonValue, write_toml
 from regard.errors import RunError
-from regard.files import fill_file, new_file, sync_file, sync_folder, write_file
-from regard.runs.bundle import README, is_bundle, naming, pack, shipped, unpack, without_folders
+from regard.files import fill_file, sync_file, sync_folder, write_file
+from regard.runs.bundle import is_bundle, naming, shipped, unpack
 from regard.runs.card import (
     CARD_FILE,
     CHECKSUMS,
@@ -38,12 +23,12 @@ from regard.runs.card import (
     Card,
     Change,
     Changes,
+    Provenance,
     check_tokenizer,
     current_recipe,
     new_card,
     read_card,
     recipe_after,
-    tokenizer_files,
 )
 from regard.runs.checkpoints import (
     MODEL_FILE,
@@ -71,10 +56,10 @@ from regard.runs.files import (
 )
 from regard.runs.lock import Lock, lock_new
 from regard.runs.records import append_record, cut_records, finite, read_records
-from regard.runs.state import converted, pack_tensors, unpack_tensors
-from regard.tasks import TASKS, AnyTask, RecipeTable, recipe_from_table
+from regard.runs.state import pack_tensors, unpack_tensors
+from regard.tasks import TASKS, AnyTask, recipe_from_table
 
-_TOKENIZER = "tokenizer"
+TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
 _METRICS = "metrics.jsonl"
 
@@ -99,6 +84,7 @@ class Run:
         path: The folder or bundle, as it was named.
         folder: Where its files are: the folder itself, or one for a bundle that ends with the Run.
         recipe: The settings as they are now.
+        card: Contents of ``run.json``: checksums, threads, processes, and where it came from.
 
     Raises:
         RunError: By every method: there is no run, a newer version of regard made it, another
@@ -123,7 +109,7 @@ class Run:
         self.path = path
         self.folder = folder or path
         self.recipe = current_recipe(self.folder, card, name=path)
-        self._card = card
+        self.card = card
         self._lock = lock
         self._tokenizer_checked = False
 
@@ -133,11 +119,7 @@ class Run:
         path: str | Path,
         recipe: Mapping[str, object],
         task: str,
-        *,
-        name: str | None = None,
-        text: str | None = None,
-        processes: int = 1,
-        pretrained_commit: str | None = None,
+        provenance: Provenance | None = None,
     ) -> "Run":
         """A new run at ``path``, open for training.
 
@@ -145,27 +127,16 @@ class Run:
             path: A folder that does not exist or is empty, or that a killed ``create`` left.
             recipe: The resolved settings as a table; None in it is left out.
             task: The name of the task.
-            name: What the recipe is called, for people.
-            text: A fingerprint of the text that is trained on, to know it again.
-            processes: How many train it together.
-            pretrained_commit: The commit of the checkpoint of the Hugging Face Hub that it begins
-                with; None if it begins with none.
+            provenance: Its origin besides the recipe; None says nothing.
         """
         check_path("run", path)
         path = Path(path)
-        lock = lock_new(path)
-        try:
+        with lock_new(path).released_on_error() as lock:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
-            recipe_checksum = checksum(content)
-            card = new_card(task, recipe=recipe_checksum, name=name, text=text, processes=processes)
-            if pretrained_commit is not None:
-                card["pretrained_commit"] = pretrained_commit
+            card = new_card(task, checksum(content), provenance or Provenance())
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
-        except BaseException:
-            lock.release()
-            raise
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
@@ -189,63 +160,27 @@ class Run:
 
     def check_finished(self) -> str:
         """The checksum of the final weights; RunError unless training has finished."""
-        if not self.is_finished or (model := self._card["model"]) is None:
+        if not self.is_finished or (model := self.card["model"]) is None:
             raise RunError(
                 f"{self.path} must have finished training; it has not. "
                 "Go on with it by the command that began it."
             )
         return model
 
-    def pack(self, bundle: str | Path, *, readme: str, dtype: torch.dtype | None = None) -> None:
-        """Write what it takes to use this run, and a README, into a file that ``open`` takes.
-
-        Its recipe has the settings that training ended with, and files without their folders.
-
-        Args:
-            bundle: The file.
-            readme: Its README, in Markdown.
-            dtype: Of the weights in it; None leaves them as they are.
-        """
-        content = self._read_model(self.check_finished())
-        if dtype is not None:
-            weights = converted(unpack_tensors(content, where=self.path), dtype)
-            content = b"".join(pack_tensors(weights))
-        listed = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
-        names = sorted(f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS))
-        recipe = write_toml(_of_no_machine(self.recipe)).encode()
-        changed = {"recipe": checksum(recipe), "model": checksum(content), "changes": []}
-        card = {**self._card, **changed}
-        with new_file(Path(bundle)) as temporary:
-            pack(
-                temporary,
-                written={
-                    README: readme,
-                    RECIPE_FILE: recipe,
-                    CARD_FILE: seal(card),
-                    MODEL_FILE: content,
-                },
-                files={name: self.folder / name for name in names},
-            )
-
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":
         """The run at ``path``, locked, to go on with; what a kill left half done is cleared."""
         path = Path(path)
         read_card(path)
-        lock = Lock(path)
-        try:
+        with Lock(path).released_on_error() as lock:
             for name in (CARD_FILE, MODEL_FILE, _METRICS):
                 check_plain(path / name)
             tidy(path)
-            if (path / _CHECKPOINTS).exists():
-                tidy(path / _CHECKPOINTS)
+            tidy(path / _CHECKPOINTS)
             run = cls(path, card=read_card(path), lock=lock)
             run._drop_damaged_model()
             run._record_tokenizer()
             return run
-        except BaseException:
-            lock.release()
-            raise
 
     def close(self) -> None:
         """Give the folder free for others to train into; a second call does nothing."""
@@ -262,99 +197,54 @@ class Run:
     @property
     def task(self) -> str:
         """The name of the task, as given to ``create``."""
-        return self._card["task"]
-
-    @property
-    def name(self) -> str | None:
-        """Name of its recipe, as given to ``create``."""
-        name = self._card.get("name")
-        return name if isinstance(name, str) else None
-
-    @property
-    def text(self) -> str | None:
-        """The fingerprint of the text that is trained on, as given to ``create``."""
-        return self._card.get("text")
-
-    @property
-    def threads(self) -> int | None:
-        """How many threads of the processor it is trained with; None of a run from before."""
-        return self._card.get("threads")
-
-    @property
-    def processes(self) -> int:
-        """How many processes train it together."""
-        return self._card.get("processes", 1)
-
-    @property
-    def pretrained_commit(self) -> str | None:
-        """The commit of the Hugging Face Hub that it began with, as given to ``create``."""
-        return self._card.get("pretrained_commit")
+        return self.card["task"]
 
     @property
     def changes(self) -> list[Change]:
         """Changes of settings during training, the oldest first."""
-        return list(self._card.get("changes", ()))
+        return list(self.card.get("changes", ()))
 
     def change(self, update: int, changes: Changes) -> None:
         """Go on by other settings after an update; the recipe's file stays as it was begun with."""
         self._check_open_for_training()
-        change: Change = {
-            "update": update,
-            "was": {name: before for name, (before, _) in changes.items()},
-            "is": {name: now for name, (_, now) in changes.items()},
-        }
-        history = [*self.changes, change]
-        counts = {name: changes[name][1] for name in ("threads", "processes") if name in changes}
+        was, now = ({name: pair[n] for name, pair in changes.items()} for n in (0, 1))
+        history: list[Change] = [*self.changes, {"update": update, "was": was, "is": now}]
+        counts = {name: now[name] for name in ("threads", "processes") if name in now}
         self._update_card(changes=history, **counts)
         self.recipe = recipe_after(self.recipe, history)
 
     @property
     def is_finished(self) -> bool:
         """Whether ``finish`` was called, and no checkpoint was saved since."""
-        return self._card["finished"]
+        return self.card["finished"]
 
     @property
     def summary(self) -> JsonValue:
         """Summary given to ``finish``; None before."""
-        return self._card["summary"]
-
-    @property
-    def model_checksum(self) -> str | None:
-        """Fingerprint of the final weights; None before training has finished."""
-        return self._card["model"]
+        return self.card["summary"]
 
     @property
     def has_tokenizer(self) -> bool:
         """Whether the tokenizer has been saved, whole or damaged."""
-        return (self.folder / _TOKENIZER).is_dir()
+        return (self.folder / TOKENIZER).is_dir()
 
     @property
     def tokenizer_folder(self) -> Path:
         """Where the tokenizer is, its files checked once."""
-        folder = self.folder / _TOKENIZER
-        if not self.has_tokenizer:
-            raise RunError(
-                f"{folder} must hold the tokenizer; there is none."
-                " Training ended before it was saved: run it again."
-            )
+        folder = self.folder / TOKENIZER
         if not self._tokenizer_checked:
             with naming(self.path, self.folder):
-                check_tokenizer(folder, self._card.get("tokenizer"))
+                check_tokenizer(folder, self.card.get("tokenizer"))
             self._tokenizer_checked = True
         return folder
-
-    @property
-    def tokenizer_checksum(self) -> str | None:
-        """Fingerprint of the saved tokenizer; None before it is saved."""
-        return self._card.get("tokenizer")
 
     @contextmanager
     def new_tokenizer_folder(self) -> Iterator[Path]:
         """A folder to save the tokenizer into, which counts when the block ends well."""
         self._check_open_for_training()
-        if self._card.get("tokenizer") is not None:
+        if self.card.get("tokenizer") is not None:
             self._update_card(tokenizer=None)
-        with new_folder(self.folder / _TOKENIZER) as folder:
+        with new_folder(self.folder / TOKENIZER) as folder:
             yield folder
             listing = seal({"files": checksums(folder)})
             fill_file(folder / CHECKSUMS, listing)
@@ -381,13 +271,11 @@ class Run:
         """
         self._check_open_for_training()
         newest = self.newest_checkpoint()
-        if newest is None:
-            cut_records(self.folder / _METRICS, 0)
-            return None
+        step, length = (0, 0) if newest is None else (newest.step, newest.metrics_length)
         for saved in self.checkpoints():
-            if saved.step > newest.step:
+            if saved.step > step:
                 saved.delete()
-        cut_records(self.folder / _METRICS, newest.metrics_length, step=newest.step)
+        cut_records(self.folder / _METRICS, length, step=step)
         return newest
 
     def save_checkpoint(
@@ -406,10 +294,9 @@ class Run:
         """
         self._check_open_for_training()
         home = self.folder / _CHECKPOINTS
-        before = {saved.step for saved in self.checkpoints()}
         length = sync_file(self.folder / _METRICS)
         sync_folder(self.folder)  # where metrics.jsonl may be new
-        if self.is_finished and step not in before:
+        if self.is_finished and step not in {saved.step for saved in self.checkpoints()}:
             self._update_card(finished=False)
         return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)
 
@@ -438,7 +325,7 @@ class Run:
         """
         self._check_open_for_training()
         parts = pack_tensors(model_state)
-        if self._card["model"] is not None:
+        if self.card["model"] is not None:
             self._update_card(finished=False, model=None, summary=None)
         write_file(self.folder / MODEL_FILE, *parts)
         self._update_card(finished=True, model=checksum(*parts), summary=finite(summary))
@@ -453,15 +340,15 @@ class Run:
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights to use, on the CPU; before the end those of the newest checkpoint."""
         with naming(self.path, self.folder):
-            while (expected := self._card["model"]) is not None:
-                content = self.folder / MODEL_FILE
+            while (expected := self.card["model"]) is not None:
                 try:
-                    return unpack_tensors(self._read_model(expected), where=content)
+                    content = self._read_model(expected)
+                    return unpack_tensors(content, where=self.folder / MODEL_FILE)
                 except DamageError:
                     card = read_card(self.folder)
                     if card["model"] == expected:
                         raise
-                    self._card = card  # a training has finished again since the card was read
+                    self.card = card  # a training has finished again since the card was read
             return load_newest_model(self.folder / _CHECKPOINTS)
 
     def fill(self, model: nn.Module) -> None:
@@ -483,24 +370,23 @@ class Run:
 
     def _drop_damaged_model(self) -> None:
         """Training goes on from the checkpoints where the final weights are damaged."""
-        if self._card["model"] is None:
-            return
         try:
-            self._read_model(self._card["model"])
+            if (model := self.card["model"]) is not None:
+                self._read_model(model)
         except DamageError as error:
             warnings.warn(f"{error} It is being made now.", RunWarning, stacklevel=3)
             self._update_card(finished=False, model=None, summary=None)
 
     def _record_tokenizer(self) -> None:
         """Note which tokenizer it is, where a kill came before that."""
-        listing = self.folder / _TOKENIZER / CHECKSUMS
-        if self._card.get("tokenizer") is None and listing.exists():
+        listing = self.folder / TOKENIZER / CHECKSUMS
+        if self.card.get("tokenizer") is None and listing.exists():
             self._update_card(tokenizer=checksum(read_file(listing)))
 
     def _update_card(self, **entries: object) -> None:
-        card = cast(Card, {**self._card, **entries})
+        card = cast(Card, {**self.card, **entries})
         write_file(self.folder / CARD_FILE, seal(card))
-        self._card = card
+        self.card = card
 
     def _check_open_for_training(self) -> None:
         if self._lock is None:
@@ -508,12 +394,3 @@ class Run:
                 f"{self.path} must be open for training to be written; it is open for reading."
                 " Open it with Run.open_for_training."
             )
-
-
-def _of_no_machine(recipe: RecipeTable) -> RecipeTable:
-    """The recipe with the names of its files, and of the run it began from, without folders."""
-    table = deepcopy(recipe)
-    for section, names in (("data", ("train", "valid", "test")), ("training", ("pretrained",))):
-        settings = cast(dict[str, JsonValue], table.get(section, {}))
-        settings |= {name: without_folders(settings[name]) for name in names if name in settings}
-    return table

@@ -63,20 +63,20 @@ def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
 
 def record_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
     """Record the changes in the run, and warn of another number of threads."""
-    threads = torch.get_num_threads()
-    if run.threads not in (None, threads):
+    threads, before = torch.get_num_threads(), run.card.get("threads")
+    if before not in (None, threads):
         warnings.warn(
-            f"{run.path} was trained with {counted(run.threads or 1, 'threads')} so far, and goes "
+            f"{run.path} was trained with {counted(before or 1, 'threads')} so far, and goes "
             f"on with {threads}: sums are rounded otherwise, and it will not end with the same "
             "bytes as if it had not been stopped. "
-            f"OMP_NUM_THREADS={run.threads} goes on as before.",
+            f"OMP_NUM_THREADS={before} goes on as before.",
             RunWarning,
             stacklevel=2,
         )
-    if run.threads != threads:
-        changes = {**changes, "threads": (run.threads, threads)}
-    if run.processes != processes:
-        changes = {**changes, "processes": (run.processes, processes)}
+    if before != threads:
+        changes = {**changes, "threads": (before, threads)}
+    if (made_by := run.card.get("processes", 1)) != processes:
+        changes = {**changes, "processes": (made_by, processes)}
     if changes:
         newest = run.newest_checkpoint()
         run.change(0 if newest is None else newest.step, changes)

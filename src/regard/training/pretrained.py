@@ -350,7 +350,7 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
 def named_pretrained(name: str, folder: Path = Path(), run: Run | None = None) -> Pretrained:
     """Resolve a name in a folder; for a run that began with it, at the commit of then."""
     if is_hub_name(name):
-        return Pretrained(name, None if run is None else run.pretrained_commit)
+        return Pretrained(name, None if run is None else run.card.get("pretrained_commit"))
     return Pretrained(os.path.realpath(folder / name))
 
 

@@ -17,7 +17,7 @@ from regard.devices.kinds import AUTO
 from regard.inference import Predictor
 from regard.progress import displaying
 from regard.runs import Run, is_run
-from regard.runs.card import format_changes
+from regard.runs.card import Provenance, format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.text import Tokenizer
 from regard.text.reading.encodings import encoded_as
@@ -139,10 +139,12 @@ class _Session:
                 self.path,
                 replace(task.recipe, training=settings).table(),
                 recipe.task,
-                name=recipe.name,
-                text=text.fingerprint,
-                processes=self.world.size,
-                pretrained_commit=None if pretrained is None else pretrained.commit,
+                Provenance(
+                    name=recipe.name,
+                    text=text.fingerprint,
+                    processes=self.world.size,
+                    pretrained_commit=None if pretrained is None else pretrained.commit,
+                ),
             )
             self.stack.enter_context(run)
         if self.world.is_first:

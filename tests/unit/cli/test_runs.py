@@ -11,6 +11,7 @@ import torch
 from regard.cli import run_command
 from regard.errors import RunError
 from regard.runs import Run
+from regard.runs.card import Provenance
 
 
 @pytest.fixture
@@ -18,7 +19,9 @@ def home(tmp_path, monkeypatch):
     """A folder with ``runs/a`` and ``runs/b``."""
     for name, rate in (("a", 0.1), ("b", 0.2)):
         table = {"task": "translation", "training": {"learning_rate": rate, "updates": 10}}
-        with Run.create(tmp_path / "runs" / name, table, "translation", name="tiny") as run:
+        with Run.create(
+            tmp_path / "runs" / name, table, "translation", Provenance(name="tiny")
+        ) as run:
             run.append_metrics({"update": 10, "split": "valid", "loss": 10 * rate})
             run.save_checkpoint(10, {"w": torch.ones(1)}, None)
     monkeypatch.chdir(tmp_path)
@@ -73,7 +76,7 @@ def test_a_name_with_two_stars_is_no_pattern():
 
 def test_a_run_of_a_task_that_is_gone_is_still_described(tmp_path, capsys):
     table = {"task": "gone", "data": {"train": ["x.txt"]}, "model": {"type": "small"}}
-    with Run.create(tmp_path / "old", table, "gone", name="old") as run:
+    with Run.create(tmp_path / "old", table, "gone", Provenance(name="old")) as run:
         run.finish({"w": torch.ones(1)}, {"updates": 1})
     assert run_command(["info", str(tmp_path / "old")]) == 0
     assert "model       small" in capsys.readouterr().out

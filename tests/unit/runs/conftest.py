@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.runs import Run
+from regard.runs.card import Provenance
 
 
 def make(path, *, name=None, task="translation", finished=True, losses=(2.0, 1.5), **settings):
@@ -13,7 +14,7 @@ def make(path, *, name=None, task="translation", finished=True, losses=(2.0, 1.5
     model = {"type": settings.pop("type", "transformer"), "model_dim": settings.pop("dim", 8)}
     training = {"updates": 100, "metric": "loss", "learning_rate": 0.1} | settings
     table = {"task": task, "data": {}, "model": model, "training": training}
-    with Run.create(path, table, task, name=name) as run:
+    with Run.create(path, table, task, Provenance(name=name)) as run:
         for number, loss in enumerate(losses, 1):
             update = 10 * number
             figures = {"loss": loss, "bleu": 40 - loss}

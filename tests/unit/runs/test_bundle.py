@@ -14,6 +14,7 @@ from regard.runs import DamageError, Run, RunWarning, is_bundle
 from regard.runs.bundle import unpack
 from regard.runs.card import SHIPPED
 from regard.runs.overview import overview_of
+from regard.runs.packing import pack
 
 README = "# A run\n"
 
@@ -35,7 +36,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def bundle(run, tmp_path):
-    run.pack(tmp_path / "a.regard", readme=README)
+    pack(run, tmp_path / "a.regard", readme=README)
     return tmp_path / "a.regard"
 
 
@@ -54,7 +55,7 @@ def test_it_holds_the_run_byte_for_byte(run, bundle):
 
 def test_the_same_run_is_the_same_file(run, bundle, tmp_path):
     again = tmp_path / "b.regard"
-    Run.open(bundle).pack(again, readme=README)
+    pack(Run.open(bundle), again, readme=README)
     assert again.read_bytes() == bundle.read_bytes()
 
 
@@ -69,7 +70,7 @@ def test_it_names_no_folder_of_who_trained(tmp_path):
             (folder / "tokenizer.json").write_text("{}")
         run.change(5, {"data.valid": (None, ["/home/mary/valid.tsv"]), "training.keep": (3, 5)})
         run.finish({"w": torch.arange(6.0)}, {})
-    run.pack(tmp_path / "a.regard", readme=README)
+    pack(run, tmp_path / "a.regard", readme=README)
     opened = Run.open(tmp_path / "a.regard")
     assert opened.recipe == {
         "task": "translation",
@@ -99,7 +100,7 @@ def test_a_full_disk_leaves_nothing_half_written(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr("regard.runs.bundle.shutil.copyfileobj", full)
     with pytest.raises(RunError, match="must fit on its disk"):
-        run.pack(tmp_path / "a.regard", readme=README)
+        pack(run, tmp_path / "a.regard", readme=README)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -179,7 +180,7 @@ def test_many_members_are_not_unpacked(bundle, count):
 def test_a_file_that_no_checksum_names_is_not_packed(run, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     (run.path / "tokenizer" / "more.txt").symlink_to(tmp_path / "secret.txt")
-    run.pack(tmp_path / "a.regard", readme=README)
+    pack(run, tmp_path / "a.regard", readme=README)
     with zipfile.ZipFile(tmp_path / "a.regard") as archive:
         assert "tokenizer/more.txt" not in archive.namelist()
 
@@ -277,7 +278,7 @@ def test_a_warning_about_a_run_names_the_bundle(tmp_path):
         (folder / "tokenizer.json").write_text("{}")
     run.recipe = recipe  # as a version that had groups wrote it
     run.finish({"w": torch.arange(6.0)}, {})
-    run.pack(tmp_path / "a.regard", readme=README)
+    pack(run, tmp_path / "a.regard", readme=README)
     run.close()
     with pytest.warns(RunWarning, match=r"/a\.regard was made with decoding\.groups = 2"):
         Run.open(tmp_path / "a.regard")
@@ -303,7 +304,7 @@ def test_in_sixteen_bits_it_is_smaller_and_tied_weights_stay_tied(tmp_path):
         with run.new_tokenizer_folder() as folder:
             (folder / "tokenizer.json").write_text("{}")
         run.finish({"source": tied, "target": tied, "steps": numbers})
-    run.pack(tmp_path / "half.regard", readme=README, dtype=torch.bfloat16)
+    pack(run, tmp_path / "half.regard", readme=README, dtype=torch.bfloat16)
     weights = Run.open(tmp_path / "half.regard").load_model()
     assert torch.equal(weights["source"], tied.bfloat16())
     assert weights["target"] is weights["source"]

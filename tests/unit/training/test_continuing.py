@@ -151,10 +151,10 @@ def threads():
 
 def test_other_threads_are_warned_of_once_and_remembered(toy, trained_run, threads):
     _, path = trained_run
-    assert Run.open(path).threads == threads
+    assert Run.open(path).card["threads"] == threads
     torch.set_num_threads(threads + 1)
     with pytest.warns(RunWarning, match=rf"with {threads} threads? so far, and goes on with"):
         resume(path, settings=parse_settings(["training.updates=7"]), reporter=toy.Recorder())
     assert Run.open(path).changes[-1]["was"]["threads"] == threads
-    assert Run.open(path).threads == threads + 1
+    assert Run.open(path).card["threads"] == threads + 1
     resume(path, settings=parse_settings(["training.updates=8"]), reporter=toy.Recorder())

@@ -330,7 +330,7 @@ def test_a_run_keeps_the_commit_of_the_hub_and_resumes_offline(
     recipe = begin("classification", training=training)
     with pytest.raises(Interrupted):
         train(recipe, tmp_path / "early", reporter=toy.stopping(2))
-    assert Run.open(tmp_path / "early").pretrained_commit == "a" * 40
+    assert Run.open(tmp_path / "early").card["pretrained_commit"] == "a" * 40
     fetched.clear()
     shutil.rmtree(tmp_path / "early" / "checkpoints")  # as if killed before there was one
     with pytest.raises(Interrupted):

@@ -57,7 +57,7 @@ def test_the_same_call_resumes(home, toy):
     recorder = toy.Recorder()
     regard.train("mine.toml", "runs/a", reporter=recorder)
     assert ("resumed", 1) in recorder.events
-    assert Run.open("runs/a").name == "mine"
+    assert Run.open("runs/a").card["name"] == "mine"
 
 
 def test_every_form_of_a_recipe_is_the_same(home):
@@ -113,7 +113,7 @@ def test_the_task_of_a_file_alone_is_inferred_as_by_the_command(home, toy):
     trained = regard.train("reviews.tsv", reporter=toy.Recorder(), settings=SHORT)
     assert trained.path == Path("runs/reviews")
     assert trained.model.recipe.task == "classification"
-    assert Run.open("runs/reviews").name == "classification-convolution"
+    assert Run.open("runs/reviews").card["name"] == "classification-convolution"
 
 
 def test_the_task_of_data_in_memory_is_inferred_and_the_data_saved_with_the_run(home, toy):

@@ -233,13 +233,12 @@ class _Manifest:
 
 def _identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
     """Fingerprint of the model and options that determine the answers."""
-    run.check_finished()
-    recipe = recipe_from_table(run.recipe)
+    weights, recipe = run.check_finished(), recipe_from_table(run.recipe)
     decoding = kind_of(TASKS[recipe.task].task).search(recipe, options.decoding)
     return {
         "task": run.task,
-        "weights": run.model_checksum,
-        "tokenizer": run.tokenizer_checksum,
+        "weights": weights,
+        "tokenizer": run.card.get("tokenizer"),
         "embed": False,  # as folders of before say
         "decoding": None if decoding is None else as_table(decoding),
         "output_format": options.output_format,

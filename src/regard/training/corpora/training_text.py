@@ -82,12 +82,13 @@ class TrainingText:
 
     def check_same_as(self, run: Run | None) -> None:
         """Raise RunError if a run was begun with another text."""
-        if run is not None and run.text is not None and not self._has(run.text):
-            raise RunError(
-                f"{run.path} must go on with the text it began with; its "
-                f"{TASKS[self.recipe.task].task.unit} have changed since. Restore them, or train "
-                "the new ones into another folder: --run FOLDER."
-            )
+        if run is None or (begun_with := run.card.get("text")) is None or self._has(begun_with):
+            return
+        raise RunError(
+            f"{run.path} must go on with the text it began with; its "
+            f"{TASKS[self.recipe.task].task.unit} have changed since. Restore them, or train "
+            "the new ones into another folder: --run FOLDER."
+        )
 
     def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
         """The task, vocabularies loaded or learned; infers open settings of a new run."""
