@@ -25,7 +25,8 @@ from regard.attention.masks import (
     window,
 )
 from regard.attention.masks.parse import register_mask
-from regard.attention.observing import AttentionCall, at, observe, rollout
+from regard.attention.observing import AttentionCall, at, observe
+from regard.attention.rollout import rollout
 from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (
     Additive,

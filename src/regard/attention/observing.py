@@ -23,18 +23,10 @@ from regard.attention.engine.request import Call, Request, make_request, make_we
 from regard.attention.inspect.head_scores import HeadScores, scores_of
 from regard.attention.inspect.summarize import Queries, summary_and_mixed_of, summary_of
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.weights import (
-    Positions,
-    matrix_of,
-    positions_of,
-    rows_of,
-    transposed_of,
-)
+from regard.attention.inspect.weights import Positions, matrix_of, rows_of, transposed_of
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores.base import Score
 from regard.attention.weighting import Weighting
-from regard.checks import check_fraction
-from regard.errors import SettingError, ShapeError, excerpt
 
 T = TypeVar("T")
 
@@ -85,11 +77,11 @@ class AttentionCall:
 
     def weights(self) -> Float[Tensor, "*b N M"]:
         """The whole matrix of its weights; see :func:`regard.attention.weights`."""
-        return matrix_of(self._request())
+        return matrix_of(self.request())
 
     def rows(self, positions: Positions) -> Float[Tensor, "*b P M"]:
         """The weights of some queries; see :func:`regard.attention.rows`."""
-        return rows_of(self._request(), positions)
+        return rows_of(self.request(), positions)
 
     def summary(
         self,
@@ -111,7 +103,7 @@ class AttentionCall:
             >>> seen.top_keys.tolist(), seen.top_weights
             ([[1]], tensor([[0.9526]]))
         """
-        return summary_of(self._request(), top, map, queries, start)
+        return summary_of(self.request(), top, map, queries, start)
 
     def summary_in_passing(
         self,
@@ -140,7 +132,7 @@ class AttentionCall:
         summary: Summary | None = None,
     ) -> HeadScores:
         """How much heads look at known kinds of keys; see :func:`regard.attention.head_scores`."""
-        return scores_of(self._request(), tokens, links, tree, summary)
+        return scores_of(self.request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
         """``weightsᵀ · states``: for each key, the queries' states by how much they look at it.
@@ -148,74 +140,12 @@ class AttentionCall:
         Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
         grows with N; differentiable, once. ``states`` broadcasts to (*batch, heads, N, E).
         """
-        return transposed_of(self._request(), states)
+        return transposed_of(self.request(), states)
 
-    def _request(self) -> Request:
+    def request(self) -> Request:
+        """Return it as what the engine is asked for, without values."""
         options = CallOptions(self.score, self.mask, self.bias, self.weighting)
         return make_weights_request(self.query, self.key, options)
-
-
-def rollout(
-    calls: Sequence[AttentionCall], positions: Positions, *, residual: float = 0.5
-) -> Float[Tensor, "*batch P N"]:
-    """How much of each chosen output comes from each input, by attention and residual paths alone.
-
-    Attention rollout of Abnar & Zuidema (2020), https://arxiv.org/abs/2005.00928, from chosen
-    outputs: the rows of ``Π (residual · I + (1 − residual) · mean over heads of the weights)``.
-    Going from the last layer to the first a vector at a time, it needs no N×N matrix.
-
-    Args:
-        calls: The self-attention of every layer, the first layer first, such as an observer saw.
-        positions: Which outputs, from 0, or from the last below 0.
-        residual: The share that goes past the attention of a layer.
-
-    Returns:
-        A row over the inputs for each output; it sums to one, less what sinks and queries with
-        nothing to see lose.
-
-    Raises:
-        ShapeError: Queries and keys of a call differ in positions, or there is no such output.
-        SettingError: There is no call, or ``residual`` is not a fraction.
-
-    Example:
-        >>> from regard.attention import attend, causal, observe
-        >>> calls = []
-        >>> with observe(calls.append):
-        ...     _ = attend(torch.zeros(2, 4), torch.zeros(2, 4), mask=causal())
-        >>> rollout(calls, [0, 1])
-        tensor([[1.0000, 0.0000],
-                [0.2500, 0.7500]])
-    """
-    check_fraction("residual", residual)
-    if not isinstance(calls, list | tuple) or not all(isinstance(c, AttentionCall) for c in calls):
-        raise SettingError(f"calls must be a list of AttentionCall; got {excerpt(calls)}.")
-    if not calls:
-        raise SettingError("calls must hold one layer at least; got none.")
-    N = calls[-1].query.shape[-2]
-    for call in calls:
-        if call.query.shape[-2] != N or call.key.shape[-2] != N:
-            raise ShapeError(
-                f"calls must be self-attention over the same N = {N} positions; "
-                f"got {call.query.shape[-2]} queries and {call.key.shape[-2]} keys."
-            )
-    query = calls[-1].query
-    outputs = torch.tensor(
-        positions_of(positions, N, "output"), dtype=torch.long, device=query.device
-    )
-    wide = torch.promote_types(query.dtype, torch.float32)
-    reached = torch.zeros(N, len(outputs), dtype=wide, device=query.device)
-    reached[outputs, torch.arange(len(outputs), device=query.device)] = 1
-    for call in reversed(calls):
-        reached = residual * reached + (1 - residual) * _back(call, reached)
-    return reached.mT
-
-
-def _back(call: AttentionCall, reached: Tensor) -> Tensor:
-    """Rollout up to a layer's attention, (*batch, N, P): the mean over its heads."""
-    has_heads = max(call.query.dim(), call.key.dim()) > 3
-    states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
-    sums = call.transposed(states)
-    return sums.mean(dim=-3) if has_heads else sums
 
 
 Observer = Callable[[AttentionCall], None]
@@ -226,7 +156,7 @@ class Edit(NamedTuple):
 
     mask: Mask | None
     # Makes another answer (*batch, N, E) of the answer and the values (*values, M, E).
-    finish: Callable[[Tensor, Tensor], Tensor] | None
+    finish: Callable[[Tensor, Tensor], Tensor] | None = None
     query: Tensor | None = None  # in place of what was given
     key: Tensor | None = None
     value: Callable[[Tensor], Tensor] | None = None  # makes other values of those given
@@ -244,6 +174,17 @@ class Edit(NamedTuple):
         """Return the call with the edits."""
         query, key, _ = self._replace(value=None).inputs(call.query, call.key, call.key)
         return replace(call, mask=self.mask, query=query, key=key)
+
+    def then(self, other: "Edit") -> "Edit":
+        """Return this edit and another one, which was made of the call with this."""
+        one, two, before, after = self.finish, other.finish, self.value, other.value
+        finish, value = two or one, after or before
+        if one is not None and two is not None:
+            finish = lambda out, mixed: two(one(out, mixed), mixed)  # noqa: E731
+        if before is not None and after is not None:
+            value = lambda given: after(before(given))  # noqa: E731
+        query = self.query if other.query is None else other.query
+        return Edit(other.mask, finish, query, self.key if other.key is None else other.key, value)
 
 
 # Given what ``attend`` is called with; None leaves the call alone.

@@ -69,12 +69,12 @@ class Shape(ABC):
         """The model in the layout that holds it."""
 
 
-def refused(section: str, config: object, options: Options) -> str | None:
+def refused(section: str, config: object, options: Options, holders: str) -> str | None:
     """The first option whose value no layout holds, and why; None if there is none."""
     for name, (values, reason) in options.items():
         if (got := getattr(config, name)) not in values:
             cure = trained_with(f"{section}.{name}", values[0])
-            return f"{section}.{name} is {spelled(got)}, and {reason}; {cure}"
+            return f"{section}.{name} is {spelled(got)}, and {holders} {reason}; {cure}"
     return None
 
 
@@ -103,6 +103,8 @@ def searched(decoding: DecodingConfig) -> Table:
 
 
 _LMS = "language models of transformers"
+_LMS_POSITIONS = ("learned", "sinusoidal", "rotary")
+_AS_MANY_HEADS = "have as many heads of keys as of queries"
 
 
 class LanguageModels(Shape):
@@ -112,30 +114,23 @@ class LanguageModels(Shape):
         model = predictor.model
         assert isinstance(model, Decoder)
         config = model.config
-        added = (
-            ("learned", "sinusoidal", "rotary"),
-            f"{_LMS} add positions, or turn queries and keys",
-        )
         options: Options = {
-            "norm": (("pre",), f"{_LMS} have their norms before each layer"),
-            "window": ((None,), f"{_LMS} look at all that came before"),
-            "positions": added,
+            "norm": (("pre",), "have their norms before each layer"),
+            "window": ((None,), "look at all that came before"),
+            "positions": (_LMS_POSITIONS, "add positions, or turn queries and keys"),
         }
-        if _is_llama(config):
-            return refused("model", config, options)
-        positions = f"{_LMS} with {config.positions} positions"
+        refusal = refused("model", config, options, _LMS)
+        if refusal is not None or _is_llama(config):
+            return refusal
+        holders = f"{_LMS} with {config.positions} positions"
         if config.positions == "rotary":
-            positions += ", unless norm_kind is 'rms' and activation 'swiglu',"
+            holders += ", unless norm_kind is 'rms' and activation 'swiglu',"
         options = {
-            **options,
-            "norm_kind": (("layer",), f"{positions} have layer norms"),
-            "activation": (("gelu", "gelu_tanh", "relu"), f"{positions} have two matrices between"),
-            "num_key_heads": (
-                (None, config.num_heads),
-                f"{positions} have as many heads of keys as of queries",
-            ),
+            "norm_kind": (("layer",), "have layer norms"),
+            "activation": (("gelu", "gelu_tanh", "relu"), "have two matrices between"),
+            "num_key_heads": ((None, config.num_heads), _AS_MANY_HEADS),
         }
-        return refused("model", config, options)
+        return refused("model", config, options, holders)
 
     def hold(self, predictor: Predictor) -> Held:
         model, task, decoding = predictor.model, predictor.task, predictor.decoding
@@ -192,27 +187,22 @@ class Encoders(Shape):
         guesses = isinstance(model, MaskedLanguageModel)
         added = ("learned",) if guesses else ("learned", "sinusoidal")
         options: Options = {
-            "positions": (added, f"{_BERT} add learned positions to embeddings"),
-            "norm": (("post",), f"{_BERT} have their norms after each layer"),
-            "norm_kind": (("layer",), f"{_BERT} have layer norms"),
-            "activation": (("gelu",), f"{_BERT} have it between two matrices"),
-            "parts": (("none",), f"{_BERT} read words from no parts"),
-            "embedding_dim": ((None,), f"{_BERT} have embeddings as wide as states"),
+            "positions": (added, "add learned positions to embeddings"),
+            "norm": (("post",), "have their norms after each layer"),
+            "norm_kind": (("layer",), "have layer norms"),
+            "activation": (("gelu",), "have it between two matrices"),
+            "parts": (("none",), "read words from no parts"),
+            "embedding_dim": ((None,), "have embeddings as wide as states"),
         }
-        refusal = refused("model", encoder_of(model).config, options)
-        if refusal is None and isinstance(model, Tagger):
-            crf: Options = {"crf": ((False,), f"{_BERT} tag each token by itself")}
-            refusal = refused("head", model.config, crf)
-        if refusal is None and isinstance(model, Classifier):
-            first = f"{_BERT} classify by the first token, through a pooler"
-            alone = f"{_BERT} have no scores of n-grams"
-            pooling: Options = {
-                "pooling": (("first",), first),
-                "pooler": ((True,), first),
-                "ngram_scores": ((False,), alone),
-            }
-            refusal = refused("head", model.config, pooling)
-        return refusal
+        head: Options = {}
+        if isinstance(model, Tagger):
+            head = {"crf": ((False,), "tag each token by itself")}
+        elif isinstance(model, Classifier):
+            first = "classify by the first token, through a pooler"
+            head = {"pooling": (("first",), first), "pooler": ((True,), first)}
+            head = {**head, "ngram_scores": ((False,), "have no scores of n-grams")}
+        refusal = refused("model", encoder_of(model).config, options, _BERT)
+        return refusal or refused("head", getattr(model, "config", None), head, _BERT)
 
     def hold(self, predictor: Predictor) -> Held:
         task = predictor.task
@@ -292,25 +282,19 @@ class Translators(Shape):
         options: Options = {
             "positions": (
                 ("sinusoidal", "learned"),
-                f"{_WHOSE} add sinusoids or learned positions to embeddings",
+                "add sinusoids or learned positions to embeddings",
             ),
-            "norm_kind": (("layer",), f"{_WHOSE} have layer norms"),
-            "norm_eps": ((None, NORM_EPS), f"{_WHOSE} add {NORM_EPS} to a variance"),
-            "num_key_heads": (
-                (None, config.num_heads),
-                f"{_WHOSE} have as many heads of keys as of queries",
-            ),
-            "activation": (
-                ("relu", "gelu", "gelu_tanh", "silu"),
-                f"{_WHOSE} have two matrices between",
-            ),
-            "score": (("scaled_dot",), f"{_WHOSE} match by scaled dot products"),
-            "window": ((None,), f"{_WHOSE} look at the whole text"),
-            "source_begin": ((False,), f"{_WHOSE} look at all that is read"),
-            "values": (("states",), f"{_WHOSE} mix states"),
-            "copy": ((False,), f"{_WHOSE} copy nothing"),
+            "norm_kind": (("layer",), "have layer norms"),
+            "norm_eps": ((None, NORM_EPS), f"add {NORM_EPS} to a variance"),
+            "num_key_heads": ((None, config.num_heads), _AS_MANY_HEADS),
+            "activation": (("relu", "gelu", "gelu_tanh", "silu"), "have two matrices between"),
+            "score": (("scaled_dot",), "match by scaled dot products"),
+            "window": ((None,), "look at the whole text"),
+            "source_begin": ((False,), "look at all that is read"),
+            "values": (("states",), "mix states"),
+            "copy": ((False,), "copy nothing"),
         }
-        return refused("model", config, options) or self._refuse_tables(predictor, model)
+        return refused("model", config, options, _WHOSE) or self._refuse_tables(predictor, model)
 
     def _refuse_tables(self, predictor: Predictor, model: Transformer) -> str | None:
         """Why no layout holds its tables, and the norm of their embeddings."""

@@ -18,7 +18,8 @@ from regard.interop.interventions.patching import Activations, PatchEffects, act
 from regard.interop.modules.torch_functions import mark_weights
 from regard.interop.modules.torch_modules import EngineAttention, use
 from regard.interop.pages.looking import look
-from regard.interop.watch import Watch, Watched, watch
+from regard.interop.record import Watched
+from regard.interop.watch import Watch, watch
 
 __all__ = [
     "Activations",

@@ -55,6 +55,43 @@ class Options:
         return flags
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Record of one attention of a model in one pass.
+
+    Attributes:
+        kind: What attends to what: "encoder" (a text to all of itself), "decoder" (to its past) or
+            "cross" (to another).
+        layer: Which layer, from 0.
+        name: The name of the module in the model.
+        heads: The numbers of the heads that were summarised.
+        summary: (B, heads, N, …), the steps of a cached generation joined.
+        call: Which pass, from 0: a forward of the model, or a whole generation.
+        notes: What seeing it costs besides, such as the memory of weights that the model makes.
+        scores: Those of the heads, where ``tokens`` were given.
+        attention: What was attended, where ``keep=True`` and it was made at once.
+
+    Example:
+        >>> from torch import nn
+        >>> from regard.interop import use, watch
+        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+        >>> with watch(layer, heads=1, top=2) as seen:
+        ...     _ = layer(torch.zeros(1, 5, 8))
+        >>> seen[0].kind, seen[0].name, seen[0].heads, seen[0].summary.top_weights.shape
+        ('encoder', 'self_attn', (1,), torch.Size([1, 1, 5, 2]))
+    """
+
+    kind: str
+    layer: int
+    name: str
+    heads: tuple[int, ...]
+    summary: Summary
+    call: int
+    notes: tuple[str, ...] = ()
+    scores: HeadScores | None = None
+    attention: AttentionCall | None = None
+
+
 class Record:
     """One attention of a model in one pass."""
 
@@ -140,10 +177,6 @@ class Record:
             raise SettingError("keep must be True; got False. Use watch(..., keep=True).")
         return self._calls
 
-    def attention(self) -> AttentionCall | None:
-        """Return the call of a pass that was made at once, if it was kept."""
-        return self._calls[0] if len(self._calls) == 1 else None
-
     def _scored(self, call: AttentionCall, summary: Summary | None) -> HeadScores | None:
         """Score the heads by the tokens of ``watch``; None where these are not its keys."""
         tokens = (self._options.tokens or {}).get(self.key[0])
@@ -193,6 +226,13 @@ class Record:
         summary = self.summary() if len(self.heads) == H else None
         found = calls[0].head_scores(tokens, links=links, tree=tree, summary=summary)
         return found.of_heads(self.heads)
+
+    def watched(self) -> Watched:
+        """Return what is shown of it; the call only of a pass that was made at once."""
+        at_once = self._calls[0] if len(self._calls) == 1 else None
+        return Watched(
+            *(*self.key, self.heads, self.summary(), self.call, self.notes(), self.scores, at_once)
+        )
 
     def output(self) -> Tensor:
         """Return the output of the attention; SettingError without gradients, or of steps."""

@@ -6,7 +6,6 @@ Nothing is kept of the N×M weights; outputs are those of the model, up to round
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import overload
 
 import torch
@@ -30,44 +29,7 @@ from regard.interop.modules.inside import (
     module_of,
     reached,
 )
-from regard.interop.record import KINDS, Options, Queries, Record, kinds_of, numbers_of
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Watched:
-    """Record of one attention of a model in one pass.
-
-    Attributes:
-        kind: What attends to what: "encoder" (a text to all of itself), "decoder" (to its past) or
-            "cross" (to another).
-        layer: Which layer, from 0.
-        name: The name of the module in the model.
-        heads: The numbers of the heads that were summarised.
-        summary: (B, heads, N, …), the steps of a cached generation joined.
-        call: Which pass, from 0: a forward of the model, or a whole generation.
-        notes: What seeing it costs besides, such as the memory of weights that the model makes.
-        scores: Those of the heads, where ``tokens`` were given.
-        attention: What was attended, where ``keep=True`` and it was made at once.
-
-    Example:
-        >>> import torch
-        >>> from regard.interop import use
-        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
-        >>> with watch(layer, heads=1, top=2) as seen:
-        ...     _ = layer(torch.zeros(1, 5, 8))
-        >>> seen[0].kind, seen[0].name, seen[0].heads, seen[0].summary.top_weights.shape
-        ('encoder', 'self_attn', (1,), torch.Size([1, 1, 5, 2]))
-    """
-
-    kind: str
-    layer: int
-    name: str
-    heads: tuple[int, ...]
-    summary: Summary
-    call: int
-    notes: tuple[str, ...] = ()
-    scores: HeadScores | None = None
-    attention: AttentionCall | None = None
+from regard.interop.record import KINDS, Options, Queries, Record, Watched, kinds_of, numbers_of
 
 
 class Watch(Sequence[Watched]):
@@ -106,8 +68,8 @@ class Watch(Sequence[Watched]):
     def __getitem__(self, index: int | slice) -> Watched | list[Watched]:
         """Summary of one attention, by its index."""
         if isinstance(index, slice):
-            return [_watched(record) for record in self._ordered()[index]]
-        return _watched(self._ordered()[index])
+            return [record.watched() for record in self._ordered()[index]]
+        return self._ordered()[index].watched()
 
     def __repr__(self) -> str:
         lines = [f"Watch of {type(self._model).__name__}: {len(self)} attentions"]
@@ -415,16 +377,14 @@ def watch(
             watched.add(call)
 
     def note_mixed(call: AttentionCall) -> Edit:
-        first = None if outer_editor is None else outer_editor(call)
         mixed = watched.mixed = Mixed()
 
         def keep_both(out: Tensor, value: Tensor) -> Tensor:
-            if first is not None and first.finish is not None:
-                out = first.finish(out, value)
             mixed.out, mixed.value = out, value
             return out
 
-        return (first or Edit(call.mask, None))._replace(finish=keep_both)
+        first = Edit(call.mask) if outer_editor is None else outer_editor(call) or Edit(call.mask)
+        return first.then(Edit(first.mask, keep_both))
 
     with ExitStack() as block:
         watched.trace = block.enter_context(reached(model, reads=True))
@@ -433,15 +393,6 @@ def watch(
         block.enter_context(observe(see))
         yield watched
     watched.finish()
-
-
-def _watched(record: Record) -> Watched:
-    kind, layer, name = record.key
-    return Watched(
-        *(kind, layer, name, record.heads, record.summary(), record.call, record.notes()),
-        scores=record.scores,
-        attention=record.attention(),
-    )
 
 
 def _listed(things: Iterable[object]) -> str:

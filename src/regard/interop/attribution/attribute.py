@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import attention_of, logits_of
-from regard.interop.attribution.input_vectors import InputVectors, Output, named_inputs
-from regard.interop.watch import Watch, Watched, watch
+from regard.interop.attribution.input_vectors import InputVectors, Output, inputs_at_rest
+from regard.interop.record import Watched
+from regard.interop.watch import Watch, watch
 
 _QUERIES = 64  # whose weights are worked out at once
 
@@ -120,22 +121,28 @@ def attribute(
         >>> torch.allclose(found.values, weights, atol=1e-6)
         True
     """
-    choose("method", method, dict.fromkeys(METHODS))
-    check_count("steps", steps)
-    check_count("rows", rows)
-    return ExplainedText(model, inputs, name=name).attribute(
-        method,
-        target=target,
-        against=against,
-        position=position,
-        baseline=baseline,
-        steps=steps,
-        rows=rows,
-    )
+    by = Method(method, baseline, steps, rows)
+    text = ExplainedText(model, inputs, name=name)
+    return text.attribute(by, target=target, against=against, position=position)
 
 
 BY_ATTENTION = ("attention", "rollout", "attention_gradient")
 METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *BY_ATTENTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of attribution with its options; see ``attribute``."""
+
+    name: str
+    baseline: int | None = None
+    steps: int = 32
+    rows: int = 16
+
+    def __post_init__(self) -> None:
+        choose("method", self.name, dict.fromkeys(METHODS))
+        check_count("steps", self.steps)
+        check_count("rows", self.rows)
 
 
 class ExplainedText:
@@ -149,9 +156,7 @@ class ExplainedText:
         name: str | None = None,
         body: nn.Module | None = None,
     ) -> None:
-        if model.training:
-            raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-        self.model, self.inputs, self._name = model, named_inputs(model, inputs), name
+        self.model, self.inputs, self._name = model, inputs_at_rest(model, inputs), name
         self.body = model if body is None else body  # the part that attends
 
     @cached_property
@@ -174,36 +179,35 @@ class ExplainedText:
 
     def attribute(
         self,
-        method: str,
+        method: Method,
         *,
         target: int | Output | None = None,
         against: int | None = None,
         position: int | None = None,
-        baseline: int | None = None,
-        steps: int = 32,
-        rows: int = 16,
     ) -> Attribution:
         """Explain one output; arguments and errors are those of the function ``attribute``."""
         number, chosen = output_of(self.answer, self.model, target, against, position)
-        if method in BY_ATTENTION:
+        name = method.name
+        if name in BY_ATTENTION:
             position = position if chosen is None else chosen[0]
-            return Attribution(method, *_by_attention(self, number, position, method), chosen)
+            return Attribution(name, *_by_attention(self, number, position, name), chosen)
         vectors = self.vectors
-        base = vectors.baseline(baseline)
-        if method == "leave_one_out":
+        base = vectors.baseline(method.baseline)
+        if name == "leave_one_out":
             with torch.no_grad():
                 whole = float(vectors.outputs(number, vectors.given))
-            return Attribution(method, _left_out(vectors, number, base, whole, rows), whole, chosen)
+            values = _left_out(vectors, number, base, whole, method.rows)
+            return Attribution(name, values, whole, chosen)
         with torch.enable_grad():
-            if method == "gradient_times_input":
+            if name == "gradient_times_input":
                 slopes, output = vectors.gradients(number, vectors.given)
                 pairs = zip(slopes, vectors.given, strict=True)
                 total = torch.as_tensor(sum((g * x).sum(-1)[0] for g, x in pairs))
-                return Attribution(method, total, float(output), chosen)
-            total = _integrated(vectors, number, base, steps, rows)
+                return Attribution(name, total, float(output), chosen)
+            total = _integrated(vectors, number, base, method.steps, method.rows)
         with torch.no_grad():
             ends = [float(vectors.outputs(number, point)) for point in (vectors.given, base)]
-        return Attribution(method, total, ends[0], chosen, ends[1])
+        return Attribution(name, total, ends[0], chosen, ends[1])
 
 
 def output_of(
@@ -220,11 +224,7 @@ def output_of(
     length = logits.shape[1] if logits.dim() == 3 else None
     if length is None and position is not None:
         raise SettingError(f"position must be None where logits are (B, V); got {position}.")
-    index = None
-    if length is not None:
-        index = length - 1 if position is None else position + length * (position < 0)
-        if not 0 <= index < length:
-            raise SettingError(f"position must be one of {length}; got {position}.")
+    index = None if length is None else position_of(-1 if position is None else position, length)
     row = logits[0] if index is None else logits[0, index]
     token = int(row.argmax()) if target is None else target
     for name, number in (("target", token), ("against", against)):
@@ -238,6 +238,13 @@ def output_of(
         return numbers if against is None else numbers - chosen[:, against]
 
     return output, (index, token, against)
+
+
+def position_of(position: int, length: int) -> int:
+    """Return a position of so many, from 0, or from the last below 0."""
+    if not -length <= position < length:
+        raise SettingError(f"position must be one of {length}; got {position}.")
+    return position % length
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.checks import check_count
-from regard.errors import SettingError
+from regard.interop.attribution.attribute import position_of
 from regard.interop.attribution.decomposition import at_rest, check_product, scale_of, site_of
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.interventions.patching import Site
@@ -160,10 +160,7 @@ def head_circuits(
     path = DirectPath(*at_rest(model, inputs))
     site = site_of(path.run, layer, kind)
     if position is not None:
-        length = path.length
-        if not -length <= position < length:
-            raise SettingError(f"position must be one of {length}; got {position}.")
-        position %= length
+        position = position_of(position, path.length)
     return circuits_of(path, site, head, position=position, top=top, vocabulary=vocabulary)
 
 

@@ -10,12 +10,10 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall, Cover, Dot, ScaledDot, Softmax
 from regard.attention.engine.blocks import whole_scores
 from regard.attention.engine.gradients import inputs_of
-from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import make_weights_request
 from regard.attention.scores import Score
 from regard.errors import SettingError
 from regard.interop.attribution.attribute import output_of
-from regard.interop.attribution.input_vectors import Output, named_inputs
+from regard.interop.attribution.input_vectors import Output, inputs_at_rest
 from regard.interop.attribution.linear_functions import StreamPart
 from regard.interop.attribution.linear_run import LinearRun
 from regard.interop.interventions.patching import Site
@@ -79,17 +77,8 @@ class ScoreParts:
         ]
 
     def __str__(self) -> str:
-        rows = [(one.name, other.name, value) for one, other, value in self.top()]
-        first = max(len("query"), *(len(row[0]) for row in rows)) + 2
-        second = max(len("key"), *(len(row[1]) for row in rows)) + 2
-        lines = [f"{'query':{first}}{'key':{second}}{'value':>8}"]
-        lines += [f"{one:{first}}{other:{second}}{value:8.4f}" for one, other, value in rows]
-        if rest := self.values.numel() - len(rows):
-            left = self.sum - self.bias - sum(row[2] for row in rows)
-            lines.append(f"{f'{rest} others':{first + second}}{left:8.4f}")
-        if self.bias:
-            lines.append(f"{'bias':{first + second}}{self.bias:8.4f}")
-        return "\n".join([*lines, f"{'sum':{first + second}}{self.sum:8.4f}"])
+        rows = [((one.name, other.name), value) for one, other, value in self.top()]
+        return _table(("query", "key"), rows, self.values.numel(), self.sum, bias=self.bias)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,14 +117,27 @@ class LogitParts:
         return [(self.parts[n], float(self.values[n])) for n in order]
 
     def __str__(self) -> str:
-        rows = [(part.name, value) for part, value in self.top()]
-        width = max(len("sum"), *(len(name) for name, _ in rows)) + 2
-        lines = [f"{'part':{width}}{'value':>8}"]
-        lines += [f"{name:{width}}{value:8.4f}" for name, value in rows]
-        if rest := len(self.parts) - len(rows):
-            left = self.sum - sum(value for _, value in rows)
-            lines.append(f"{f'{rest} others':{width}}{left:8.4f}")
-        return "\n".join([*lines, f"{'sum':{width}}{self.sum:8.4f}"])
+        rows = [((part.name,), value) for part, value in self.top()]
+        return _table(("part",), rows, len(self.parts), self.sum)
+
+
+def _table(
+    titles: tuple[str, ...],
+    rows: Sequence[tuple[tuple[str, ...], float]],
+    count: int,
+    total: float,
+    bias: float = 0.0,
+) -> str:
+    """Rows of names and values, what is left of so many, and what they sum to."""
+    columns = zip(titles, *(names for names, _ in rows), strict=True)
+    widths = [max(map(len, column)) + 2 for column in columns]
+    lines = [("".join(map(str.ljust, names, widths)), value) for names, value in rows]
+    if len(rows) < count:
+        left = total - bias - sum(value for _, value in rows)
+        lines.append((f"{count - len(rows)} others", left))
+    lines += [("bias", bias)] * bool(bias) + [("sum", total)]
+    title = "".join(map(str.ljust, titles, widths)) + f"{'value':>8}"
+    return "\n".join([title, *(f"{name:{sum(widths)}}{value:8.4f}" for name, value in lines)])
 
 
 def decompose_score(
@@ -239,9 +241,7 @@ def at_rest(
 ) -> tuple[nn.Module, Mapping[str, object]]:
     """Return a model in evaluation mode, and the inputs of one text by name."""
     model = module_of(model)
-    if model.training:
-        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    return model, named_inputs(model, inputs)
+    return model, inputs_at_rest(model, inputs)
 
 
 def site_of(run: LinearRun, layer: int, kind: str | None) -> Site:
@@ -255,9 +255,14 @@ def site_of(run: LinearRun, layer: int, kind: str | None) -> Site:
     return sites[0]
 
 
+def is_product(call: AttentionCall) -> bool:
+    """Whether scores are products of queries and keys, for a softmax."""
+    return isinstance(call.score, ScaledDot | Dot) and isinstance(call.weighting, Softmax)
+
+
 def check_product(call: AttentionCall, site: Site, head: int) -> None:
     """Raise SettingError unless scores of a head are products of queries and keys."""
-    if not isinstance(call.score, ScaledDot | Dot) or not isinstance(call.weighting, Softmax):
+    if not is_product(call):
         raise SettingError(
             "score must be a product of a query and a key, for a softmax, to be taken apart; got "
             f"{call.score!r} of {' '.join(map(str, site))}."
@@ -324,8 +329,7 @@ def _score(call: AttentionCall, head: int, query: int, key: int) -> tuple[float,
     score: Score = call.score
     if isinstance(score, ScaledDot):
         score = replace(score, softcap=None)
-    options = CallOptions(score, call.mask, call.bias, call.weighting)
-    request = make_weights_request(call.query, call.key, options)
+    request = replace(call, score=score).request()
     whole = float(whole_scores(request, inputs_of(request))[0, head, query, key])
     product = whole
     if request.bias is not None or request.position is not None:

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import logits_of
 from regard.interop.attribution.linear_functions import LinearFunctions, StreamPart
-from regard.interop.attribution.linear_run import LinearRun, token_inputs
+from regard.interop.attribution.linear_run import FeedForwardChange, LinearRun, token_inputs
 from regard.interop.interventions.changes import AttentionChange, EditedCall
 from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import BLOCK, Site
-from regard.interop.modules.hooks import of_this_thread, returning
+from regard.interop.modules.hooks import hooked, returning
 
 _ROWS = 1024  # tokens, each a text of its own, that a model reads at once
 
@@ -242,7 +242,7 @@ class DirectPath:
         with torch.enable_grad(), mode, edit(model) as edits:
             edits.change(change)
             for site, module in self.run.feed_forward.items():
-                edits.change_module(module, _SilentFeedForward(change, site))
+                edits.change_module(module, FeedForwardChange(change.write, site))
             answer = model(**given)
             return logits_of(model, answer)  # where there may be norms, too
 
@@ -279,23 +279,20 @@ class DirectPath:
         blocks = {each: match.group() for each, match in matches.items() if match is not None}
         if site not in blocks:
             return []
-        idle: dict[str, int] = {}
+        idle: dict[nn.Module, int] = {}
 
-        def note(name: str, module: nn.Module, args: object, options: object, out: object) -> None:
+        def note(module: nn.Module, args: object, options: object, out: object) -> None:
             given = _first_of(args, options)
             first = out[0] if isinstance(out, tuple) and out else out
             if isinstance(first, Tensor) and given is not None and torch.equal(first, given):
-                idle[name] = len(out) if isinstance(out, tuple) else 0
+                idle[module] = len(out) if isinstance(out, tuple) else 0
 
         side = "key" if site[0] == "cross" else "query"
         ids = self.tokens(site, side)[1]
-        with ExitStack() as hooks:
-            for block in set(blocks.values()) - {blocks[site]}:
-                noting = of_this_thread(partial(note, block))
-                module = model.get_submodule(block)
-                hooks.enter_context(module.register_forward_hook(noting, with_kwargs=True))
+        others = set(blocks.values()) - {blocks[site]}
+        with hooked(map(model.get_submodule, others), after=note):
             whole = self.of_tokens(site, side, ids[:2])
-        found = [(model.get_submodule(block), size) for block, size in idle.items()]
+        found = list(idle.items())
         with ExitStack() as replaced, suppress(Exception):  # of blocks that do more
             for module, size in found:
                 replaced.enter_context(returning(module, partial(_handed_on, size)))
@@ -373,15 +370,3 @@ class _Writing(_Silent):
         if self.head is None and site == self.site:
             silent.view_as(self.vectors).copy_(self.vectors)  # (R, 1, K); of some models (R, K)
         return silent.requires_grad_()
-
-
-class _SilentFeedForward:
-    """The output of a feed-forward part, which layers may share."""
-
-    def __init__(self, change: _Silent, site: Site) -> None:
-        self._change, (self._kind, self._layer) = change, site
-
-    def __call__(self, output: Tensor) -> Tensor:
-        site = (self._kind, self._layer)
-        self._layer += 1
-        return self._change.write(output, site)

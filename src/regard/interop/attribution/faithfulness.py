@@ -18,7 +18,7 @@ from regard.errors import SettingError
 from regard.interop.attribution.input_vectors import (
     gradient_times_input,
     ids_of,
-    named_inputs,
+    inputs_at_rest,
     repeated,
 )
 from regard.interop.interventions.changes import AttentionChange, EditedCall
@@ -111,9 +111,7 @@ def faithfulness(
         ([0, 1, 2], ['attention', 'gradient', 'removed'])
     """
     check_count("rows", rows)
-    if model.training:
-        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    inputs = named_inputs(model, inputs)
+    inputs = inputs_at_rest(model, inputs)
     with torch.no_grad(), watch(model, top=0, map=1, keep=True) as calls:
         logits = logits_of(model, model(**inputs))
     has_memory = any(each.kind == "cross" for each in calls)

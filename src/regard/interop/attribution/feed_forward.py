@@ -1,7 +1,6 @@
 """Neurons of feed-forward parts: which are strongest on a text, and what they write in words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,11 +11,12 @@ from torch.overrides import TorchFunctionMode
 
 from regard.checks import check_count
 from regard.errors import SettingError
+from regard.interop.attribution.attribute import position_of
 from regard.interop.attribution.decomposition import at_rest
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import Site
-from regard.interop.modules.hooks import of_this_thread
+from regard.interop.modules.hooks import hooked
 from regard.interop.record import KINDS
 
 _ROWS = 64  # neurons whose logits are computed at once
@@ -149,9 +149,7 @@ def feed_forward_neurons(
     made: list[Neuron] = []
     for site in chosen:
         length = len(maps[site].activations)
-        if position is not None and not -length <= position < length:
-            raise SettingError(f"position must be one of {length}; got {position}.")
-        positions = range(length) if position is None else [position % length]
+        positions = range(length) if position is None else [position_of(position, length)]
         made += strongest_neurons(site, maps[site], positions, top)
     return Neurons(tuple(in_words(path, maps, made, words)), path.logits is not None)
 
@@ -218,11 +216,11 @@ def last_maps(path: DirectPath) -> dict[Site, LastMap]:
     mode = _LastProducts()
     layers = {id(module): site for site, module in run.feed_forward.items()}
 
-    def begin(module: nn.Module, args: object) -> None:
+    def begin(module: nn.Module, args: object, options: object) -> None:
         mode.last = None
         mode.is_on = True
 
-    def end(module: nn.Module, args: object, output: object) -> None:
+    def end(module: nn.Module, args: object, options: object, output: object) -> None:
         mode.is_on = False
         kind, layer = layers[id(module)]
         layers[id(module)] = kind, layer + 1  # of layers that share it
@@ -234,13 +232,10 @@ def last_maps(path: DirectPath) -> dict[Site, LastMap]:
         if is_whole and torch.allclose(made.reshape(first.shape), first, rtol=1e-4, atol=1e-6):
             maps[kind, layer] = LastMap(states.reshape(-1, states.shape[-1]), values)
 
-    with ExitStack() as hooks:
-        for module in run.feed_forward.values():
-            hooks.enter_context(module.register_forward_pre_hook(of_this_thread(begin)))
-            hooks.enter_context(module.register_forward_hook(of_this_thread(end)))
-        # As runs of other threads have it: theirs could begin and end in the middle of a plain one.
-        with edit(run.model), mode:
-            run.model(**run.inputs)
+    # As runs of other threads have it: theirs could begin and end in the middle of a plain one.
+    parts = run.feed_forward.values()
+    with hooked(parts, before=begin, after=end), edit(run.model), mode:
+        run.model(**run.inputs)
     if not maps:
         raise SettingError(
             "model must have feed-forward parts that end with a matrix for their neurons to be "

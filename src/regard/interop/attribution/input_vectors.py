@@ -5,7 +5,7 @@ have no table; so nothing is looked up by name.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from inspect import signature
 
 import torch
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError, ShapeError
-from regard.interop.modules.hooks import of_this_thread
+from regard.interop.modules.hooks import hooked
 from regard.interop.modules.locations import Arguments, Options
 
 # (B,) numbers of what a model gives.
@@ -28,6 +28,13 @@ def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Map
         if isinstance(tensor, Tensor) and len(tensor) != 1:
             raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
     return inputs
+
+
+def inputs_at_rest(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
+    """Return inputs of one text by name, for a model that must be in evaluation mode."""
+    if model.training:
+        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
+    return named_inputs(model, inputs)
 
 
 def repeated(inputs: Mapping[str, object], rows: int) -> dict[str, object]:
@@ -104,11 +111,7 @@ def _width(
         states = (each for each in _tensors(args, options) if _has_positions(each, length))
         widths.extend(each.shape[-1] for each in states)
 
-    noting = of_this_thread(note)
-    with ExitStack() as hooks:
-        for name in attentions:
-            module = model.get_submodule(name)
-            hooks.enter_context(module.register_forward_pre_hook(noting, with_kwargs=True))
+    with hooked(map(model.get_submodule, attentions), before=note):
         model(**inputs)
     return widths[0] if widths else None
 
@@ -151,10 +154,7 @@ def lookups_taken(
                 return take(output)
         return None
 
-    taking = of_this_thread(after)
-    with ExitStack() as hooks:
-        for module in model.modules():
-            hooks.enter_context(module.register_forward_hook(taking, with_kwargs=True))
+    with hooked(model.modules(), after=after):
         yield
 
 
@@ -179,11 +179,7 @@ def _first_taken(model: nn.Module, is_input: Callable[[Tensor], bool]) -> Iterat
         is_first = not leaves and isinstance(output, Tensor) and is_input(output)
         return _take(output, leaves) if is_first and isinstance(output, Tensor) else None
 
-    taking, taking_output = of_this_thread(before), of_this_thread(after)
-    with ExitStack() as hooks:
-        for module in model.modules():
-            hooks.enter_context(module.register_forward_pre_hook(taking, with_kwargs=True))
-            hooks.enter_context(module.register_forward_hook(taking_output, with_kwargs=True))
+    with hooked(model.modules(), before=before, after=after):
         yield leaves
 
 

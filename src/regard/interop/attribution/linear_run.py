@@ -76,7 +76,7 @@ class LinearRun:
             edits.change(_Cutting(self))
             self.feed_forward = modules_of(model, "mlp", self.names, is_needed=False)
             for site, module in self.feed_forward.items():
-                edits.change_module(module, _FeedForward(self, site))
+                edits.change_module(module, FeedForwardChange(self._cut_feed_forward, site))
             self.answer = model(**inputs)
         tables = self.mode.tables
         self.tables = {name: tables[n] for n, name in enumerate(tokens) if n in tables}
@@ -186,6 +186,9 @@ class LinearRun:
             f"these to be told apart; got {type(self.model).__name__} with {found} there."
         )
 
+    def _cut_feed_forward(self, output: Tensor, site: Site) -> Tensor:
+        return self._add(output, StreamPart("feed-forward", *site))
+
     def _add(self, tensor: Tensor, part: StreamPart) -> Tensor:
         """Cut the graph at a tensor, from which on the run is linear in it."""
         leaf = tensor.detach().requires_grad_()
@@ -240,13 +243,13 @@ class _Cutting(AttentionChange):
         return self.run._add(out, StreamPart("head", kind, layer, 0))
 
 
-class _FeedForward:
-    """Cuts the graph at the output of a feed-forward part, which layers may share."""
+class FeedForwardChange:
+    """Changes the output of a feed-forward part, which layers may share."""
 
-    def __init__(self, run: LinearRun, site: Site) -> None:
-        self._run, (self._kind, self._layer) = run, site
+    def __init__(self, change: Callable[[Tensor, Site], Tensor], site: Site) -> None:
+        self._change, (self._kind, self._layer) = change, site
 
     def __call__(self, output: Tensor) -> Tensor:
-        part = StreamPart("feed-forward", self._kind, self._layer)
+        site = (self._kind, self._layer)
         self._layer += 1
-        return self._run._add(output, part)
+        return self._change(output, site)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from torch import nn
 
-from regard.interop.checkpoints.encoders import BERT_PARTS, BERT_SETTINGS
+from regard.interop.checkpoints.encoders import BERT_PARTS, BERT_SETTINGS, embeddings, masked_head
 from regard.interop.checkpoints.layout import (
     ACTIVATIONS,
     Layout,
@@ -87,48 +87,35 @@ def _masked(config: EncoderConfig, table: Table) -> nn.Module:
     return MaskedLanguageModel(config, vocab_size=size_of(table, "vocab_size"), pad_id=pad_id)
 
 
-def _embeddings(theirs: str) -> Iterator[TensorMap]:
-    """The tables of words, positions and segments, and their norm."""
-    yield TensorMap("encoder.embedding.weight", (f"{theirs}.word_embeddings.weight",))
-    yield TensorMap("encoder.positions.table", (f"{theirs}.position_embeddings.weight",))
-    yield TensorMap("encoder.segments", (f"{theirs}.token_type_embeddings.weight",))
-    yield from weight_and_bias("encoder.embedding_norm", f"{theirs}.LayerNorm")
-
-
 def _distilbert_tensors(model: nn.Module) -> Iterator[TensorMap]:
     count = expect(model, MaskedLanguageModel).encoder.config.num_layers
-    yield from _embeddings("distilbert.embeddings")
+    yield from embeddings("encoder", "distilbert.embeddings")
     layers = "distilbert.transformer.layer"
     yield from of_layers(count, "encoder.layers", layers, _DISTILBERT_PARTS)
-    yield from weight_and_bias("transform", "vocab_transform")
-    yield from weight_and_bias("norm", "vocab_layer_norm")
-    yield TensorMap("bias", ("vocab_projector.bias",))
+    yield from masked_head("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
 
 
 def _electra_tensors(model: nn.Module) -> Iterator[TensorMap]:
     """ELECTRA's generator; of its discriminator, what reads the text."""
     count = expect(model, MaskedLanguageModel).encoder.config.num_layers
-    yield from _embeddings("electra.embeddings")
+    yield from embeddings("encoder", "electra.embeddings")
     yield from weight_and_bias("encoder.widen", "electra.embeddings_project")
     yield from of_layers(count, "encoder.layers", "electra.encoder.layer", BERT_PARTS)
-    yield from weight_and_bias("transform", "generator_predictions.dense")
-    yield from weight_and_bias("norm", "generator_predictions.LayerNorm")
-    yield TensorMap("bias", ("generator_lm_head.bias",))
+    head = "generator_predictions"
+    yield from masked_head(f"{head}.dense", f"{head}.LayerNorm", "generator_lm_head.bias")
 
 
 def _albert_tensors(model: nn.Module) -> Iterator[TensorMap]:
     """ALBERT's names; each layer of ours begins as the one that all of its share."""
     count = expect(model, MaskedLanguageModel).encoder.config.num_layers
-    yield from _embeddings("albert.embeddings")
+    yield from embeddings("encoder", "albert.embeddings")
     yield from weight_and_bias("encoder.widen", "albert.encoder.embedding_hidden_mapping_in")
     for layer in range(count):
         for ours, theirs in _ALBERT_PARTS.items():
             names = (f"{_ALBERT_LAYER}.{part}" for part in theirs.split())
             yield from weight_and_bias(f"encoder.layers.{layer}.{ours}", *names)
     yield from weight_and_bias("pooler", "albert.pooler")
-    yield from weight_and_bias("transform", "predictions.dense")
-    yield from weight_and_bias("norm", "predictions.LayerNorm")
-    yield TensorMap("bias", ("predictions.bias",))
+    yield from masked_head("predictions.dense", "predictions.LayerNorm", "predictions.bias")
 
 
 _HEADS = ("transform", "norm", "bias", "pooler", "next_sentence")

@@ -159,10 +159,6 @@ def _describe(
     }
 
 
-def _more_gpt2(config: DecoderConfig) -> Mapping[str, JsonValue]:
-    return {"embd_pdrop": config.dropout}
-
-
 def _more_neox(config: DecoderConfig) -> Mapping[str, JsonValue]:
     rotary: JsonValue = {**_rotary(config), "partial_rotary_factor": 1.0}
     return {"rotary_pct": 1.0, "rotary_emb_base": config.rotary_base, "rope_parameters": rotary}
@@ -272,7 +268,7 @@ _LLAMA_LAYOUT = Layout(
 DECODERS: dict[str, Layout] = {
     "gpt2": Layout(
         build=_build_gpt2,
-        describe=partial(_describe, _GPT2, _more_gpt2),
+        describe=partial(_describe, _GPT2, lambda config: {"embd_pdrop": config.dropout}),
         tensors=_gpt2_tensors,
         prefix="transformer.",
         copies=("lm_head.weight", "attn.bias", "attn.masked_bias"),

@@ -162,31 +162,39 @@ def _checked_encoder(model: nn.Module, *, is_roberta: bool) -> Encoder:
 
 def _tensors(model: nn.Module, *, is_roberta: bool) -> Iterator[TensorMap]:
     encoder = _checked_encoder(model, is_roberta=is_roberta)
-    prefix = "roberta." if is_roberta else "bert."
+    prefix = "roberta" if is_roberta else "bert"
     is_headed = isinstance(model, Tagger | Classifier)
-    ours = "reader." if is_headed else "encoder."
-    table = f"{prefix}embeddings."
-    yield TensorMap(f"{ours}embedding.weight", (f"{table}word_embeddings.weight",))
-    positions = (f"{table}position_embeddings.weight",)
-    offset = _padding(encoder) + 1 if is_roberta else 0
-    yield TensorMap(f"{ours}positions.table", positions, offset=offset)
-    yield TensorMap(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
-    yield from weight_and_bias(f"{ours}embedding_norm", f"{table}LayerNorm")
+    ours, offset = "reader" if is_headed else "encoder", _padding(encoder) + 1 if is_roberta else 0
+    yield from embeddings(ours, f"{prefix}.embeddings", offset)
     count = encoder.config.num_layers
-    yield from of_layers(count, f"{ours}layers", f"{prefix}encoder.layer", BERT_PARTS)
+    yield from of_layers(count, f"{ours}.layers", f"{prefix}.encoder.layer", BERT_PARTS)
     if is_headed:
-        yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
+        yield from weight_and_bias("pooler", f"{prefix}.pooler.dense")
         yield from weight_and_bias("output", "classifier")
     elif is_roberta:
-        yield from weight_and_bias("transform", "lm_head.dense")
-        yield from weight_and_bias("norm", "lm_head.layer_norm")
-        yield TensorMap("bias", ("lm_head.bias",))
+        yield from masked_head("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
     else:
-        yield from weight_and_bias("transform", "cls.predictions.transform.dense")
-        yield from weight_and_bias("norm", "cls.predictions.transform.LayerNorm")
-        yield TensorMap("bias", ("cls.predictions.bias",))
-        yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
+        head = "cls.predictions"
+        theirs = (f"{head}.transform.dense", f"{head}.transform.LayerNorm", f"{head}.bias")
+        yield from masked_head(*theirs)
+        yield from weight_and_bias("pooler", f"{prefix}.pooler.dense")
         yield from weight_and_bias("next_sentence", "cls.seq_relationship")
+
+
+def embeddings(ours: str, theirs: str, offset: int = 0) -> Iterator[TensorMap]:
+    """Map the tables of words, positions and segments, and their norm."""
+    positions = (f"{theirs}.position_embeddings.weight",)
+    yield TensorMap(f"{ours}.embedding.weight", (f"{theirs}.word_embeddings.weight",))
+    yield TensorMap(f"{ours}.positions.table", positions, offset=offset)
+    yield TensorMap(f"{ours}.segments", (f"{theirs}.token_type_embeddings.weight",))
+    yield from weight_and_bias(f"{ours}.embedding_norm", f"{theirs}.LayerNorm")
+
+
+def masked_head(transform: str, norm: str, bias: str) -> Iterator[TensorMap]:
+    """Map the head that predicts masked words."""
+    yield from weight_and_bias("transform", transform)
+    yield from weight_and_bias("norm", norm)
+    yield TensorMap("bias", (bias,))
 
 
 def _padding(encoder: Encoder) -> int:

@@ -28,7 +28,6 @@ from regard.interop.modules.hooks import of_this_thread
 from regard.interop.modules.inside import (
     Attending,
     ForwardTrace,
-    Site,
     check_seen,
     module_of,
     reached,
@@ -162,8 +161,9 @@ class Edits:
             return None
         site, start, _ = self.trace.locate(attention)
         N, M = attention.query.shape[-2], attention.key.shape[-2]
-        self._sites.add((site.kind, site.layer))
-        changes = [planned.change for planned in self._changes if planned.is_for(site)]
+        here = (site.kind, site.layer)
+        self._sites.add(here)
+        changes = [planned.change for planned in self._changes if planned.meets({here})]
         if not changes or not self._is_on:
             return None
         has_heads = attention.query.dim() > 3
@@ -173,7 +173,7 @@ class Edits:
             range(site.dropped, site.dropped + M),
             attention.query.device,
             site.name or f"{site.kind} {site.layer}",
-            (site.kind, site.layer),
+            here,
             not isinstance(attention.weighting, AsGiven),
             attention,
         )
@@ -208,7 +208,9 @@ class Edits:
         """Raise SettingError if a change met nothing that it could have been for, or not all."""
         if self._changes and not self._sites:
             check_seen(model, self.trace)
-        if self.trace.unseen and any(planned.is_for_all for planned in self._changes):
+        if self.trace.unseen and any(
+            (each.layer, each.kind) == (None, None) for each in self._changes
+        ):
             name, kind = next(iter(self.trace.unseen.items()))
             raise SettingError(
                 "changes must be of attention that the engine computes; got one for all layers of "
@@ -255,7 +257,7 @@ def edit(model: Attending) -> Iterator[Edits]:
     def edit_after_outer(call: AttentionCall) -> Edit | None:
         first = None if outer is None else outer(call)
         then = edits.edit(call if first is None else first.applied_to(call))
-        return first if then is None else _chained(first, then)
+        return first if then is None else then if first is None else first.then(then)
 
     with reached(module) as edits.trace, editing(edit_after_outer), edits.hooks:
         yield edits
@@ -270,13 +272,6 @@ class _Planned:
     layer: Numbers
     kind: str | None
 
-    @property
-    def is_for_all(self) -> bool:
-        return self.layer is None and self.kind is None
-
-    def is_for(self, site: Site) -> bool:
-        return self.meets({(site.kind, site.layer)})
-
     def meets(self, sites: set[tuple[str, int]]) -> bool:
         return any(
             self.kind in (None, kind) and bool(numbers_of("layer", self.layer, layer, 1))
@@ -286,18 +281,3 @@ class _Planned:
 
 def _unless_same(changed: Tensor, given: Tensor) -> Tensor | None:
     return None if changed is given else changed
-
-
-def _chained(first: Edit | None, then: Edit) -> Edit:
-    if first is None:
-        return then
-    one, other = first.finish, then.finish
-    finish = other or one
-    if one is not None and other is not None:
-        finish = lambda out, value: other(one(out, value), value)  # noqa: E731
-    before, after = first.value, then.value
-    values = after or before
-    if before is not None and after is not None:
-        values = lambda value: after(before(value))  # noqa: E731
-    query = first.query if then.query is None else then.query
-    return Edit(then.mask, finish, query, first.key if then.key is None else then.key, values)

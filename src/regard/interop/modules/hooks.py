@@ -1,7 +1,7 @@
 """Hooks of one thread on modules that other threads call meanwhile."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Lock, get_ident
 from typing import Any
 
@@ -23,6 +23,22 @@ def of_this_thread(hook: Hook) -> Hook:
         return None
 
     return guarded
+
+
+@contextmanager
+def hooked(
+    modules: Iterable[nn.Module], *, before: Hook | None = None, after: Hook | None = None
+) -> Iterator[None]:
+    """Run hooks of this thread at modules inside the block; they are given options, too."""
+    with ExitStack() as hooks:
+        for module in modules:
+            if before is not None:
+                hook = of_this_thread(before)
+                hooks.enter_context(module.register_forward_pre_hook(hook, with_kwargs=True))
+            if after is not None:
+                hook = of_this_thread(after)
+                hooks.enter_context(module.register_forward_hook(hook, with_kwargs=True))
+        yield
 
 
 class _Substitute:

@@ -18,7 +18,7 @@ from regard.attention import AttentionCall, Dot, at
 from regard.attention.observing import current_location, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
-from regard.interop.modules.hooks import of_this_thread
+from regard.interop.modules.hooks import hooked
 from regard.interop.modules.lazy_mask import Frame, LazyMask
 from regard.interop.modules.locations import Arguments, Location, Options, calling, location_of
 
@@ -61,14 +61,10 @@ class _Made(NamedTuple):
 def read_weights(parts: Sequence["PreTrainedModel"]) -> Iterator[None]:
     """Announce the weights of models to observers inside the block; outputs stay as requested."""
     reader = _WeightsReader()
-    enter, leave = of_this_thread(reader.enter), of_this_thread(reader.leave)
-    note = of_this_thread(reader.note)
     with ExitStack() as hooks:
         for part in parts:
-            hooks.enter_context(part.register_forward_pre_hook(enter, with_kwargs=True))
-            hooks.enter_context(part.register_forward_hook(leave, with_kwargs=True))
-            for module in part.modules():
-                hooks.enter_context(module.register_forward_hook(note, with_kwargs=True))
+            hooks.enter_context(hooked([part], before=reader.enter, after=reader.leave))
+            hooks.enter_context(hooked(part.modules(), after=reader.note))
         yield
 
 

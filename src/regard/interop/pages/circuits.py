@@ -13,6 +13,7 @@ from regard.interop.attribution.circuits import TopTokens, circuits_of, unique
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.attribution.feed_forward import in_words, last_maps, strongest_neurons
 from regard.interop.interventions.patching import Site
+from regard.interop.pages.sums import short
 from regard.viewer import Example, HeadCircuit, ScoreSum, StrongNeuron
 from regard.viewer.circuits import Ranked
 from regard.viewer.layer_summary import Kind
@@ -98,21 +99,21 @@ def _head_circuit(
     own: tuple[tuple[float, int], ...] = ()
     if made.own is not None and made.own_rank is not None:
         pairs = zip(made.own[columns].tolist(), made.own_rank[columns].tolist(), strict=True)
-        own = tuple((_short(value), rank) for value, rank in pairs)
-    key_scores = tuple(map(_short, made.key_scores[columns].tolist()))
+        own = tuple((short(value), rank) for value, rank in pairs)
+    key_scores = tuple(map(short, made.key_scores[columns].tolist()))
     return HeadCircuit(
         kind=cast("Kind", made.kind),
         layer=made.layer,
         head=made.head,
         queries=tuple(map(of_queries, made.queries[rows].tolist())),
         keys=tuple(map(of_keys, made.keys[columns].tolist())),
-        scores=tuple(tuple(map(_short, row)) for row in made.scores[rows][:, columns].tolist()),
+        scores=tuple(tuple(map(short, row)) for row in made.scores[rows][:, columns].tolist()),
         key_scores=key_scores if any(key_scores) else (),
         liked=ranked(made.liked, rows, of_keys),
         promoted=ranked(made.promoted, columns, answered),
         suppressed=ranked(made.suppressed, columns, answered),
         own=own,
-        copying=None if made.copying is None else _short(made.copying),
+        copying=None if made.copying is None else short(made.copying),
     )
 
 
@@ -127,7 +128,7 @@ def _first_of_each(ids: Tensor) -> list[int]:
 def _ranked(tokens: TopTokens, rows: list[int], name: Name) -> tuple[Ranked, ...]:
     pairs = zip(tokens.ids[rows].tolist(), tokens.values[rows].tolist(), strict=True)
     return tuple(
-        tuple((name(token), _short(value)) for token, value in zip(*row, strict=True))
+        tuple((name(token), short(value)) for token, value in zip(*row, strict=True))
         for row in pairs
     )
 
@@ -160,7 +161,7 @@ def neurons_of_example(
         if one.position >= len(ids):  # of states that are none of tokens
             continue
         up, down = (
-            tuple((answered(token), _short(value)) for token, value in pairs)
+            tuple((answered(token), short(value)) for token, value in pairs)
             for pairs in (one.promoted, one.suppressed)
         )
         made.append(
@@ -170,14 +171,10 @@ def neurons_of_example(
                 position=one.position,
                 token=name(int(ids[one.position])),
                 number=one.number,
-                activation=_short(one.activation),
-                size=_short(one.size),
+                activation=short(one.activation),
+                size=short(one.size),
                 promoted=up,
                 suppressed=down,
             )
         )
     return replace(example, feed_forward=tuple(made))
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

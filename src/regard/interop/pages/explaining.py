@@ -16,6 +16,7 @@ from regard.interop.attribution.attribute import (
     METHODS,
     Attribution,
     ExplainedText,
+    Method,
     output_of,
 )
 from regard.interop.attribution.decomposition import at_rest
@@ -24,7 +25,7 @@ from regard.interop.attribution.faithfulness import logits_of, rank_correlation
 from regard.interop.pages.circuits import circuits_of_example, neurons_of_example
 from regard.interop.pages.lens import Readout
 from regard.interop.pages.neurons import vectors_of
-from regard.interop.pages.sums import Choice, sums_of
+from regard.interop.pages.sums import Choice, short, sums_of
 from regard.tasks.drawing import CrossAttention
 from regard.viewer import Example, Importance
 from regard.viewer.example import Share
@@ -93,7 +94,10 @@ class Reading:
                 example = self._predicted(text, example)
             if why.contributes and (why.requests_contributions or length <= _LONGEST):
                 choices = list(self._choices(text, why))
-                example = self._attributed(text, example, choices, why)
+                count = len(choices)
+                made = [self._importances(text, each, count, length, why) for each in choices]
+                importances = tuple(one for some in made for one in some)
+                example = replace(example, importances=importances or example.importances)
         except SettingError:  # it has no logits
             if why.requests_contributions and why.contributes:
                 raise
@@ -134,23 +138,14 @@ class Reading:
         )
         return neurons_of_example(path, example, names)
 
-    def _attributed(
-        self, text: ExplainedText, example: Example, choices: Sequence[Choice], why: LookOptions
-    ) -> Example:
-        """The example with contributions to outputs."""
-        length = len(example.source_tokens or example.output_tokens)
-        made = [self._importances(text, choice, len(choices), length, why) for choice in choices]
-        importances = tuple(one for some in made for one in some)
-        return replace(example, importances=importances or example.importances)
-
     def _predicted(self, text: ExplainedText, example: Example) -> Example:
         """The example with predictions by layer, and with the loss of each output token."""
         readout = Readout(text, self.text)
         lens = readout.lens(self.name, self.ahead, self.positions if self.blanks else None)
         surprise: list[float | None] = [*[None] * self.ahead, *readout.surprise(self.next_ids)]
         if len(surprise) == len(example.output_tokens):
-            short = (None if nats is None else float(f"{nats:.5g}") for nats in surprise)
-            example = replace(example, surprise=tuple(short))
+            costs = (None if nats is None else short(nats, 5) for nats in surprise)
+            example = replace(example, surprise=tuple(costs))
         return replace(example, lens=lens)
 
     def _choices(self, text: ExplainedText, why: LookOptions) -> Iterator[Choice]:
@@ -234,8 +229,9 @@ class Reading:
             if not self.attends and method in BY_ATTENTION:
                 continue
             try:
+                by = Method(method, steps=_STEPS)
                 attributions[method] = text.attribute(
-                    method, target=choice.number, position=choice.position, steps=_STEPS
+                    by, target=choice.number, position=choice.position
                 )
             except SettingError:
                 if chosen is not None and len(chosen) == 1 and method in chosen:
@@ -250,13 +246,13 @@ class Reading:
     def _importance(
         self, score: Attribution, attention: Attribution | None, choice: Choice, length: int
     ) -> Importance:
-        values = [float(f"{value:.4g}") for value in score.values.tolist()]
+        values = list(map(short, score.values.tolist()))
         correlation = None
         if attention is not None and score is not attention:
             part = slice(None) if self.part is None else self.part.keys.in_row
             own, other = (each.values.cpu()[part].abs() for each in (score, attention))
             number = rank_correlation(own, other)
-            correlation = None if math.isnan(number) else float(f"{number:.4g}")
+            correlation = None if math.isnan(number) else short(number)
         change = None if score.baseline_output is None else score.output - score.baseline_output
         of_tokens = self._of_tokens(values, length)
         position = choice.position if self.part is None else None
@@ -269,8 +265,8 @@ class Reading:
             against=choice.against,
             position=None if position is None else position - self.start,
             start=math.fsum(values[: self.start]) if self.start else None,
-            total=None if change is None else float(f"{float(score.values.double().sum()):.5g}"),
-            change=None if change is None else float(f"{change:.5g}"),
+            total=None if change is None else short(float(score.values.double().sum()), 5),
+            change=None if change is None else short(change, 5),
         )
 
     def _of_tokens(self, values: Sequence[float], length: int) -> list[float]:
@@ -346,5 +342,4 @@ def likeliest_classes(model: "PreTrainedModel", logits: Float[Tensor, " K"]) -> 
 
 def named_shares(shares: Float[Tensor, " K"], names: Sequence[str]) -> tuple[Share, ...]:
     """Probabilities with their names, to four digits."""
-    numbers = (float(f"{share:.4g}") for share in shares.tolist())
-    return tuple(zip(names, numbers, strict=True))
+    return tuple(zip(names, map(short, shares.tolist()), strict=True))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -12,8 +11,8 @@ from regard.errors import SettingError
 from regard.interop.attribution.attribute import ExplainedText
 from regard.interop.attribution.faithfulness import logits_of
 from regard.interop.interventions.patching import BLOCK
-from regard.interop.modules.hooks import of_this_thread, returning
-from regard.interop.watch import Watched
+from regard.interop.modules.hooks import hooked, returning
+from regard.interop.record import Watched
 from regard.viewer import Lens, pack, pack_integers
 
 _POSITIONS = 128  # whose predictions by layer are kept at most, the last of a text
@@ -35,7 +34,8 @@ class Readout:
         whole: dict[str, Tensor] = {}
         calls: list[Watched] = []
 
-        def note(name: str, module: nn.Module, args: object, output: object) -> None:
+        def note(module: nn.Module, args: object, options: object, output: object) -> None:
+            name = numbered[module]
             first = output[0] if isinstance(output, tuple) and output else output
             if isinstance(first, Tensor) and first.dim() == 3 and len(first) == 1:
                 states[name] = first[0, -_POSITIONS:].clone()
@@ -43,11 +43,9 @@ class Readout:
                 whole.clear()  # but of the last
                 whole[name] = first[0]
 
-        with ExitStack() as hooks:
-            for each, module in text.body.named_modules():
-                if each.rpartition(".")[2].isdecimal():
-                    noting = of_this_thread(partial(note, each))
-                    hooks.enter_context(module.register_forward_hook(noting))
+        modules = text.body.named_modules()
+        numbered = {each: name for name, each in modules if name.rpartition(".")[2].isdecimal()}
+        with hooked(numbered, after=note):
             with suppress(SettingError):  # it attends to nothing
                 calls = list(text.seen)
             if not states:  # that pass was made before

@@ -6,13 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard.attention import Dot, ScaledDot, Softmax
+from regard.attention import ScaledDot
 from regard.attention.engine.blocks import whole_scores
 from regard.attention.engine.gradients import inputs_of
-from regard.attention.engine.options import CallOptions
-from regard.attention.engine.request import make_weights_request
 from regard.errors import SettingError
-from regard.interop.watch import Watched
+from regard.interop.attribution.decomposition import is_product, scale_of
+from regard.interop.record import Watched
 from regard.tasks.drawing import CrossAttention, TextPart
 from regard.viewer import Example, HeadVectors, pack
 
@@ -89,26 +88,19 @@ def _of_layer(
 ) -> Iterator[HeadVectors]:
     heads = [head for head in one.heads if wanted is None or (one.layer, head) in wanted]
     call = one.attention
-    if call is None or not heads or not isinstance(call.weighting, Softmax):
+    if call is None or not heads or not is_product(call):
         return
-    if not isinstance(call.score, ScaledDot | Dot):
-        return
-    sides = _sides(one, part)
     if part is not None and call.query.shape[-2] == 1:  # a pooling
         return
-    options = CallOptions(call.score, call.mask, call.bias, call.weighting)
-    request = make_weights_request(call.query, call.key, options)
+    request = call.request()
     query, key = request.query[0], request.key[0]
     key = key.repeat_interleave(len(query) // len(key), dim=0)
     arrays = {"query": query, "key": key}
     if request.bias is not None or request.position is not None:
         bias = whole_scores(request, inputs_of(request))[0] - call.score.tile(query, key)
         arrays["bias"] = bias.nan_to_num(0.0, 0.0, 0.0)  # infinite where it hides a key
-    scale, softcap = 1.0, None
-    if isinstance(call.score, ScaledDot):
-        softcap = call.score.softcap
-        scale = query.shape[-1] ** -0.5 if call.score.scale is None else call.score.scale
-    for kind, queries, keys in sides:
+    softcap = call.score.softcap if isinstance(call.score, ScaledDot) else None
+    for kind, queries, keys in _sides(one, part):
         of_tokens = arrays
         if queries is not None and keys is not None:
             of_tokens = {
@@ -125,7 +117,7 @@ def _of_layer(
                 layer=one.layer,
                 head=head,
                 **{name: pack(each[head], bits=32) for name, each in packed.items()},
-                scale=scale,
+                scale=scale_of(call),
                 softcap=softcap,
             )
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.errors import DataError, RegardError, SettingError
 from regard.interop.pages.explaining import likeliest_classes
+from regard.interop.pages.sums import short
 from regard.interop.watch import Watch, watch
 from regard.tasks.drawing import words_text
 from regard.tasks.labels.image_classification import CLASS, patch_measure
@@ -63,7 +64,7 @@ def look_at_picture(
     answer = Prediction(labels=labels)
     if heads is None and seen[-1].layer == getattr(model.config, "num_hidden_layers", 0) - 1:
         weights = seen.rows(seen[-1].layer, [0] if before else range(len(names)))[0]
-        values = tuple(float(f"{each:.4g}") for each in weights.float().mean((0, 1)).tolist())
+        values = tuple(map(short, weights.float().mean((0, 1)).tolist()))
         answer = replace(answer, values=values, measure=patch_measure(has_class=bool(before)))
     has_answer = answer.labels or answer.values
     return replace(example, image=image, answer=answer if has_answer else None), seen

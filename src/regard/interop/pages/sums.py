@@ -6,19 +6,19 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor
 
-from regard.attention import Dot, ScaledDot, Softmax
 from regard.errors import DataError, SettingError
 from regard.interop.attribution.attribute import ExplainedText
 from regard.interop.attribution.decomposition import (
     LogitParts,
     ScoreParts,
+    is_product,
     logit_parts,
     score_parts,
 )
 from regard.interop.attribution.input_vectors import Output
 from regard.interop.attribution.linear_functions import StreamPart
 from regard.interop.attribution.linear_run import LinearRun
-from regard.interop.watch import Watched
+from regard.interop.record import Watched
 from regard.viewer import Example, LogitSum, ScoreSum, StreamSums
 from regard.viewer.layer_summary import AXES, Kind
 
@@ -77,8 +77,8 @@ def _logit_sum(
 ) -> LogitSum:
     values = dict(zip(made.parts, made.values.tolist(), strict=True))
     return LogitSum(
-        values=tuple(_short(values.get(part, 0.0)) for part in parts),
-        total=_short(made.output),
+        values=tuple(short(values.get(part, 0.0)) for part in parts),
+        total=short(made.output),
         target=choice.target,
         against=choice.against,
         output=choice.output,
@@ -99,13 +99,13 @@ def _score_sum(made: ScoreParts) -> ScoreSum:
         head=made.head,
         query=made.query,
         key=made.key,
-        score=_short(made.score),
-        weight=_short(made.weight),
-        bias=_short(made.bias),
-        pairs=tuple((one.name, other.name, _short(v)) for one, other, v in made.top(_LISTED)),
+        score=short(made.score),
+        weight=short(made.weight),
+        bias=short(made.bias),
+        pairs=tuple((one.name, other.name, short(v)) for one, other, v in made.top(_LISTED)),
         rows=tuple(rows),
         columns=tuple(columns),
-        values=tuple(tuple(map(_short, row)) for row in sums.tolist()),
+        values=tuple(tuple(map(short, row)) for row in sums.tolist()),
     )
 
 
@@ -114,8 +114,9 @@ def _group(part: StreamPart) -> str:
     return part.name if part.head is None else f"{part.name.rpartition(' ')[0]}s"
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+def short(value: float, digits: int = 4) -> float:
+    """Return a number as a page has it, to so many digits."""
+    return float(f"{value:.{digits}g}")
 
 
 def _wanted(
@@ -156,9 +157,7 @@ def _strongest(text: ExplainedText, run: LinearRun, example: Example) -> Iterato
     cost = 0
     for one in _shown(text, example):
         call = run.calls.get((one.kind, one.layer))
-        if call is None or not isinstance(call.score, ScaledDot | Dot):
-            continue
-        if not isinstance(call.weighting, Softmax):
+        if call is None or not is_product(call):
             continue
         D, width = call.query.shape[-1], call.query.shape[-1] * call.query.shape[-3]
         cost += 2 * D * (one.layer + 1) * width**2 * sum(call.query.shape[-2:-1])
