@@ -108,16 +108,13 @@ def attention(
     attention_mask: object = None,
     dropout: float = 0.0,
     scaling: float | Tensor | None = None,
-    is_causal: bool | None = None,
-    *,
-    softcap: float | None = None,
-    position_bias: Float[Tensor, "..."] | None = None,
-    s_aux: Float[Tensor, "..."] | None = None,
-    **options: object,
+    **options: Any,
 ) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
     """Attention function for transformers, by ``attend``; SettingError where it would differ."""
     formula = formula_of(module)
     formula.check(type(module).__name__, options)
+    is_causal, softcap = options.get("is_causal"), options.get("softcap")
+    position_bias, s_aux = options.get("position_bias"), options.get("s_aux")
     if s_aux is None and formula.has_sinks:
         sinks = options.get("sinks", getattr(module, "sinks", None))
         s_aux = sinks if isinstance(sinks, Tensor) else None
