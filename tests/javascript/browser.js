@@ -63,6 +63,10 @@ export class FakeElement extends EventTarget {
     this.append(...nodes);
   }
 
+  contains(node) {
+    return node === this || this.children.some((child) => child.contains(node));
+  }
+
   remove() {
     const { parentElement } = this;
     if (parentElement) parentElement.childNodes = parentElement.childNodes.filter((node) => node !== this);

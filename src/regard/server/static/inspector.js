@@ -34,10 +34,11 @@ function readForm() {
   return { text: text.value, run: run.value, ...given, ...wide, ...(edits ? { edits } : {}) };
 }
 
-const taskOf = (name) => runs.find((one) => one.name === name)?.task ?? "translation";
+const runNamed = (wanted) => runs.find(({ name }) => name === wanted);
+const taskOf = (name) => runNamed(name)?.task ?? "translation";
 
 /** Whether the chosen run writes a text for a text; others predict labels or tags, or continue it. */
-const writes = () => (runs.find(({ name }) => name === run.value)?.beam_size ?? null) !== null;
+const writes = () => (runNamed(run.value)?.beam_size ?? null) !== null;
 
 async function explainText() {
   pending?.abort();
@@ -99,7 +100,7 @@ function draw(data, question) {
 function drawReplies() {
   if (!lastReply) return;
   const { replies, question } = lastReply;
-  const { source_language, target_language } = runs.find(({ name }) => name === question.run);
+  const { source_language, target_language } = runNamed(question.run);
   const language = target_language ?? source_language;
   const sides = question.edits ? [0, 1].map((side) => replies.filter((_, at) => at % 2 === side)) : [replies];
   const texts = sides.map((side) => side.map((one) => one.text).join(" "));
@@ -118,7 +119,7 @@ function drawReplies() {
 }
 
 // Whether the server has exact rows of a text: of a run that writes, which has a beam.
-const runOf = ({ question }) => runs.find(({ name }) => name === question.run);
+const runOf = ({ question }) => runNamed(question.run);
 const hasRows = (one) => runOf(one).beam_size !== null;
 
 /** What the viewer asks for besides the document: see `show` in ../viewer/page/viewer.js. */
@@ -181,7 +182,7 @@ async function open() {
   run.replaceChildren(...runs.map(({ name }) => new Option(name)));
   run.parentElement.hidden = runs.length < 2;
   const linked = new URLSearchParams(location.search);
-  if (runs.some(({ name }) => name === linked.get("run"))) run.value = linked.get("run");
+  if (runNamed(linked.get("run"))) run.value = linked.get("run");
   text.value ||= linked.get("text") ?? "";
   target.value ||= linked.get("target") ?? "";
   beam.value ||= linked.get("beam_size") ?? "";
@@ -211,7 +212,7 @@ function name() {
 
 function choose() {
   muting.offer([]);
-  const { source_language: language, beam_size: width } = runs.find(({ name }) => name === run.value) ?? {};
+  const { source_language: language, beam_size: width } = runNamed(run.value) ?? {};
   text.lang = language ?? "";
   text.placeholder = FIRST[language] ?? "";
   beam.placeholder = width ?? "";

@@ -38,7 +38,4 @@ export async function request(path, members, { signal } = {}) {
 export const hasToken = () => Boolean(sessionStorage.getItem(STORAGE_KEY));
 
 /** Remembers what the server needs with every request. */
-export function storeToken(token) {
-  if (token) sessionStorage.setItem(STORAGE_KEY, token);
-  else sessionStorage.removeItem(STORAGE_KEY);
-}
+export const storeToken = (token) => sessionStorage.setItem(STORAGE_KEY, token);

@@ -170,11 +170,8 @@ export function createContents(data) {
     return holdsRows({ example: at, kind, layer, head: heads(at, kind, layer)[0] }) ? ["", ...PAIRS] : [];
   }
 
-  /**
-   * The positions of the queries and of the keys in a part of a pair, or null for all.
-   *
-   * @param {View} view
-   */
+  // The positions of the queries and of the keys in a part of a pair, or null for all.
+  /** @param {View} view */
   function positionsOf({ example, pair }) {
     if (!pair) return null;
     const of = (text) =>
@@ -223,11 +220,8 @@ export function createContents(data) {
     });
   }
 
-  /**
-   * Whether the document itself holds all rows of a view.
-   *
-   * @param {View} view
-   */
+  // Whether the document itself holds all rows of a view.
+  /** @param {View} view */
   function holdsRows(view) {
     return members(view).every(([layer, head]) => {
       const summary = summaryOf(view.example, view.kind, layer);

@@ -147,7 +147,7 @@ export function rolesOf(rows, kind, keys) {
           ? [chosen.reduce((sum, position) => sum + row[position], 0)]
           : [];
       });
-      return [name, sums.length ? sums.reduce((sum, one) => sum + one, 0) / sums.length : null];
+      return [name, sums.length ? sumOf(sums) / sums.length : null];
     }),
   );
 }
@@ -209,11 +209,15 @@ export const cellFigure = (weight) => (weight < 0.005 ? "" : weight >= 0.995 ? "
 /** A number that may be negative, with a minus sign that people read. */
 export const signed = (value, digits) => figure(value, digits).replace("-", "−");
 
-/** The largest of numbers that are not negative. */
+/** The largest of numbers that are not negative, and the sum of numbers. */
 export const mostOf = (values) => values.reduce((most, value) => Math.max(most, value), 0);
+export const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
 
 /** How wide a text is in letters, of which a Chinese sign takes two. */
 export const widthOf = (text) => [...text].reduce((sum, sign) => sum + (sign > "\u2e80" ? 2 : 1), 0);
+
+/** Whether two things are of one head. */
+export const isOfHead = (one, other) => ["kind", "layer", "head"].every((name) => one[name] === other[name]);
 
 /** A matrix for a CSV file: `map` has tokens as rows and columns, and weights. */
 export const weightsTable = ({ rows, columns, weights }) => ({

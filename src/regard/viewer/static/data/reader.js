@@ -4,7 +4,17 @@
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
 import { createContents } from "./contents.js";
-import { alignmentError, bestOf, confidenceOf, entropyOf, largestOf, meanOver, rolesOf } from "./maps.js";
+import {
+  alignmentError,
+  bestOf,
+  confidenceOf,
+  entropyOf,
+  largestOf,
+  meanOver,
+  mostOf,
+  rolesOf,
+  sumOf,
+} from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MAX_CELLS = 512 * 512; // of a matrix that is drawn whole
@@ -56,26 +66,23 @@ export function createReader(data, source) {
     if (!queries.length) return [];
     const positions = positionsOf(view);
     if (positions) {
-      const whole = await rows(
-        { ...view, pair: "" },
-        queries.map((at) => positions.rows[at]),
-      );
+      const chosen = queries.map((at) => positions.rows[at]);
+      const whole = await rows({ ...view, pair: "" }, chosen);
       return whole?.map((row) => positions.columns.map((at) => row[at])) ?? null;
     }
     if (!holdsRows(view)) return canFetch ? fetchRows(view, queries) : null;
-    const layerMeans = [];
     // Every layer counts alike in their mean, as does every head in a layer's.
-    const headsOf = new Map();
-    for (const [layer, head] of members(view)) {
-      if (!headsOf.has(layer)) headsOf.set(layer, []);
-      headsOf.get(layer).push(head);
-    }
-    for (const [layer, chosen] of headsOf) {
-      const parts = await Promise.all(chosen.map((head) => rowsOfHead(view, layer, head, queries)));
+    const single = members(view);
+    const layerMeans = [];
+    for (const layer of new Set(single.map(([layer]) => layer))) {
+      const ofLayer = single.filter(([one]) => one === layer);
+      const parts = await Promise.all(ofLayer.map(([, head]) => rowsOfHead(view, layer, head, queries)));
       layerMeans.push(queries.map((_, at) => meanOver(parts.map((part) => part[at]))));
     }
     return queries.map((_, at) => meanOver(layerMeans.map((part) => part[at])));
   }
+
+  const allRows = (view) => rows(view, [...axes(view).rows.keys()]);
 
   async function rowsOfHead(view, layer, head, queries) {
     const summary = summaryOf(view.example, view.kind, layer);
@@ -111,32 +118,15 @@ export function createReader(data, source) {
   const map = (view) => once("map", view, () => mapOf(view));
 
   async function mapOf(view) {
-    const axis = axes(view);
-    if (!holdsRows(view) || axis.rows.length * axis.columns.length > MAX_CELLS) return null;
-    const weights = (
-      await rows(
-        view,
-        axis.rows.map((_, at) => at),
-      )
-    ).map((row) => Array.from(row));
-    let largest = 0;
-    for (const row of weights) for (const weight of row) largest = Math.max(largest, weight);
+    const { rows: queries, columns, gold } = axes(view);
+    if (!holdsRows(view) || queries.length * columns.length > MAX_CELLS) return null;
+    const weights = (await allRows(view)).map((row) => Array.from(row));
+    const [largest, best] = [mostOf(weights.map(mostOf)), weights.map(bestOf)];
     const { kind } = view;
-    const packed = members(view)
-      .map(([layer]) => summaryOf(view.example, kind, layer)?.rows)
-      .filter(Boolean);
-    const errors = (await Promise.all(packed.map(open))).map((array) => array.error);
+    const packed = members(view).map(([layer]) => summaryOf(view.example, kind, layer)?.rows);
+    const errors = (await Promise.all(packed.filter(Boolean).map(open))).map((array) => array.error);
     const error = (weight) => Math.max(0, ...errors.map((of) => of(weight)));
-    return {
-      kind,
-      rows: axis.rows,
-      columns: axis.columns,
-      weights,
-      largest,
-      error,
-      best: weights.map(bestOf),
-      gold: axis.gold,
-    };
+    return { kind, rows: queries, columns, weights, largest, error, best, gold };
   }
 
   /**
@@ -165,10 +155,7 @@ export function createReader(data, source) {
   }
 
   async function lineOfRows(view, name) {
-    const all = await rows(
-      view,
-      axes(view).rows.map((_, at) => at),
-    );
+    const all = await allRows(view);
     if (!all?.length) return null;
     const of = {
       entropy: entropyOf,
@@ -210,10 +197,7 @@ export function createReader(data, source) {
 
   async function pooledOfRows(view) {
     const { rows: queries, columns } = axes(view);
-    const all = await rows(
-      view,
-      queries.map((_, at) => at),
-    );
+    const all = await allRows(view);
     if (!all) return null;
     const bucket = [queries, columns].map((side) => Math.max(1, Math.ceil(side.length / MAP)));
     const [R, C] = [Math.ceil(queries.length / bucket[0]), Math.ceil(columns.length / bucket[1])];
@@ -228,7 +212,7 @@ export function createReader(data, source) {
   function shared({ values, errors, R, C, bucket, start }) {
     for (let row = 0; row < R; row++) {
       const [cells, off] = [values, errors].map((all) => all.subarray(row * C, (row + 1) * C));
-      const [total, totalOff] = [cells, off].map((all) => all.reduce((sum, value) => sum + value, 0));
+      const [total, totalOff] = [cells, off].map((all) => sumOf(all));
       if (!total) continue;
       cells.forEach((value, at) => {
         cells[at] = value / total;
@@ -348,13 +332,10 @@ export function createReader(data, source) {
 
   async function measuresOfRows(view) {
     const { rows: queries, columns, gold } = axes(view);
-    const all = await rows(
-      view,
-      queries.map((_, at) => at),
-    );
+    const all = await allRows(view);
     const seeing = all.filter((row) => row.some((weight) => weight > 0));
     if (!seeing.length) return { entropy: null, first: null, distance: null };
-    const mean = (values) => Array.from(values).reduce((sum, value) => sum + value, 0) / seeing.length;
+    const mean = (values) => sumOf(values) / seeing.length;
     const isAlone = view.kind !== "cross"; // positions in two texts are not comparable
     const confidence = confidenceOf(all, view.kind, queries, columns);
     const roles = {

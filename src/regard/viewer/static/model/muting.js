@@ -2,7 +2,7 @@
 
 import { figure, layerName, signed } from "../data/maps.js";
 import { layersIn } from "../data/contents.js";
-import { element } from "../page/dom.js";
+import { button, element, redraw } from "../page/dom.js";
 import { addStrings, listed, t } from "../page/language.js";
 import { TYPING } from "./phrases.js";
 
@@ -29,20 +29,16 @@ export function attentionsOf(example) {
  */
 export function createMuting({ attentions = [], scales = false, changed }) {
   const chosen = new Set();
-  const rows = element("div", { class: "mutes" });
-  const node = element("details", { class: "muting" });
+  const rows = element("div.mutes");
+  const node = element("details.muting");
   let offered = attentions;
   let factor = 0;
 
   function draw() {
     const key = scales ? "typing.scale" : "typing.mute";
     node.hidden = !offered.length;
-    node.replaceChildren(
-      element("summary", {}, t(key)),
-      element("p", { class: "caption" }, t(`${key}.says`)),
-      ...(scales ? [choiceOfFactor()] : []),
-      rows,
-    );
+    const says = element("p.caption", t(`${key}.says`));
+    redraw(node, element("summary", t(key)), says, scales && choiceOfFactor(), rows);
     drawRows();
   }
 
@@ -51,51 +47,29 @@ export function createMuting({ attentions = [], scales = false, changed }) {
       const where = listed([t("kind.attention", { kind: t(`kind.${kind}`) }), layerName(layer)]);
       const buttons = heads.map((head) => {
         const key = `${kind} ${layer} ${head}`;
-        const name = listed([where, t("head.number", { number: head + 1 })]);
-        return element(
-          "button",
-          {
-            type: "button",
-            "aria-pressed": String(chosen.has(key)),
-            "aria-label": name,
-            title: name,
-            "data-head": key,
-            onclick: () => toggle([key]),
-          },
-          String(head + 1),
-        );
+        const title = listed([where, t("head.number", { number: head + 1 })]);
+        const isChosen = String(chosen.has(key));
+        const attributes = { "aria-pressed": isChosen, "aria-label": title, title, "data-head": key };
+        return button(String(head + 1), () => toggle([key]), attributes);
       });
       const keys = buttons.map((one) => one.dataset.head);
-      const all = element(
-        "button",
-        {
-          type: "button",
-          class: "plain",
-          "data-head": `${kind} ${layer}`,
-          "aria-label": listed([where, t("all")]),
-          onclick: () => toggle(keys),
-        },
-        t("all"),
-      );
+      const ofAll = { class: "plain", "data-head": `${kind} ${layer}`, "aria-label": listed([where, t("all")]) };
       return element(
-        "div",
-        { class: "mute", role: "group", "aria-label": where },
-        element("span", { class: "name" }, where),
-        element("span", { class: "row" }, ...buttons),
-        heads.length > 1 ? all : "",
+        "div.mute",
+        { role: "group", "aria-label": where },
+        element("span.name", where),
+        element("span.row", ...buttons),
+        heads.length > 1 && button(t("all"), () => toggle(keys), ofAll),
       );
     });
-    const clear = element(
-      "button",
-      { type: "button", class: "clear", disabled: chosen.size === 0, onclick: () => toggle([...chosen]) },
-      t("typing.unmute"),
-    );
-    rows.replaceChildren(...layers, element("div", { class: "tools" }, clear));
+    const isWhole = chosen.size === 0;
+    const clear = button(t("typing.unmute"), () => toggle([...chosen]), { class: "clear", disabled: isWhole });
+    rows.replaceChildren(...layers, element("div.tools", clear));
     node.classList.toggle("scaled", factor !== 0);
   }
 
   function choiceOfFactor() {
-    const reading = element("output", {}, String(factor));
+    const reading = element("output", String(factor));
     const range = element("input", {
       type: "range",
       min: 0,
@@ -109,13 +83,7 @@ export function createMuting({ attentions = [], scales = false, changed }) {
         if (chosen.size) changed();
       },
     });
-    return element(
-      "label",
-      { class: "factor" },
-      element("span", { class: "name" }, t("typing.factor")),
-      range,
-      reading,
-    );
+    return element("label.factor", element("span.name", t("typing.factor")), range, reading);
   }
 
   /** Chooses heads, or lets them go where all of them are chosen. */
@@ -165,30 +133,16 @@ export function createMuting({ attentions = [], scales = false, changed }) {
 /** One answer under its name: `nodes`, and the shares of `next` tokens or of `labels`. */
 export function answerOf(name, nodes, { next, labels, score = null, nextName = "typing.next" }, language) {
   const entries = next?.length ? next : (labels ?? []);
-  const likeliest = entries
-    .slice(0, MOST)
-    .map(([text, share]) =>
-      element(
-        "span",
-        {},
-        element("bdi", {}, text.trim() ? text : JSON.stringify(text)),
-        " ",
-        element("data", { value: share }, figure(share, 3)),
-      ),
-    );
+  const likeliest = entries.slice(0, MOST).map(([text, share]) => {
+    const name = element("bdi", text.trim() ? text : JSON.stringify(text));
+    return element("span", name, " ", element("data", { value: share }, figure(share, 3)));
+  });
+  const heading = next?.length > 0 && element("span.name", t(nextName));
   return element(
     "div",
-    {},
-    name ? element("span", { class: "name" }, name) : "",
-    nodes.length ? element("p", { lang: language }, ...nodes) : "",
-    likeliest.length
-      ? element(
-          "div",
-          { class: "nexts" },
-          next?.length ? element("span", { class: "name" }, t(nextName)) : "",
-          ...likeliest,
-        )
-      : "",
-    score === null ? "" : element("p", { class: "hint" }, `${t("score")} ${signed(score)} · ${t("score.says")}`),
+    name && element("span.name", name),
+    nodes.length && element("p", { lang: language }, ...nodes),
+    likeliest.length && element("div.nexts", heading, ...likeliest),
+    score !== null && element("p.hint", `${t("score")} ${signed(score)} · ${t("score.says")}`),
   );
 }

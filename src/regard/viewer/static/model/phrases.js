@@ -22,7 +22,6 @@ export const TYPING = {
   "typing.one": ["Add one token", "续写一个词元"],
   "typing.whole": ["Add all of it", "全部续写"],
   "typing.ended": ["Here the model ends the line.", "模型在这里结束这一行。"],
-  "typing.languages": ["{source} → {target}", "{source} → {target}"],
   "typing.try": ["Try", "试试"],
   "typing.empty": ["Type a text: it is read here, in the page. Nothing is sent anywhere.", "请输入文本：模型就在本页运行，文本不会发送到任何地方。"],
   "typing.long": ["This text has {count} tokens; the model was trained on at most {longest}. Shorten it.", "这段文本有 {count} 个词元，而模型训练时最多见过 {longest} 个。请缩短一些。"],

@@ -104,12 +104,8 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     const after = states.map(() => []);
     for (let layer = 0; layer < L; layer++) {
       const before = states.map(({ layers }) => layers[layer]);
-      const gates = layer
-        ? tensors.linear(
-            after.map((layers) => topOf(layers[layer - 1])),
-            `cells.${layer}.input`,
-          )
-        : inputs;
+      const below = after.map((layers) => layer && topOf(layers[layer - 1]));
+      const gates = layer ? tensors.linear(below, `cells.${layer}.input`) : inputs;
       const hidden = tensors.linear(before.map(topOf), `cells.${layer}.hidden`);
       after.forEach((layers, n) => layers.push(CELLS[config.cell](gates[n], hidden[n], before[n], h, "own")));
     }
@@ -121,11 +117,13 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     const states = beams.map(({ state }) => state);
     const embedded = beams.map(({ token }) => tensors.row("target_embedding.weight", token, scales.target_embedding));
     const gates = tensors.linear(embedded, "cells.0.input");
-    const moved = (extra) =>
-      recur(
-        tensors.linear(extra, "context_gates").map((context, n) => added(gates[n], context)),
+    const moved = (extra) => {
+      const contexts = tensors.linear(extra, "context_gates");
+      return recur(
+        contexts.map((context, n) => added(gates[n], context)),
         states,
       );
+    };
     let layers, outputs, tops;
     if (config.decoder === "luong") {
       layers = moved(states.map(({ fed }) => fed));
@@ -133,10 +131,8 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
       const read = outputs.map(({ context }, n) => joined(context, lastOf(layers[n])));
       tops = tensors.linear(read, "readout").map((row) => row.map(tanh));
     } else {
-      outputs = attend(
-        states.map((state) => lastOf(state.layers)),
-        states,
-      );
+      const before = states.map((state) => lastOf(state.layers));
+      outputs = attend(before, states);
       layers = moved(outputs.map(({ context }) => context));
       const read = outputs.map(({ context }, n) => joined(lastOf(layers[n]), embedded[n], context));
       tops = tensors

@@ -56,10 +56,7 @@ function createList({ type, pieces }) {
 
   function encode(text) {
     const words = cut(text);
-    const { spans } = join(
-      words.map((_, at) => at),
-      words,
-    );
+    const { spans } = join([...words.keys()], words);
     return words.map((surface, at) => ({
       id: ids.get(surface) ?? UNKNOWN,
       text: printable(surface),

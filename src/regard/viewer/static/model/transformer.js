@@ -165,11 +165,8 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   function advance(beams, stack, table, project) {
     const before = beams.map(({ state }) => state);
     const positions = before.map(({ caches }) => caches[0].keys.length);
-    const embedded = embed(
-      beams.map(({ token }) => token),
-      positions,
-      table,
-    );
+    const tokens = beams.map(({ token }) => token);
+    const embedded = embed(tokens, positions, table);
     const memories = before[0].memory ? before.map(({ memory }) => memory) : null;
     const { states, visible, attentions } = through(stack, "decoder", before[0].caches.length, embedded, {
       positions,

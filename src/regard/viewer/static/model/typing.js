@@ -1,6 +1,6 @@
 // The entry of a page that carries a model: one types a sentence, and translation and attention appear.
 
-import { element } from "../page/dom.js";
+import { button, element } from "../page/dom.js";
 import { phrase, t, watchLanguage } from "../page/language.js";
 import { readAddress } from "../page/address.js";
 import { headerOf, show } from "../page/viewer.js";
@@ -16,8 +16,8 @@ const PAUSE = 120; // milliseconds of rest before what was typed is translated
 function createPage(root, data, packed) {
   const translator = createTranslator(packed);
   const isTranslator = ["transformer", "recurrent"].includes(packed.kind);
-  const host = element("div", {});
-  const panel = element("div", { class: "typing" });
+  const host = element("div");
+  const panel = element("div.typing");
   const muting = createMuting({
     attentions: packed.attentions.map((one) => ({
       ...one,
@@ -52,25 +52,24 @@ function createPage(root, data, packed) {
         oninput: ({ isComposing }) => isComposing || soon(),
         oncompositionend: soon,
       }),
-      output: element("div", { class: "written", "aria-live": "polite" }),
-      note: element("p", { class: "hint note", role: "status" }),
+      output: element("div.written", { "aria-live": "polite" }),
+      note: element("p.hint.note", { role: "status" }),
     };
     parts.input.value = text;
     const [source, target] = [data.source_language, data.output_language].map((tag) => nameOfLanguage(tag));
-    const about = [source && target ? t("typing.languages", { source, target }) : "", phrase(data.model)]
-      .filter(Boolean)
-      .join(" · ");
+    const about = [source && target ? `${source} → ${target}` : "", phrase(data.model)];
     panel.replaceChildren(
-      headerOf(t(title), about),
+      headerOf(t(title), about.filter(Boolean).join(" · ")),
       element(
         "section",
         { "aria-label": t(title) },
-        element("label", { class: "name", for: "typed" }, source ?? t(isTranslator ? "side.source" : "side.text")),
+        element("label.name", { for: "typed" }, source ?? t(isTranslator ? "side.source" : "side.text")),
         parts.input,
         tries(),
         parts.output,
         parts.note,
-        ...(knobs ? [knobs.next, knobs.node] : []),
+        knobs?.next,
+        knobs?.node,
         muting.node,
       ),
     );
@@ -80,13 +79,12 @@ function createPage(root, data, packed) {
   }
 
   function tries() {
-    const buttons = packed.texts.map((one) =>
-      element("button", { type: "button", class: "try", lang: data.source_language, onclick: () => write(one) }, one),
-    );
+    const attributes = { class: "try", lang: data.source_language };
+    const buttons = packed.texts.map((one) => button(one, () => write(one), attributes));
     return element(
-      "div",
-      { class: "tools tries", hidden: buttons.length < 2 },
-      element("span", { class: "name" }, t("typing.try")),
+      "div.tools.tries",
+      { hidden: buttons.length < 2 },
+      element("span.name", t("typing.try")),
       ...buttons,
     );
   }
@@ -94,16 +92,13 @@ function createPage(root, data, packed) {
   function choiceOfBeam() {
     const sizes = [...new Set([1, 4, packed.search.beam_size])].sort((one, other) => one - other);
     const label = (size) => (size === 1 ? t("typing.greedy") : t("typing.beam", { size }));
-    const chosen = (event) => {
+    const onchange = (event) => {
       beam = sizes[event.target.selectedIndex];
       translate();
     };
-    const select = element(
-      "select",
-      { onchange: chosen },
-      ...sizes.map((size) => element("option", { selected: size === beam }, label(size))),
-    );
-    return element("label", { class: "beam" }, element("span", { class: "name" }, t("typing.search")), select);
+    const options = sizes.map((size) => element("option", { selected: size === beam }, label(size)));
+    const select = element("select", { onchange }, ...options);
+    return element("label.beam", element("span.name", t("typing.search")), select);
   }
 
   const OUTPUTS = { decoder: "typing.continuation", classifier: "side.label" };

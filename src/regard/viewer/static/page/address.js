@@ -1,25 +1,21 @@
 // The state as the fragment of a link, counted from 1 as on the page: #view=map&layer=3&head=5.
 
 const COUNTED = ["example", "layer", "head", "row", "column"];
+const counted = (name, value, by) => (COUNTED.includes(name) && value !== "mean" ? Number(value) + by : value);
 
-/** What a link's fragment asks for. */
-export function readAddress(fragment = location.hash) {
-  const entries = [...new URLSearchParams(fragment.replace(/^#/, ""))];
+/** What the link's fragment asks for. */
+export function readAddress() {
+  const requested = new URLSearchParams(location.hash.slice(1));
+  const entries = Array.from(requested, ([name, value]) => [name, counted(name, value, -1)]);
   return Object.fromEntries(
-    entries
-      .map(([name, value]) => [name, COUNTED.includes(name) && value !== "mean" ? Number(value) - 1 : value])
-      .filter(([, value]) => typeof value === "string" || (Number.isInteger(value) && value >= 0)),
+    entries.filter(([, value]) => typeof value === "string" || (Number.isInteger(value) && value >= 0)),
   );
 }
 
-/** The fragment of a state. */
-export function fragmentOf(state) {
+// The fragment of a state.
+function fragmentOf(state) {
   const members = Object.entries(state).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const counted = members.map(([name, value]) => [
-    name,
-    COUNTED.includes(name) && value !== "mean" ? value + 1 : value,
-  ]);
-  return `#${new URLSearchParams(counted)}`;
+  return `#${new URLSearchParams(members.map(([name, value]) => [name, counted(name, value, 1)]))}`;
 }
 
 const PAUSE = 120; // milliseconds between changes of an address: browsers refuse too many

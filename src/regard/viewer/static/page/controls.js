@@ -1,6 +1,6 @@
 // Chooses example, kind, layer and head, by hand or by key.
 
-import { element, radios } from "./dom.js";
+import { button, element, radios } from "./dom.js";
 import { phrase, t } from "./language.js";
 import { nameOf, numberOf } from "../data/maps.js";
 
@@ -12,11 +12,9 @@ const SCALES = ["largest", "one", "log"];
 /** The controls inside `host`; `choose(changes)` receives the changes. */
 export function createControls(host, reader, { choose }) {
   const { examples } = reader.data;
-  const select = element("select", {
-    id: "example",
-    onchange: () => choose({ example: select.selectedIndex, ...moved }),
-  });
-  examples.forEach((example, at) => select.append(element("option", {}, titleOf(example, at))));
+  const titles = examples.map((example, at) => element("option", titleOf(example, at)));
+  const onchange = () => choose({ example: select.selectedIndex, ...moved });
+  const select = element("select", { id: "example", onchange }, ...titles);
   const groups = {
     kind: choiceGroup("attention", (value) => choose({ kind: value })),
     layer: choiceGroup("layer", (value) => choose({ layer: value })),
@@ -24,14 +22,10 @@ export function createControls(host, reader, { choose }) {
     pair: choiceGroup("pair", (value) => choose({ pair: value })),
     scale: choiceGroup("colour-scale", (value) => choose({ scale: value })),
   };
-  const count = element("span", { class: "count" });
+  const count = element("span.count", t("example.count", { count: examples.length }));
   let state = null;
-  const picker = element(
-    "div",
-    { class: "picker" },
-    element("label", { class: "name", for: "example" }, t("example")),
-    element("div", { class: "row" }, select, count),
-  );
+  const label = element("label.name", { for: "example" }, t("example"));
+  const picker = element("div.picker", label, element("div.row", select, count));
   if (examples.length > 1) host.append(picker);
   host.append(...Object.values(groups).map((group) => group.node));
 
@@ -40,7 +34,6 @@ export function createControls(host, reader, { choose }) {
     state = next;
     const { example, kind, layer } = state;
     select.selectedIndex = example;
-    count.textContent = t("example.count", { count: examples.length });
     picker.hidden = !named.includes("example");
     const options = {
       kind: reader.kinds(example).map((name) => [name, reader.kindName(example, name)]),
@@ -48,7 +41,7 @@ export function createControls(host, reader, { choose }) {
       head: reader
         .headOffers(example, kind, layer)
         .map((head) => [head, reader.headOption(example, head), storedNote(state, head)]),
-      pair: reader.pairs(example, kind).map((name) => [name, t(name ? `pair.${name}` : "all")]),
+      pair: reader.pairs(example, kind).map((name) => [name, [...name.toUpperCase()].join(" → ") || t("all")]),
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {
@@ -75,33 +68,21 @@ export function changeOf(key, state, reader) {
     const at = values.indexOf(state[name]) + by;
     return { [name]: values[(at + values.length) % values.length] };
   };
-  const examples = reader.data.examples.map((_, at) => at);
-  switch (key) {
-    case "[":
-    case "H":
-      return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), -1).head);
-    case "]":
-    case "h":
-      return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), 1).head);
-    case "{":
-    case "L":
-      return step("layer", reader.layerChoices(example, kind), -1);
-    case "}":
-    case "l":
-      return step("layer", reader.layerChoices(example, kind), 1);
-    case ",":
-      return { ...step("example", examples, -1), ...moved };
-    case ".":
-      return { ...step("example", examples, 1), ...moved };
-    case "k":
-      return { ...step("kind", reader.kinds(example), 1), ...moved };
-    case "m":
-      return { layer: "mean", head: "mean", heads: null };
-    case "s":
-      return step("scale", SCALES, 1);
-    default:
-      return null;
-  }
+  const ofHead = (by) => reader.withHead(state, step("head", reader.headOffers(example, kind, layer), by).head);
+  const ofLayer = (by) => step("layer", reader.layerChoices(example, kind), by);
+  const ofExample = (by) => ({ ...step("example", [...reader.data.examples.keys()], by), ...moved });
+  const changes = {
+    "[": () => ofHead(-1),
+    "]": () => ofHead(1),
+    "{": () => ofLayer(-1),
+    "}": () => ofLayer(1),
+    ",": () => ofExample(-1),
+    ".": () => ofExample(1),
+    k: () => ({ ...step("kind", reader.kinds(example), 1), ...moved }),
+    m: () => ({ layer: "mean", head: "mean", heads: null }),
+    s: () => step("scale", SCALES, 1),
+  };
+  return changes[{ H: "[", h: "]", L: "{", l: "}" }[key] ?? key]?.() ?? null;
 }
 
 /** An example in a list to choose from. */
@@ -115,9 +96,9 @@ export function titleOf(example, at) {
 // Radio buttons dressed as one strip: arrow keys, focus and names come with them. Many are a list.
 function choiceGroup(name, chosen) {
   const title = t(`group.${name}`);
-  const strip = element("div", { class: "strip" });
+  const strip = element("div.strip");
   const list = element("select", { "aria-label": title, onchange: () => chosen(keys[list.selectedIndex]) });
-  const node = element("fieldset", { "data-group": name }, element("legend", { class: "name" }, title), strip, list);
+  const node = element("fieldset", { "data-group": name }, element("legend.name", title), strip, list);
   let drawn = "";
   let keys = [];
 
@@ -126,12 +107,11 @@ function choiceGroup(name, chosen) {
     const isList = options.length > MOST_BUTTONS || options.map(([, label]) => label).join("").length > MOST_LETTERS;
     if (signature !== drawn) {
       [drawn, keys] = [signature, options.map(([key]) => key)];
-      strip.replaceChildren(...(isList ? [] : radios(name, options, value, chosen)));
-      list.replaceChildren(
-        ...(isList
-          ? options.map(([, label, note]) => element("option", {}, `${label}${note ? ` · ${note}` : ""}`))
-          : []),
-      );
+      const items = isList
+        ? options.map(([, label, note]) => element("option", `${label}${note ? ` · ${note}` : ""}`))
+        : radios(name, options, value, chosen);
+      strip.replaceChildren(...(isList ? [] : items));
+      list.replaceChildren(...(isList ? items : []));
     }
     strip.hidden = isList;
     list.hidden = !isList;
@@ -155,17 +135,10 @@ export function createFinding(host, { choose, go }) {
     oninput: () => choose({ find: input.value }),
     onkeydown: pressed,
   });
-  const count = element("output", { class: "count", for: "find" });
-  const previous = element(
-    "button",
-    { type: "button", title: t("find.previous.title"), "aria-label": t("find.previous"), onclick: () => step(-1) },
-    "‹",
-  );
-  const next = element(
-    "button",
-    { type: "button", title: t("find.next.title"), "aria-label": t("find.next"), onclick: () => step(1) },
-    "›",
-  );
+  const count = element("output.count", { for: "find" });
+  const stepButton = (sign, by, says, key) =>
+    button(sign, () => step(by), { title: t("view.tab", { says, key }), "aria-label": says });
+  const [previous, next] = [stepButton("‹", -1, t("find.previous"), "p"), stepButton("›", 1, t("find.next"), "n")];
   host.append(input, previous, next, count);
   let positions = [];
   let at = -1;
@@ -195,12 +168,11 @@ export function createFinding(host, { choose, go }) {
     previous.hidden = next.hidden = !positions.length;
   }
 
-  function show(find, hits) {
+  function show(find, { rows, columns }) {
     if (input.value !== find) input.value = find;
-    const matches = [
-      ...hits.rows.map((row) => ({ row, column: null })),
-      ...hits.columns.map((column) => ({ row: null, column })),
-    ];
+    const ofRows = rows.map((row) => ({ row, column: null }));
+    const ofColumns = rows === columns ? [] : columns.map((column) => ({ row: null, column }));
+    const matches = [...ofRows, ...ofColumns];
     if (JSON.stringify(matches) !== JSON.stringify(positions)) [positions, at] = [matches, -1];
     showCount();
   }
@@ -245,35 +217,28 @@ const KEYS = [
 const SHORT = ["view", "move", "head", "layer", "search", "release", "help"];
 
 /** Text on what weights do and do not explain. */
-export function meaning() {
-  return element("p", { class: "meaning" }, element("strong", {}, t("meaning.title")), t("meaning"));
-}
+export const meaning = () => element("p.meaning", element("strong", t("meaning.title")), t("meaning"));
 
 /** The line of the most needed keys. */
 export function helpLine(open) {
   const keys = KEYS.filter(([, does]) => SHORT.includes(does)).map(keyLabel);
-  const more = element("button", { type: "button", class: "plain", onclick: open }, t("keys.all"));
-  return element("footer", { class: "help", "aria-label": t("keys") }, ...keys, more);
+  return element("footer.help", { "aria-label": t("keys") }, ...keys, button(t("keys.all"), open, { class: "plain" }));
 }
 
 /** A window with all of them; `open()` shows it. */
 export function createHelp() {
-  const close = element("button", { type: "button", onclick: () => dialog.close() }, t("keys.close"));
   const dialog = element(
-    "dialog",
-    { class: "keys", "aria-label": t("keys") },
-    element("h2", {}, t("keys")),
-    element("div", { class: "list" }, ...KEYS.map(keyLabel)),
+    "dialog.keys",
+    { "aria-label": t("keys"), onclick: (event) => event.target === dialog && dialog.close() },
+    element("h2", t("keys")),
+    element("div.list", ...KEYS.map(keyLabel)),
     meaning(),
-    close,
+    button(t("keys.close"), () => dialog.close()),
   );
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   return { dialog, open: () => dialog.open || dialog.showModal() };
 }
 
 function keyLabel([names, does]) {
-  const keys = names.map((name) =>
-    name === "…" ? "…" : element("kbd", {}, name === "Space" ? t("keys.space") : name),
-  );
-  return element("span", {}, ...keys, ` ${t(`keys.${does}`)}`);
+  const keys = names.map((name) => (name === "…" ? name : element("kbd", name === "Space" ? t("keys.space") : name)));
+  return element("span", ...keys, ` ${t(`keys.${does}`)}`);
 }

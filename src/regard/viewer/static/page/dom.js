@@ -5,15 +5,29 @@
 const SVG = new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg").namespaceURI;
 
 /**
- * An element with attributes, listeners (`onclick: f`) and children (nodes or text).
+ * What follows the name of an element: attributes and listeners (`onclick: f`) first, if there are any, and then children.
  *
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} name
- * @param {Record<string, any>} attributes
- * @param {...(Node | string)} children
+ * @typedef {Record<string, any> | Node | string | false | 0 | null | undefined} Content
  */
-export function element(name, attributes = {}, ...children) {
-  return furnish(document.createElement(name), attributes, children);
+
+/**
+ * @template {string} S
+ * @typedef {S extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[S] : S extends `${infer N}.${string}` ? Named<N> : HTMLElement} Named
+ */
+
+/**
+ * An element by its name and classes, such as "p.hint"; a child that is false or null is left out.
+ *
+ * @template {string} S
+ * @param {S} selector
+ * @param {...Content} contents
+ * @returns {Named<S>}
+ */
+export function element(selector, ...contents) {
+  const [name, ...classes] = selector.split(".");
+  const node = document.createElement(name);
+  if (classes.length) node.setAttribute("class", classes.join(" "));
+  return /** @type {any} */ (furnish(node, contents));
 }
 
 /**
@@ -21,84 +35,79 @@ export function element(name, attributes = {}, ...children) {
  *
  * @template {keyof SVGElementTagNameMap} K
  * @param {K} name
- * @param {Record<string, any>} attributes
- * @param {...(Node | string)} children
+ * @param {...Content} contents
  * @returns {SVGElementTagNameMap[K]}
  */
-export function shape(name, attributes = {}, ...children) {
-  return /** @type {any} */ (furnish(document.createElementNS(SVG, name), attributes, children));
-}
+export const shape = (name, ...contents) => /** @type {any} */ (furnish(document.createElementNS(SVG, name), contents));
 
-/**
- * @template {Element} E
- * @param {E} node
- * @param {Record<string, any>} attributes
- * @param {(Node | string)[]} children
- */
-function furnish(node, attributes, children) {
+/** @type {(node: Element, contents: any[]) => Element} */
+function furnish(node, contents) {
+  const attributes = contents[0]?.constructor === Object ? contents.shift() : {};
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value === true) node.setAttribute(name, "");
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
-  node.append(...children);
+  node.append(...contents.filter(Boolean));
   return node;
 }
 
-/** A titled part of a view; a `tool` may stand next to its title. */
-export function section(title, tool, ...children) {
-  const heading = element("h2", {}, title);
+/** A titled part of a view. */
+export const section = (title, ...children) => sectionWith(null, title, ...children);
+
+/** The same with a `tool` next to its title. */
+export function sectionWith(tool, title, ...children) {
+  const heading = element("h2", title);
   return element(
     "section",
     { "aria-label": title },
-    tool ? element("div", { class: "titled" }, heading, tool) : heading,
+    tool ? element("div.titled", heading, tool) : heading,
     ...children,
   );
 }
 
+/** A button, whose `label` is text or nodes. */
+export const button = (label, onclick, attributes = {}) =>
+  element("button", { type: "button", ...attributes, onclick }, ...[label].flat());
+
 /** A button of a sign, whose title says what it does. */
-export const signButton = (sign, title, onclick) =>
-  element("button", { type: "button", title, "aria-label": title, onclick }, sign);
+export const signButton = (sign, title, onclick) => button(sign, onclick, { title, "aria-label": title });
 
 /** The head of a table: a column for each name. */
-export function headOf(names) {
-  return element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
-}
+export const headOf = (names) =>
+  element("thead", element("tr", ...names.map((name) => element("th", { scope: "col" }, name))));
+
+/** A row of a table: what names it, and its cells, which are text or nodes. */
+export const rowOf = (name, cells, attributes = {}) =>
+  element("tr", attributes, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", cell)));
+
+/** A list of names, each with its value or values: pairs of text or nodes. */
+export const namedValues = (selector, pairs) =>
+  element(selector, ...pairs.map(([name, ...values]) => element("div", element("dt", name), element("dd", ...values))));
 
 /** Radio buttons to be dressed as one strip: `options` are [key, label, tooltip]; `chosen` receives the key. */
-export function radios(name, options, value, chosen) {
-  return options.map(([key, label, tooltip = null]) => {
-    const input = element("input", {
-      type: "radio",
-      name,
-      value: key,
-      checked: key === value,
-      onchange: () => chosen(key),
-    });
-    return element(
+export const radios = (name, options, value, chosen) =>
+  options.map(([key, label, title]) =>
+    element(
       "label",
-      { title: tooltip || null, class: tooltip ? "stored" : null },
-      input,
-      element("span", {}, label),
-    );
-  });
-}
+      { title: title || null, class: title ? "stored" : null },
+      element("input", { type: "radio", name, value: key, checked: key === value, onchange: () => chosen(key) }),
+      element("span", label),
+    ),
+  );
 
 /** A choice of a view's setting as a strip of radio buttons under a title. */
-export function choice(view, name, title, options, chosen, choose, language = null) {
-  const strip = element(
-    "div",
-    { class: "strip", role: "radiogroup", "aria-label": title, lang: language },
-    ...radios(`${view}-${name}`, options, chosen, (key) => choose({ [name]: key })),
-  );
-  return element("div", { class: "ways" }, element("span", { class: "name" }, title), strip);
+export function choice(view, name, title, options, chosen, choose, lang = null) {
+  const inputs = radios(`${view}-${name}`, options, chosen, (key) => choose({ [name]: key }));
+  const strip = element("div.strip", { role: "radiogroup", "aria-label": title, lang }, ...inputs);
+  return element("div.ways", element("span.name", title), strip);
 }
 
 /** Gives `host` other children; of a choice among them that is drawn anew, the chosen one keeps the focus. */
 export function redraw(host, ...children) {
   const focused = /** @type {HTMLInputElement | null} */ (document.activeElement);
   const name = host.contains(focused) && focused.name;
-  host.replaceChildren(...children);
+  host.replaceChildren(...children.filter(Boolean));
   if (name) /** @type {HTMLInputElement | null} */ (host.querySelector(`input[name="${name}"]:checked`))?.focus();
 }
 
@@ -123,11 +132,8 @@ const SCRIPTS = [
   ["zh", /\p{Script=Han}/u],
 ];
 
-/** The language of a text: as declared, or by its script, or none. */
-export function languageOf(text, declared) {
-  const match = SCRIPTS.find(([, script]) => script.test(text));
-  return declared ?? (match ? match[0] : null);
-}
+// The language of a text: as declared, or by its script, or none.
+const languageOf = (text, declared) => declared ?? SCRIPTS.find(([, script]) => script.test(text))?.[0] ?? null;
 
 /** Both sides' languages; a token shows in the language of its whole sentence. */
 export function languagesOf(example, data) {
@@ -139,17 +145,17 @@ export function languagesOf(example, data) {
 /** A token as it is shown, spaces marked so gently that one may read over them. */
 export function tokenLabel(token, language) {
   const isSign = token.start === token.end;
-  const label = element("bdi", { class: isSign ? "token sign" : "token", lang: isSign ? "en" : language });
+  const label = element(isSign ? "bdi.token.sign" : "bdi.token", { lang: isSign ? "en" : language });
   const [, piece, number] = (!isSign && token.text.match(PART)) || [null, token.text, null];
   for (const part of piece.split(/([▁Ġ \u00a0\n\r\t]+)/)) {
     if (part === "") continue;
     if (!(part[0] in MARKS)) label.append(part);
     else {
       const marks = [...part].map((mark) => MARKS[mark]).join("");
-      label.append(element("span", { class: "space", "aria-hidden": "true" }, marks));
+      label.append(element("span.space", { "aria-hidden": "true" }, marks));
     }
   }
-  if (number) label.append(element("small", { class: "part" }, number));
-  if (token.text === "") label.append(element("span", { class: "space" }, "∅"));
+  if (number) label.append(element("small.part", number));
+  if (token.text === "") label.append(element("span.space", "∅"));
   return label;
 }

@@ -17,7 +17,7 @@
  * @typedef {{width: number, height: number, shapes: Shape[], legend?: Legend}} Picture
  */
 
-import { element, shape } from "./dom.js";
+import { button, element, shape } from "./dom.js";
 import { t } from "./language.js";
 import { cssOf, inks } from "./palette.js";
 
@@ -37,17 +37,18 @@ const TALL = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\u3040-\u30ff\uac00-\ud7a
  * @returns {Shape[]}
  */
 export function columnText(text, [x, y], { size, fill, bold }) {
-  if ([...text].length <= 2) return [{ text, at: [x, y], size, fill, bold, anchor: "middle" }];
+  if ([...text].length <= 2) return [textAt(text, [x, y], size, fill, "middle", bold)];
   if (!TALL.test(text)) return [{ text, at: [x + size * 0.35, y], size, fill, bold, turn: -90 }];
-  return [...text].reverse().map((character, up) => ({
-    text: character,
-    at: [x, y - 2 - (size + 1) * up],
-    size,
-    fill,
-    bold,
-    anchor: "middle",
-  }));
+  const place = (up) => [x, y - 2 - (size + 1) * up];
+  return [...text].reverse().map((character, up) => textAt(character, place(up), size, fill, "middle", bold));
 }
+
+/**
+ * A text of a picture, whose start, or else "middle" or "end", is at a position.
+ *
+ * @type {(text: string, at: number[], size: number, fill: string, anchor?: string, bold?: boolean) => Shape}
+ */
+export const textAt = (text, at, size, fill, anchor, bold) => ({ text, at, size, fill, anchor, bold });
 
 /** A picture with a title and sentences above it, and its legend below. */
 export function framed(picture, { title, notes }) {
@@ -55,12 +56,8 @@ export function framed(picture, { title, notes }) {
   const width = Math.max(picture.width, NARROWEST) + 2 * EDGE;
   const shapes = [];
   let top = EDGE;
-  const write = (text, size, fill, bold = false) => {
-    for (const line of wrapped(text, width - 2 * EDGE, size, bold)) {
-      top += size * 1.35;
-      shapes.push({ text: line, at: [EDGE, top - size * 0.35], size, fill, bold });
-    }
-  };
+  const write = (text, size, fill, bold = false) =>
+    (top += paragraphInto(shapes, text, [EDGE, top], width - 2 * EDGE, size, fill, bold));
   if (title) write(title, 16, ink, true);
   for (const sentence of notes) write(sentence, 12, quiet);
   top += 10;
@@ -68,6 +65,15 @@ export function framed(picture, { title, notes }) {
   top += picture.height + 12;
   if (picture.legend) top += legendInto(shapes, picture.legend, top, width, quiet);
   return { width, height: top + EDGE, shapes };
+}
+
+/** Adds the lines of a text to shapes, from a corner down; gives their height. */
+export function paragraphInto(shapes, text, [left, top], width, size, fill, bold = false) {
+  const lines = wrapped(text, width, size, bold);
+  lines.forEach((line, at) =>
+    shapes.push(textAt(line, [left, top + size * (1.35 * at + 1)], size, fill, undefined, bold)),
+  );
+  return size * 1.35 * lines.length;
 }
 
 // The legend's shapes from `top` down; gives its height.
@@ -133,25 +139,19 @@ export const FONT =
 
 /** Buttons inside `host` that save what `view()` shows, or `picture()` of it, under what `name()` says. */
 export function createExport(host, { view, picture, name, say }) {
-  const buttons = {
-    PNG: button("PNG", t("save.png"), () => new Promise((done) => pngOf(picture()).toBlob(done, "image/png")), "png"),
-    SVG: button("SVG", t("save.svg"), () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
-    CSV: button(
-      "CSV",
-      t("save.csv"),
-      async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }),
-      "csv",
-    ),
+  const files = {
+    png: () => new Promise((done) => pngOf(picture()).toBlob(done, "image/png")),
+    svg: () => new Blob([svgOf(picture())], { type: "image/svg+xml" }),
+    csv: async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }),
   };
-  host.append(element("span", { class: "name" }, t("save")), ...Object.values(buttons));
+  const [png, svg, csv] = Object.keys(files).map((ending) =>
+    button(ending.toUpperCase(), () => save(ending), { title: t(`save.${ending}`) }),
+  );
+  host.append(element("span.name", t("save")), png, svg, csv);
 
-  function button(title, says, make, ending) {
-    return element("button", { type: "button", title: says, onclick: () => save(make, ending) }, title);
-  }
-
-  async function save(make, ending) {
+  async function save(ending) {
     const file = `${name()}.${ending}`;
-    const address = URL.createObjectURL(await make());
+    const address = URL.createObjectURL(await files[ending]());
     const link = element("a", { href: address, download: file, hidden: true });
     host.append(link);
     link.click();
@@ -161,16 +161,16 @@ export function createExport(host, { view, picture, name, say }) {
   }
 
   function show(instance) {
-    buttons.PNG.hidden = buttons.SVG.hidden = !instance?.picture;
-    buttons.CSV.hidden = !instance?.table;
-    host.hidden = !instance?.picture && !instance?.table;
+    png.hidden = svg.hidden = !instance?.picture;
+    csv.hidden = !instance?.table;
+    host.hidden = png.hidden && csv.hidden;
   }
 
   return { show };
 }
 
-/** A table as text; fields are quoted where they must be. */
-export function csvOf({ columns, rows }) {
+// A table as text; fields are quoted where they must be.
+function csvOf({ columns, rows }) {
   const field = (value) => {
     const text = String(value ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -178,8 +178,7 @@ export function csvOf({ columns, rows }) {
   return [columns, ...rows].map((row) => `${Array.from(row, field).join(",")}\r\n`).join("");
 }
 
-/** A picture as the text of an SVG file. */
-export function svgOf({ width, height, shapes }) {
+function svgOf({ width, height, shapes }) {
   const drawn = shapes.map(shapeOf);
   const paper = shape("rect", { width: "100%", height: "100%", fill: inks().panel });
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT }, paper, ...drawn);
@@ -188,46 +187,23 @@ export function svgOf({ width, height, shapes }) {
 
 function shapeOf(one) {
   const { fill = "none", stroke, line, opacity, dash } = one;
+  const drawn = { fill, stroke, "stroke-width": line, "stroke-dasharray": dash };
   if (one.group) return shape("g", { transform: `translate(${one.at.join(" ")})` }, ...one.group.map(shapeOf));
-  if (one.rect) {
-    const [x, y, w, h] = one.rect;
-    return shape("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line, "stroke-dasharray": dash });
-  }
-  if (one.path)
-    return shape("path", {
-      d: one.path,
-      fill,
-      stroke,
-      "stroke-width": line,
-      opacity,
-      "stroke-linecap": "round",
-      "stroke-dasharray": dash,
-    });
+  if (one.path) return shape("path", { d: one.path, opacity, "stroke-linecap": "round", ...drawn });
+  const [x, y, width, height] = one.rect ?? one.at;
+  if (one.rect) return shape("rect", { x, y, width, height, ...drawn });
   if (one.image) {
-    const [x, y, w, h] = one.at;
     const href = one.image.toDataURL("image/png");
-    const image = shape("image", { x, y, width: w, height: h, href, preserveAspectRatio: "none" });
+    const image = shape("image", { x, y, width, height, href, preserveAspectRatio: "none" });
     image.style.imageRendering = "pixelated"; // as an attribute the page's content policy refuses it
     return image;
   }
-  const [x, y] = one.at;
-  return shape(
-    "text",
-    {
-      x,
-      y,
-      fill,
-      "font-size": one.size,
-      "text-anchor": one.anchor,
-      "font-weight": one.bold ? "bold" : null,
-      transform: one.turn ? `rotate(${one.turn} ${x} ${y})` : null,
-    },
-    one.text,
-  );
+  const style = { fill, "font-size": one.size, "text-anchor": one.anchor, "font-weight": one.bold ? "bold" : null };
+  const transform = one.turn ? `rotate(${one.turn} ${x} ${y})` : null;
+  return shape("text", { x, y, ...style, transform }, one.text);
 }
 
-/** A picture as a canvas. */
-export function pngOf({ width, height, shapes }) {
+function pngOf({ width, height, shapes }) {
   const canvas = element("canvas", { width: Math.ceil(width * SHARPNESS), height: Math.ceil(height * SHARPNESS) });
   const pen = canvas.getContext("2d");
   pen.scale(SHARPNESS, SHARPNESS);

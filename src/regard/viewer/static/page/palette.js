@@ -35,14 +35,10 @@ addEventListener("message", ({ data }) => {
   if (data?.theme === "light" || data?.theme === "dark") setTheme(data.theme);
 });
 
-/** Calls `changed` whenever the theme is another; returns how to stop. */
-export function watchTheme(changed) {
-  page.addEventListener("themechange", changed);
-  system.addEventListener("change", changed);
-  return () => {
-    page.removeEventListener("themechange", changed);
-    system.removeEventListener("change", changed);
-  };
+/** Calls `changed` whenever the theme is another, until a signal. */
+export function watchTheme(changed, signal) {
+  page.addEventListener("themechange", changed, { signal });
+  system.addEventListener("change", changed, { signal });
 }
 
 const STEPS = 256;
@@ -64,39 +60,28 @@ export function inkOn(share) {
   return 0.3 * red + 0.59 * green + 0.11 * blue > 140 ? "#14171b" : "#ffffff";
 }
 
-/** Colours of the page by name, for canvases. */
-export function inks() {
-  const probe = getComputedStyle(document.documentElement);
-  const colour = (name) => resolved(probe.getPropertyValue(`--${name}`));
-  return {
-    ink: colour("ink"),
-    quiet: colour("quiet"),
-    rule: colour("rule"),
-    panel: colour("panel"),
-    accent: colour("accent"),
-    gold: colour("gold"),
-    edge: colour("edge"),
-    wash: colour("wash"),
-  };
-}
+// Colours of the page by name, for canvases.
+/** @type {() => any} */
+export const inks = () =>
+  Object.fromEntries(
+    ["ink", "quiet", "rule", "panel", "accent", "gold", "edge"].map((name) => [name, colourNamed(name)]),
+  );
 
 /** Colours of heads, which people tell apart who see no red, no green or no blue; more heads have dashes too. */
 export const COLOURS = 8;
 const DASHES = [null, "10 10", "1 11"];
-export const headInk = (head) =>
-  resolved(getComputedStyle(document.documentElement).getPropertyValue(`--head-${head % COLOURS}`));
+export const headInk = (head) => colourNamed(`head-${head % COLOURS}`);
 export const dashOf = (head) => DASHES[Math.floor(head / COLOURS) % DASHES.length];
 
 // light-dark() is nothing a canvas understands: the browser works it out on an element.
-function resolved(colour) {
+function colourNamed(name) {
   if (!made.has("probe")) {
-    const probe = document.createElement("i");
-    probe.hidden = true;
+    const probe = element("i", { hidden: true });
     document.body.append(probe);
     made.set("probe", probe);
   }
   const probe = made.get("probe");
-  probe.style.color = colour;
+  probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }
 
@@ -136,12 +121,9 @@ function rgbOf(lightness, chroma) {
 
 // The scale of colours as a strip.
 function ramp() {
-  const steps = Array.from({ length: 48 }, (_, at) => {
-    const step = element("i");
-    weigh(step, at / 47);
-    return step;
-  });
-  return element("span", { class: "ramp", "aria-hidden": "true" }, ...steps);
+  const steps = Array.from({ length: 48 }, () => element("i"));
+  steps.forEach((step, at) => weigh(step, at / 47));
+  return element("span.ramp", { "aria-hidden": "true" }, ...steps);
 }
 
 /**
@@ -149,8 +131,8 @@ function ramp() {
  * picture of a view has the same `ends`.
  */
 export function createLegend(...keys) {
-  const [least, most] = [element("span", {}, "0"), element("span", {})];
-  const node = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most), ...keys);
+  const [least, most] = [element("span", "0"), element("span")];
+  const node = element("div.legend", element("span.key", least, ramp(), most), ...keys);
   return {
     node,
     setEnds: (from, to) => ([least.textContent, most.textContent] = [from, to]),
@@ -159,9 +141,8 @@ export function createLegend(...keys) {
 }
 
 /** A cell that shows a mark. */
-export function sample(attributes) {
-  return element("i", { "aria-hidden": "true", ...attributes, class: `sample ${attributes.class ?? ""}` });
-}
+export const sample = (attributes) =>
+  element("i", { "aria-hidden": "true", ...attributes, class: `sample ${attributes.class ?? ""}` });
 
 /** How deep the colour of a weight is, 0 to 1, on a scale; `full` is the weight of the deepest. */
 export function shareOf(weight, full, scale) {

@@ -2,11 +2,11 @@
 
 import { readAddress, writeAddress } from "./address.js";
 import { changeOf, createControls, createFinding, createHelp, helpLine, hitsOf, meaning } from "./controls.js";
-import { element, languagesOf } from "./dom.js";
+import { button, element, languagesOf, redraw } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
 import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
-import { chosenOf, figure, layerName } from "../data/maps.js";
+import { chosenOf, figure, isOfHead, layerName } from "../data/maps.js";
 import { createReader } from "../data/reader.js";
 import { VIEWS } from "../views/views.js";
 
@@ -70,7 +70,7 @@ function createPage(root, data, source, requested) {
     languages: (at) => languagesOf(reader.exampleAt(at), data),
   };
   if (!views(Math.max(first, 0)).length) {
-    parts.host.replaceChildren(element("p", { class: "hint" }, t("empty")));
+    parts.host.replaceChildren(element("p.hint", t("empty")));
     return { destroy: () => root.replaceChildren(), state: () => requested, choose: () => {} };
   }
   const controls = createControls(parts.controls, reader, { choose });
@@ -166,8 +166,8 @@ function createPage(root, data, source, requested) {
         const isRefusal = "status" in error; // the sentence of a server
         leave(
           element(
-            "p",
-            { class: "failure", role: "alert" },
+            "p.failure",
+            { role: "alert" },
             isRefusal ? error.message : t("failed.view", { error: error.message }),
           ),
         );
@@ -188,16 +188,15 @@ function createPage(root, data, source, requested) {
     parts.remark.hidden = !best;
     if (!best) return;
     const where = reader.viewName(example, best.layer, best.head);
-    const button = (label, onclick) => element("button", { type: "button", class: "plain", onclick }, label);
+    const link = (label, changes) => button(label, () => choose({ ...changes, heads: null }), { class: "plain" });
     const role = best.role ? t(`sharpest.${best.role}`) : "";
-    parts.remark.replaceChildren(
-      ...(best.layer === layer && best.head === head && !(heads && named.includes("heads"))
-        ? [
-            t("sharpest", { where, count: best.count, value: figure(best.value, 2), role }),
-            " ",
-            button(t("sharpest.mean"), () => choose({ layer: "mean", head: "mean", heads: null })),
-          ]
-        : [button(t("sharpest.open", { where }), () => choose({ layer: best.layer, head: best.head, heads: null }))]),
+    const isHere = best.layer === layer && best.head === head && !(heads && named.includes("heads"));
+    redraw(
+      parts.remark,
+      isHere && `${t("sharpest", { where, count: best.count, value: figure(best.value, 2), role })} `,
+      isHere
+        ? link(t("sharpest.mean"), { layer: "mean", head: "mean" })
+        : link(t("sharpest.open", { where }), { layer: best.layer, head: best.head }),
     );
   }
 
@@ -211,16 +210,13 @@ function createPage(root, data, source, requested) {
   async function takeApart(at, wanted) {
     const example = data.examples[at];
     const more = await source.sums(at, wanted);
-    const isOther = ({ kind, layer, head, query, key }) =>
-      [kind, layer, head, query, key].join() !==
-      [wanted.kind, wanted.layer, wanted.head, wanted.query, wanted.key].join();
+    const isOther = (one) => !(isOfHead(one, wanted) && one.query === wanted.query && one.key === wanted.key);
     const found = more.stream.scores.filter((one) => !isOther(one));
     const scores = [...found, ...(example.stream?.scores ?? []).filter(isOther)];
     const circuits = (more.circuits ?? []).toSorted(
       (a, b) => Number(b.kind === wanted.kind) - Number(a.kind === wanted.kind),
     );
-    const isNew = ({ kind, layer, head }) =>
-      !circuits.some((one) => [one.kind, one.layer, one.head].join() === [kind, layer, head].join());
+    const isNew = (one) => !circuits.some((other) => isOfHead(one, other));
     data.examples[at] = {
       ...example,
       stream: { ...more.stream, ...example.stream, scores },
@@ -230,7 +226,7 @@ function createPage(root, data, source, requested) {
   }
 
   async function explain(at) {
-    leave(element("p", { class: "hint", role: "status" }, t("explaining")));
+    leave(element("p.hint", { role: "status" }, t("explaining")));
     data.examples[at] = await source.explain(at);
     if (root.contains(parts.host)) choose({}, {}); // there may be no such view now
   }
@@ -242,7 +238,8 @@ function createPage(root, data, source, requested) {
     if (!find || reader.isEmpty(example)) hits = { rows: [], columns: [], key };
     else {
       const { rows, columns } = reader.axes({ example, kind, pair });
-      hits = { rows: hitsOf(rows, find), columns: rows === columns ? [] : hitsOf(columns, find), key };
+      const rowHits = hitsOf(rows, find);
+      hits = { rows: rowHits, columns: rows === columns ? rowHits : hitsOf(columns, find), key };
     }
   }
 
@@ -292,19 +289,13 @@ function createPage(root, data, source, requested) {
     const offered = views(wanted.example);
     parts.tabs.hidden = offered.length < 2;
     parts.tabs.replaceChildren(
-      ...offered.map((view, at) =>
-        element(
-          "button",
-          {
-            type: "button",
-            role: "tab",
-            "aria-selected": String(view.id === wanted.view),
-            "data-view": view.id,
-            title: t("view.tab", { says: t(`${view.id}.says`), key: at + 1 }),
-            onclick: () => choose({ view: view.id }),
-          },
-          t(view.id),
-        ),
+      ...offered.map(({ id }, at) =>
+        button(t(id), () => choose({ view: id }), {
+          role: "tab",
+          "aria-selected": String(id === wanted.view),
+          "data-view": id,
+          title: t("view.tab", { says: t(`${id}.says`), key: at + 1 }),
+        }),
       ),
     );
     // On a narrow screen the tabs are a row that scrolls.
@@ -350,10 +341,12 @@ function createPage(root, data, source, requested) {
     if (!drawing && contentRect.width !== width) fit();
     ({ width } = contentRect);
   });
-  const unwatch = watchTheme(fit);
-  document.addEventListener("keydown", press);
-  for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, begin, true);
-  addEventListener("popstate", restore);
+  const gone = new AbortController();
+  const { signal } = gone;
+  watchTheme(fit, signal);
+  document.addEventListener("keydown", press, { signal });
+  for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, begin, { capture: true, signal });
+  addEventListener("popstate", restore, { signal });
   choose(
     { ...openingOf(data, reader, Math.max(first, 0), views, requested), ...requested },
     { ...data.opening, ...requested },
@@ -362,10 +355,7 @@ function createPage(root, data, source, requested) {
 
   function destroy() {
     sized.disconnect();
-    unwatch();
-    document.removeEventListener("keydown", press);
-    for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, begin, true);
-    removeEventListener("popstate", restore);
+    gone.abort();
     leave();
     root.replaceChildren();
   }
@@ -401,11 +391,8 @@ function openingOf(data, reader, first, views, requested) {
   return { example, view, scale, ...mean };
 }
 
-/**
- * Describes the state in words.
- *
- * @param {import("../views/views.js").State} state
- */
+// Describes the state in words.
+/** @param {import("../views/views.js").State} state */
 function describeState({ example, kind, layer, head, heads }, named, reader) {
   if (!named.includes("layer")) return "";
   const name = reader.kindName(example, kind);
@@ -439,43 +426,39 @@ function pickedOf(picked) {
  * @param {import("../data/contents.js").Document} data
  */
 function nameOf({ view, kind, layer, head }, data) {
-  const numbers = [
-    ["layer", layer],
-    ["head", head],
-  ].map(([name, at]) => `${name}-${typeof at === "number" ? at + 1 : at}`);
-  const title = data.title
-    .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
-    .slice(0, 40)
-    .replaceAll(/^-|-$/g, "");
+  const numbers = Object.entries({ layer, head }).map(
+    ([name, at]) => `${name}-${typeof at === "number" ? at + 1 : at}`,
+  );
+  const letters = data.title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40);
+  const title = letters.replaceAll(/^-|-$/g, "");
   return [title || "attention", view, kind, ...(view === "grid" ? [] : numbers)].filter(Boolean).join("-");
 }
 
 function layOut(root, data) {
   const parts = {
-    tabs: element("div", { class: "tabs", role: "tablist", "aria-label": t("views") }),
-    controls: element("div", { class: "choices" }),
-    remark: element("p", { class: "hint remark" }),
-    finding: element("div", { class: "finding", role: "search" }),
-    saving: element("div", { class: "saving" }),
-    helping: element(
-      "button",
-      { type: "button", class: "round", title: t("keys.title"), "aria-label": t("keys") },
-      "?",
-    ),
-    host: element("main", { class: "view" }),
-    status: element("p", { class: "status", role: "status" }),
+    tabs: element("div.tabs", { role: "tablist", "aria-label": t("views") }),
+    controls: element("div.choices"),
+    remark: element("p.hint.remark"),
+    finding: element("div.finding", { role: "search" }),
+    saving: element("div.saving"),
+    helping: button("?", null, {
+      class: "round",
+      title: t("view.tab", { says: t("keys"), key: "?" }),
+      "aria-label": t("keys"),
+    }),
+    host: element("main.view"),
+    status: element("p.status", { role: "status" }),
   };
   const about = [data.task, data.model].filter(Boolean).map(phrase).join(" · ");
-  const nav = element(
-    "nav",
-    { class: "controls", "aria-label": t("controls") },
-    element("div", { class: "bar" }, parts.tabs, parts.finding, parts.saving),
-    parts.controls,
-    parts.remark,
-  );
   root.replaceChildren(
     headerOf(phrase(data.title || "Attention"), about, parts.helping),
-    nav,
+    element(
+      "nav.controls",
+      { "aria-label": t("controls") },
+      element("div.bar", parts.tabs, parts.finding, parts.saving),
+      parts.controls,
+      parts.remark,
+    ),
     parts.host,
     element("aside", { "aria-label": t("meaning.title") }, meaning()),
     parts.status,
@@ -485,14 +468,15 @@ function layOut(root, data) {
 
 /** The header of a page: its title, a line about it, and buttons for language and theme before others. */
 export function headerOf(title, about, ...buttons) {
-  const button = (name, key, tooltip, onclick) =>
-    element("button", { type: "button", class: name, title: t(tooltip), onclick }, t(key));
   const switches = [
-    button("language", "language.other", "language.title", switchLanguage),
-    button("theme", "theme", "theme.title", switchTheme),
+    button(t("language.other"), switchLanguage, { class: "language", title: t("language.title") }),
+    button(t("theme"), switchTheme, { class: "theme", title: t("theme.title") }),
   ];
-  const titled = element("div", {}, element("h1", {}, title), element("p", {}, about));
-  return element("header", {}, titled, element("div", { class: "buttons" }, ...switches, ...buttons));
+  return element(
+    "header",
+    element("div", element("h1", title), element("p", about)),
+    element("div.buttons", ...switches, ...buttons),
+  );
 }
 
 /** Shows it inside the element `#regard`. */
@@ -501,7 +485,7 @@ export function open(source) {
   try {
     show(root, JSON.parse(document.getElementById("regard-data").textContent), { source });
   } catch (error) {
-    root.append(element("p", { class: "failure", role: "alert" }, t("failed.page", { error: error.message })));
+    root.append(element("p.failure", { role: "alert" }, t("failed.page", { error: error.message })));
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 // The largest weights of queries and of keys in one view of a document, as far as the document or its source knows: whole
 // rows of short texts, the largest weights of long ones. Tokens may be merged to words.
 
-import { element, tokenLabel, weigh } from "../page/dom.js";
+import { button, element, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { entriesOf, entriesOfWord, figure, largestOf, meanOver, receivedByWords } from "../data/maps.js";
 import { shareOf } from "../page/palette.js";
@@ -37,13 +37,9 @@ export function createAttention(reader, view, merged = null) {
   function wholeMap() {
     cache.whole ??= reader.map(view).then((map) => {
       if (!map || !merged) return map?.weights ?? null;
-      return merged.rows.words.map(({ tokens }) =>
-        receivedByWords(
-          meanOver(tokens.map((at) => map.weights[at])),
-          merged.columns.wordOf,
-          merged.columns.words.length,
-        ),
-      );
+      const { wordOf, words } = merged.columns;
+      const meanOf = (tokens) => meanOver(tokens.map((at) => map.weights[at]));
+      return merged.rows.words.map(({ tokens }) => receivedByWords(meanOf(tokens), wordOf, words.length));
     });
     return cache.whole;
   }
@@ -77,11 +73,8 @@ export function createAttention(reader, view, merged = null) {
 
   async function topQueries(position, most = 8) {
     const all = await wholeMap();
-    if (all)
-      return largestOf(
-        all.map((row) => row[position]),
-        most,
-      );
+    const column = all?.map((row) => row[position]);
+    if (column) return largestOf(column, most);
     cache.inverse ??= inverted();
     const inverse = await cache.inverse;
     return inverse && (inverse.get(position) ?? []).slice(0, most);
@@ -143,13 +136,7 @@ function headingOf(tokens, language, verb, number) {
   const names = tokens.slice(0, NAMED).flatMap((token, at) => [at ? t("list.comma") : "", tokenLabel(token, language)]);
   const more = tokens.length > NAMED ? [t("list.comma"), t("and-more", { count: tokens.length - NAMED })] : [];
   const verbPhrase = t(tokens.length > 1 ? SEVERAL[verb] : verb);
-  return element(
-    "h3",
-    {},
-    ...names,
-    ...more,
-    element("small", {}, number ? ` ${number} ${verbPhrase}` : ` ${verbPhrase}`),
-  );
+  return element("h3", ...names, ...more, element("small", number ? ` ${number} ${verbPhrase}` : ` ${verbPhrase}`));
 }
 
 /**
@@ -174,57 +161,28 @@ export function entryOf(nodes, share, weight, { digits = 3, ...attributes } = {}
  * - `go(position)` is called with `{row, column}` when an entry is chosen; `note` stands below each list, `number` in its
  *   heading, and `missing` instead of a list that is not known.
  *
- * @param {object} lists
- * @param {any} lists.axes
- * @param {number[]} lists.from
- * @param {number[]} lists.to
- * @param {Entry[] | null} [lists.topKeys]
- * @param {Entry[] | null} [lists.topQueries]
- * @param {(position: any) => void} lists.go
- * @param {number} [lists.full]
- * @param {string} [lists.scale]
- * @param {number[]} [lists.marked]
- * @param {string | false | null} [lists.note]
- * @param {number} [lists.number]
- * @param {string} [lists.missing]
+ * @param {{axes: any, from: number[], to: number[], go: (position: any) => void, topKeys?: Entry[] | null,
+ *   topQueries?: Entry[] | null, full?: number, scale?: string, marked?: number[], note?: string | false | null,
+ *   number?: number, missing?: string}} lists
  * @returns {Node[][]}
  */
 export function listsOf({ axes, from, to, topKeys, topQueries, go, ...common }) {
   const rows = { tokens: axes.rows, language: axes.languages.rows };
   const columns = { tokens: axes.columns, language: axes.languages.columns };
-  const isWanted = (positions, entries) => positions.length > 0 && entries !== undefined;
+  const ofKeys = { subject: rows, positions: from, verb: "looks-at", objects: columns, entries: topKeys };
+  const ofQueries = { subject: columns, positions: to, verb: "looked-at-by", objects: rows, entries: topQueries };
   return [
-    ...(isWanted(from, topKeys)
-      ? [listOf(rows, from, "looks-at", columns, topKeys, (column) => go({ row: null, column }), common)]
-      : []),
-    ...(isWanted(to, topQueries)
-      ? [
-          listOf(columns, to, "looked-at-by", rows, topQueries, (row) => go({ row, column: null }), {
-            ...common,
-            missing: t("arcs.unknown"),
-          }),
-        ]
-      : []),
-  ];
+    { ...common, ...ofKeys, go: (column) => go({ row: null, column }) },
+    { ...common, ...ofQueries, go: (row) => go({ row, column: null }), missing: t("arcs.unknown") },
+  ].flatMap((list) => (list.positions.length && list.entries !== undefined ? [listOf(list)] : []));
 }
 
-function listOf(
-  subject,
-  positions,
-  verb,
-  objects,
-  entries,
-  go,
-  { note = null, number = null, missing = t("list.missing"), ...common },
-) {
-  const head = headingOf(
-    positions.map((at) => subject.tokens[at]),
-    subject.language,
-    verb,
-    number,
-  );
-  if (!entries?.length) return [head, element("p", { class: "hint" }, entries ? t("nothing") : missing)];
-  return [head, entryList(objects, entries, go, common), ...(note ? [element("p", { class: "hint" }, note)] : [])];
+/** @param {Record<string, any>} list */
+function listOf({ subject, positions, verb, objects, entries, go, note, number, missing, ...common }) {
+  const tokens = positions.map((at) => subject.tokens[at]);
+  const head = headingOf(tokens, subject.language, verb, number);
+  if (!entries?.length) return [head, element("p.hint", entries ? t("nothing") : (missing ?? t("list.missing")))];
+  return [head, entryList(objects, entries, go, common), ...(note ? [element("p.hint", note)] : [])];
 }
 
 /**
@@ -238,13 +196,9 @@ function listOf(
 export function entryList({ tokens, language }, entries, go, { full, scale, marked = [] }) {
   const isLong = tokens.length > 60; // words occur again: say which one
   const items = entries.map(({ at, weight }) => {
-    const number = isLong ? element("small", {}, ` ${(at + 1).toLocaleString("en")}`) : "";
-    const name = element(
-      "button",
-      { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) },
-      tokenLabel(tokens[at], language),
-      number,
-    );
+    const number = isLong ? element("small", ` ${(at + 1).toLocaleString("en")}`) : "";
+    const [title, label] = [t("list.go", { number: at + 1 }), tokenLabel(tokens[at], language)];
+    const name = button([label, number], () => go(at), { class: "plain", title });
     return entryOf([name], shareOf(weight, full, scale), weight, { class: marked.includes(at) ? "marked" : null });
   });
   return element("ol", { class: isLong ? "numbered" : null }, ...items);
@@ -252,15 +206,15 @@ export function entryList({ tokens, language }, entries, go, { full, scale, mark
 
 /** Buttons for views that have what this one lacks, at most so many: `views` are `{layer, head}`. */
 export function offersOf(reader, example, views, choose) {
-  return views
+  const offers = views
     .slice(0, OFFERED)
-    .flatMap(({ layer, head }) => [
-      " ",
-      element(
-        "button",
-        { type: "button", onclick: () => choose({ layer, head }) },
-        reader.viewName(example, layer, head),
-      ),
-    ])
-    .concat(views.length > OFFERED ? [" ", t("arcs.others")] : []);
+    .map(({ layer, head }) => [" ", button(reader.viewName(example, layer, head), () => choose({ layer, head }))]);
+  return [...offers, views.length > OFFERED ? [" ", t("arcs.others")] : []].flat();
 }
+
+/** The tokens of a query and a key, as nodes. */
+export const pairOf = ({ rows, columns, languages }, row, column) => [
+  tokenLabel(rows[row], languages.rows),
+  " → ",
+  tokenLabel(columns[column], languages.columns),
+];

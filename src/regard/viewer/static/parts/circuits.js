@@ -1,8 +1,8 @@
 // In words: what a head looks for and what it then does to the logits, and the strongest neurons of a text.
 
-import { choice, element, headOf, section, shadeBy } from "../page/dom.js";
+import { choice, element, headOf, rowOf, section, shadeBy } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { figure, mostOf, nameOf, signed } from "../data/maps.js";
+import { figure, isOfHead, mostOf, nameOf, signed } from "../data/maps.js";
 
 const LISTED = 24; // neurons
 const OFFERED = 40; // tokens whose neurons are offered
@@ -14,8 +14,12 @@ const named = (text) => nameOf({ text });
 
 /** Which of what heads have is chosen, by its number or else by the head of a view; or the first. */
 export function chosenAt(ones, number, view) {
-  const wanted = ones.findIndex((one) => ["kind", "layer", "head"].every((name) => one[name] === view[name]));
-  return ones[number] ? Number(number) : Math.max(0, wanted);
+  return ones[number]
+    ? Number(number)
+    : Math.max(
+        0,
+        ones.findIndex((one) => isOfHead(one, view)),
+      );
 }
 
 /**
@@ -44,59 +48,41 @@ export function circuitSection({ circuits, view, choose }, { nameOfHead, tableOf
       one.keys.map((key, column) => ["content score", head, token, key, one.scores[row][column]]),
     ),
   ];
+  const offered = circuits.map((each, n) => [String(n), nameOfHead(each)]);
+  const liked = one.queries.map((token, row) => [named(token), wordsOf(one.liked?.[row])]);
+  const sides = [t("neurons.query"), t("neurons.key")];
   const node = section(
     t("circuits"),
-    null,
-    element("p", { class: "caption" }, t("circuits.caption")),
-    choice(
-      "stream",
-      "circuit",
-      t("circuits.heads"),
-      circuits.map((each, n) => [String(n), nameOfHead(each)]),
-      String(at),
-      choose,
-    ),
-    ...(typeof one.copying === "number"
-      ? [element("p", { class: "made" }, t("circuits.copying", { score: signed(one.copying, 2) }))]
-      : []),
-    element("h3", {}, t("circuits.value")),
-    one.promoted?.length ? valueTable(one) : element("p", { class: "hint" }, t("circuits.value.none")),
-    element("h3", {}, t("circuits.query")),
-    ...(one.liked?.length
-      ? [
-          wordTable(
-            [t("stream.query"), t("circuits.likes")],
-            one.queries.map((token, row) => [named(token), wordsOf(one.liked[row])]),
-          ),
-        ]
-      : [element("p", { class: "hint" }, t("circuits.more"))]),
-    element("p", { class: "caption" }, t("circuits.text.says")),
-    element("div", { class: "frame" }, tableOf(grid, full, [t("stream.query"), t("stream.key")])),
+    element("p.caption", t("circuits.caption")),
+    choice("stream", "circuit", t("group.head"), offered, String(at), choose),
+    typeof one.copying === "number" && element("p.made", t("circuits.copying", { score: signed(one.copying, 2) })),
+    element("h3", t("circuits.value")),
+    one.promoted?.length ? valueTable(one) : element("p.hint", t("circuits.value.none")),
+    element("h3", t("circuits.query")),
+    one.liked?.length ? wordTable([sides[0], t("circuits.likes")], liked) : element("p.hint", t("circuits.more")),
+    element("p.caption", t("circuits.text.says")),
+    element("div.frame", tableOf(grid, full, sides)),
   );
   return { node, grid, lines };
 }
 
 function valueTable({ keys, promoted, suppressed, own = [] }) {
-  const names = [t("stream.key"), t("circuits.raises"), t("circuits.lowers")];
+  const names = [
+    t("neurons.key"),
+    t("circuits.raises"),
+    t("circuits.lowers"),
+    ...(own.length ? [t("circuits.own")] : []),
+  ];
   return wordTable(
-    own.length ? [...names, t("circuits.own")] : names,
-    keys.map((token, row) => [
-      named(token),
-      wordsOf(promoted[row]),
-      wordsOf(suppressed[row]),
-      ...(own.length ? [ownOf(own[row])] : []),
-    ]),
+    names,
+    keys.map((token, row) =>
+      [named(token), wordsOf(promoted[row]), wordsOf(suppressed[row])].concat(own.length ? ownOf(own[row]) : []),
+    ),
   );
 }
 
 const ownOf = ([value, rank]) =>
-  element(
-    "span",
-    {},
-    signed(value, 2),
-    " ",
-    element("small", { class: "count" }, t("circuits.rank", { rank: rank + 1 })),
-  );
+  element("span", `${signed(value, 2)} `, element("small.count", t("circuits.rank", { rank: rank + 1 })));
 
 /**
  * The strongest neurons of a text, of all layers and tokens or of some.
@@ -118,17 +104,21 @@ export function neuronSection({ neurons, view, choose }) {
   const chosen = ofLayer.filter((one) => token === OWN || String(one.position) === token).slice(0, LISTED);
   const hasWords = chosen.some(({ promoted = [] }) => promoted.length);
   const all = [OWN, t("all")];
-  const columns = ["layer", "token", "number", "activation", "size"].map((name) => t(`feed-forward.${name}`));
+  const isOffered = tokens.size > 1 && tokens.size <= OFFERED && isOneText;
+  const columns = [
+    "group.layer",
+    "feed-forward.token",
+    "feed-forward.number",
+    "feed-forward.activation",
+    "feed-forward.size",
+  ];
   const node = section(
     t("feed-forward"),
-    null,
-    element("p", { class: "caption" }, t("feed-forward.caption")),
-    choice("stream", "ffn", t("feed-forward.layer"), [all, ...layers], layer, choose),
-    ...(tokens.size > 1 && tokens.size <= OFFERED && isOneText
-      ? [choice("stream", "neuron", t("feed-forward.token"), [all, ...tokens], token, choose)]
-      : []),
+    element("p.caption", t("feed-forward.caption")),
+    choice("stream", "ffn", t("group.layer"), [all, ...layers], layer, choose),
+    isOffered && choice("stream", "neuron", t("feed-forward.token"), [all, ...tokens], token, choose),
     wordTable(
-      [...columns, ...(hasWords ? [t("feed-forward.raises"), t("feed-forward.lowers")] : [])],
+      [...columns, ...(hasWords ? ["circuits.raises", "circuits.lowers"] : [])].map((key) => t(key)),
       chosen.map((one) => [
         layerName(one),
         named(one.token),
@@ -138,7 +128,7 @@ export function neuronSection({ neurons, view, choose }) {
         ...(hasWords ? [wordsOf(one.promoted), wordsOf(one.suppressed)] : []),
       ]),
     ),
-    ...(hasWords ? [] : [element("p", { class: "hint" }, t("feed-forward.wordless"))]),
+    !hasWords && element("p.hint", t("feed-forward.wordless")),
   );
   const lines = neurons.flatMap((one) => {
     const name = `${one.kind} layer ${one.layer} neuron ${one.number} at ${one.position}`;
@@ -158,20 +148,15 @@ const linesOf = (what, name, tokens, lists = []) =>
 function wordsOf(pairs = []) {
   const full = mostOf(pairs.map(([, value]) => Math.abs(value))) || 1;
   const words = pairs.map(([word, value]) => {
-    const node = element("span", { class: "effect", title: signed(value, 3) }, element("bdi", {}, named(word)));
+    const node = element("span.effect", { title: signed(value, 3) }, element("bdi", named(word)));
     shadeBy(node, value / full);
     return node;
   });
-  return element("span", { class: "effects" }, ...words);
+  return element("span.effects", ...words);
 }
 
 /** @param {string[]} names @param {(string | Node)[][]} rows */
 function wordTable(names, rows) {
-  const line = ([first, ...cells]) =>
-    element("tr", {}, element("th", { scope: "row" }, first), ...cells.map((cell) => element("td", {}, cell)));
-  return element(
-    "div",
-    { class: "frame" },
-    element("table", { class: "worded" }, headOf(names), element("tbody", {}, ...rows.map(line))),
-  );
+  const lines = rows.map(([first, ...cells]) => rowOf(first, cells));
+  return element("div.frame", element("table.worded", headOf(names), element("tbody", ...lines)));
 }

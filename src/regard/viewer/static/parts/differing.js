@@ -8,7 +8,7 @@ export function differing(one, other, language) {
   const [first, second] = [one, other].map((text) => piecesOf(text, language));
   const same = commonPieces(first, second);
   const nodes = (pieces, shared) =>
-    pieces.map((piece, at) => (shared.has(at) || !piece.trim() ? piece : element("mark", {}, piece)));
+    pieces.map((piece, at) => (shared.has(at) || !piece.trim() ? piece : element("mark", piece)));
   return {
     one: nodes(first, new Set(same.map(([at]) => at))),
     other: nodes(second, new Set(same.map(([, at]) => at))),

@@ -1,9 +1,9 @@
 // The figures of a position in a text of any length: its largest weights, how spread they are, what it receives.
 
-import { element, tokenLabel } from "../page/dom.js";
+import { element, redraw, tokenLabel } from "../page/dom.js";
 import { listed, t } from "../page/language.js";
-import { figure, largestOf, nameOf } from "../data/maps.js";
-import { entryList, listsOf } from "./attention.js";
+import { figure, largestOf, nameOf, sumOf } from "../data/maps.js";
+import { entryList, listsOf, pairOf } from "./attention.js";
 
 const MOST = 8; // tokens listed
 
@@ -18,7 +18,7 @@ export function createFacts(host, { reader, point }) {
     const axes = reader.axes(state);
     if (row === null && column === null) {
       const parts = await overviewOf(reader, state, go);
-      if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, t("words.point")));
+      if (mine === turn) host.replaceChildren(...parts, element("p.hint", t("words.point")));
       return;
     }
     const [top, exact, entropy, received] = await Promise.all([
@@ -28,26 +28,14 @@ export function createFacts(host, { reader, point }) {
       column === null ? null : reader.line(state, "received"),
     ]);
     if (mine !== turn) return;
-    const parts = [];
-    if (exact)
-      parts.push(
-        element("p", { class: "weight" }, exact.text),
-        exact.note ? element("p", { class: "hint" }, exact.note) : "",
-      );
-    if (row !== null && column !== null) {
-      parts.push(
-        element(
-          "p",
-          { class: "pair" },
-          tokenLabel(axes.rows[row], axes.languages.rows),
-          " → ",
-          tokenLabel(axes.columns[column], axes.languages.columns),
-        ),
-      );
-    }
-    if (row !== null) parts.push(...rowParts(axes, row, column, top, entropy));
-    if (column !== null) parts.push(...columnParts(axes, column, received));
-    host.replaceChildren(...parts);
+    redraw(
+      host,
+      exact && element("p.weight", exact.text),
+      exact?.note && element("p.hint", exact.note),
+      row !== null && column !== null && element("p.pair", ...pairOf(axes, row, column)),
+      ...(row === null ? [] : rowParts(axes, row, column, top, entropy)),
+      ...(received ? columnParts(axes, column, received) : []),
+    );
     announce(axes, row, column, top, exact, say);
   }
 
@@ -79,34 +67,23 @@ export function createFacts(host, { reader, point }) {
     const parts = listsOf({ axes, from: [row], to: [], go, ...list }).flat();
     if (!entropy) return parts;
     const value = valueAt(entropy, row);
-    const note = t("facts.entropy", {
-      value: figure(value, 3),
-      count: figure(Math.exp(value), 3),
-      average: onAverage(entropy),
-    });
-    return [...parts, element("p", { class: "hint" }, note)];
+    const says = { value: figure(value, 3), count: figure(Math.exp(value), 3), average: onAverage(entropy) };
+    return [...parts, element("p.hint", t("facts.entropy", says))];
   }
 
   function columnParts(axes, column, received) {
-    if (!received) return [];
-    const head = element(
-      "h3",
-      {},
-      tokenLabel(axes.columns[column], axes.languages.columns),
-      element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`),
-    );
-    const value = valueAt(received, column);
+    const says = {
+      value: figure(valueAt(received, column), 3),
+      count: axes.rows.length.toLocaleString("en"),
+      average: onAverage(received),
+    };
     return [
-      head,
       element(
-        "p",
-        { class: "hint" },
-        t("facts.received", {
-          value: figure(value, 3),
-          count: axes.rows.length.toLocaleString("en"),
-          average: onAverage(received),
-        }),
+        "h3",
+        tokenLabel(axes.columns[column], axes.languages.columns),
+        element("small", ` ${t("facts.receives", { number: column + 1 })}`),
       ),
+      element("p.hint", t("facts.received", says)),
     ];
   }
 
@@ -137,26 +114,18 @@ export async function overviewOf(reader, state, go) {
   if (received) {
     const { values, span } = received;
     const entries = largestOf(values, MOST).map(({ at, weight }) => ({ at: at * span, weight: weight * span }));
-    const list = entryList(
-      { tokens: axes.columns, language: axes.languages.columns },
-      entries,
-      (column) => go({ row: null, column }),
-      { full: entries[0]?.weight },
-    );
-    const spans = span > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: span })) : "";
-    parts.push(element("h3", {}, t("facts.most")), list, spans);
+    const line = { tokens: axes.columns, language: axes.languages.columns };
+    const goTo = (column) => go({ row: null, column });
+    parts.push(element("h3", t("facts.most")), entryList(line, entries, goTo, { full: entries[0]?.weight }));
+    if (span > 1) parts.push(element("p.fact", t("facts.spans", { count: span })));
   }
   if (entropy) {
-    const mean = entropy.values.reduce((sum, value) => sum + value, 0) / Math.max(1, entropy.values.length);
-    parts.push(element("p", { class: "fact" }, t("facts.mean", { value: figure(mean, 3) })));
+    const mean = sumOf(entropy.values) / Math.max(1, entropy.values.length);
+    parts.push(element("p.fact", t("facts.mean", { value: figure(mean, 3) })));
   }
   return parts;
 }
 
-function valueAt({ values, span }, at) {
-  return values[Math.floor(at / span)];
-}
+const valueAt = ({ values, span }, at) => values[Math.floor(at / span)];
 
-function onAverage({ span }) {
-  return span > 1 ? t("facts.average", { count: span }) : "";
-}
+const onAverage = ({ span }) => (span > 1 ? t("facts.average", { count: span }) : "");

@@ -37,8 +37,8 @@ export function arc(x, y, base, way, most) {
 /** Where every token starts, in pixels, and where the last one ends. */
 export function measured(tokens, node, gap) {
   const pen = document.createElement("canvas").getContext("2d");
-  const { font, fontSize } = getComputedStyle(node);
-  pen.font = font;
+  const { fontSize, fontFamily } = getComputedStyle(node);
+  pen.font = `${fontSize} ${fontFamily}`;
   const widths = new Map();
   const starts = new Float64Array(tokens.length + 1);
   tokens.forEach((token, at) => {

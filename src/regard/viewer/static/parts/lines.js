@@ -1,8 +1,9 @@
 // Two lines of tokens with links between them, keys above, queries below; or one line of a text that looks at itself, with
 // arcs: above it a token looks back, below it ahead. For texts of any length: only what is in sight has elements and links.
 
-import { element, shadeBy, shape, tokenLabel, weigh } from "../page/dom.js";
+import { button, element, shadeBy, shape, tokenLabel, weigh } from "../page/dom.js";
 import { chosenOf, nameOf, within } from "../data/maps.js";
+import { textAt } from "../page/exporting.js";
 import { t } from "../page/language.js";
 import { COLOURS, dashOf, headInk, inks, sized } from "../page/palette.js";
 import { after, arc, curve, isRightToLeft, measured } from "./geometry.js";
@@ -33,14 +34,14 @@ const DENSITIES = [
  */
 export function createLines(host, { point, onVisible = () => {}, areFew = false, joins = false }) {
   const sides = { columns: createSide("columns"), rows: createSide("rows") };
-  const names = [element("p", { class: "side" }), element("p", { class: "side" })];
+  const names = [element("p.side"), element("p.side")];
   const drawing = shape("svg", { class: "links", "aria-hidden": "true" });
-  const below = element("div", { class: "below", hidden: true }); // room for arcs
-  const sheet = element("div", { class: "sheet" }, sides.columns.node, drawing, sides.rows.node, below);
-  const extent = element("div", { class: "extent" }, sheet);
-  const frame = element("div", { class: "frame", tabindex: "-1" }, extent);
-  const overview = element("canvas", { class: "overview", "aria-hidden": "true", onclick: (event) => jump(event) });
-  host.append(element("div", { class: "lines" }, names[0], frame, names[1], overview));
+  const below = element("div.below", { hidden: true }); // room for arcs
+  const sheet = element("div.sheet", sides.columns.node, drawing, sides.rows.node, below);
+  const extent = element("div.extent", sheet);
+  const frame = element("div.frame", { tabindex: "-1" }, extent);
+  const overview = element("canvas.overview", { "aria-hidden": "true", onclick: (event) => jump(event) });
+  host.append(element("div.lines", names[0], frame, names[1], overview));
   let links = [];
   let highlighted = null; // the position whose links are brought out
   let foremost = null; // the head whose links are
@@ -124,39 +125,26 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false,
   /** Sets both lines, to the tokens of `axes`; `columnsKey` and `rowsKey` say what they are called. */
   function build(axes, columnsKey = "line.keys", rowsKey = "line.queries") {
     if (isGone) return;
-    const columns = {
-      tokens: axes.columns,
-      language: axes.languages.columns,
-      name: t(columnsKey, { side: axes.axisNames.columns }),
-    };
-    const rows = { tokens: axes.rows, language: axes.languages.rows, name: t(rowsKey, { side: axes.axisNames.rows }) };
+    const most = Math.max(axes.columns.length, axes.rows.length);
+    const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     isJoined = joins && axes.rows === axes.columns;
-    if (isJoined) rows.name = axes.axisNames.rows;
     sides.columns.node.hidden = names[0].hidden = isJoined;
     below.hidden = true;
     drawing.classList.toggle("over", isJoined);
-    const most = Math.max(columns.tokens.length, rows.tokens.length);
-    const [, density, gap] = DENSITIES.find(([size]) => most <= size);
     /** @type {HTMLElement} */ (host.firstChild).dataset.density = density;
-    for (const { side, line, label } of [
-      { side: sides.columns, line: columns, label: names[0] },
-      { side: sides.rows, line: rows, label: names[1] },
-    ]) {
-      for (const button of side.buttons.values()) button.remove();
+    for (const [side, label, key] of /** @type {[any, Element, string][]} */ ([
+      [sides.columns, names[0], columnsKey],
+      [sides.rows, names[1], isJoined ? null : rowsKey],
+    ])) {
+      for (const token of side.buttons.values()) token.remove();
       side.buttons.clear();
-      Object.assign(side, {
-        tokens: line.tokens,
-        language: line.language,
-        gap,
-        current: 0,
-        marked: new Set(),
-        shares: () => 0,
-        isFaded: () => false,
-      });
-      side.isBackwards = isRightToLeft(line);
-      side.starts = measured(line.tokens, side.node, gap);
-      side.node.setAttribute("aria-label", line.name);
-      label.textContent = line.name;
+      Object.assign(side, { tokens: axes[side.name], language: axes.languages[side.name], gap, current: 0 });
+      Object.assign(side, { marked: new Set(), shares: () => 0, isFaded: () => false });
+      side.isBackwards = isRightToLeft(side);
+      side.starts = measured(side.tokens, side.node, gap);
+      const name = axes.axisNames[side.name];
+      label.textContent = key ? t(key, { side: name }) : name;
+      side.node.setAttribute("aria-label", label.textContent);
     }
     [links, highlighted, foremost, ends, lastVisible] = [[], null, null, [], ""];
     drawing.replaceChildren();
@@ -236,14 +224,11 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false,
     }
     for (let at = from; at <= to; at++) {
       if (!buttons.has(at)) {
-        const button = element(
-          "button",
-          { type: "button", "data-at": at, tabindex: "-1", title: nameOf(tokens[at]) },
-          tokenLabel(tokens[at], side.language),
-        );
-        button.style.width = `${side.starts[at + 1] - side.starts[at] - side.gap}px`;
-        buttons.set(at, button);
-        side.node.append(button);
+        const label = tokenLabel(tokens[at], side.language);
+        const token = button(label, null, { "data-at": at, tabindex: "-1", title: nameOf(tokens[at]) });
+        token.style.width = `${side.starts[at + 1] - side.starts[at] - side.gap}px`;
+        buttons.set(at, token);
+        side.node.append(token);
         dress(side, at);
       }
     }
@@ -452,26 +437,13 @@ export function createLines(host, { point, onVisible = () => {}, areFew = false,
         };
       });
     const words = lines.flatMap(({ side, positions, y }) =>
-      positions.map((at) => ({
-        text: nameOf(side.tokens[at]),
-        at: [middle(side, at), y],
-        size,
-        fill: ink,
-        anchor: "middle",
-      })),
+      positions.map((at) => textAt(nameOf(side.tokens[at]), [middle(side, at), y], size, ink, "middle")),
     );
-    const labels = (isJoined ? [] : names).map((name, at) => ({
-      text: name.textContent,
-      at: [wide / 2, at ? foot + size * 2.8 : 14],
-      size: 12,
-      fill: quiet,
-      anchor: "middle",
-    }));
-    return {
-      width: wide,
-      height: foot + reach + size * (isJoined ? 1.8 : 3.2),
-      shapes: [...drawn, ...words, ...labels],
-    };
+    const labels = (isJoined ? [] : names).map(({ textContent }, at) =>
+      textAt(textContent, [wide / 2, at ? foot + size * 2.8 : 14], 12, quiet, "middle"),
+    );
+    const high = foot + reach + size * (isJoined ? 1.8 : 3.2);
+    return { width: wide, height: high, shapes: [...drawn, ...words, ...labels] };
   }
 
   return { build, draw, mark, light, find, fade, reveal, fit, focus, picture, destroy };

@@ -1,7 +1,7 @@
 // The matrix of a short text, with its figures.
 
 import { element, tokenLabel, weigh } from "../page/dom.js";
-import { columnText } from "../page/exporting.js";
+import { columnText, textAt } from "../page/exporting.js";
 import { t } from "../page/language.js";
 import { cellFigure, chosenOf, figure, nameOf, stepIn, widthOf } from "../data/maps.js";
 import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
@@ -16,8 +16,8 @@ const WITH_FIGURES = 27;
  */
 export function createMatrix(host, { point }) {
   const table = element("table", { role: "grid", class: "matrix" });
-  const plot = element("div", { class: "plot" }, table);
-  const frame = element("div", { class: "frame" }, plot);
+  const plot = element("div.plot", table);
+  const frame = element("div.frame", plot);
   host.append(frame);
   let cells = [];
   const heads = { rows: [], columns: [] };
@@ -59,44 +59,24 @@ export function createMatrix(host, { point }) {
     map = next;
     axisNames = sides.axisNames;
     at = { row: 0, column: 0 };
+    const lang = sides.languages.columns;
+    const headOf = (scope, at, token, label) =>
+      element("th", { scope, [`data-${scope === "row" ? "row" : "column"}`]: at, title: nameOf(token) }, label);
     heads.columns = map.columns.map((token, column) =>
-      element(
-        "th",
-        { scope: "col", "data-column": column, title: nameOf(token) },
-        element("div", { lang: sides.languages.columns }, tokenLabel(token, sides.languages.columns)),
-      ),
+      headOf("col", column, token, element("div", { lang }, tokenLabel(token, lang))),
     );
-    heads.rows = map.rows.map((token, row) =>
-      element("th", { scope: "row", "data-row": row, title: nameOf(token) }, tokenLabel(token, sides.languages.rows)),
-    );
-    cells = map.rows.map((_, row) =>
-      map.columns.map((_, column) =>
-        element(
-          "td",
-          {
-            role: "gridcell",
-            class: "cell",
-            "data-row": row,
-            "data-column": column,
-            "data-gold": map.gold.get(`${row},${column}`),
-            tabindex: row + column === 0 ? "0" : "-1",
-          },
-          element("span", { "aria-hidden": "true" }),
-        ),
-      ),
-    );
-    const corner = element(
-      "td",
-      { class: "corner" },
-      element("span", { class: "across" }, `${sides.axisNames.columns} →`),
-      element("span", { class: "down" }, `${sides.axisNames.rows} ↓`),
-    );
-    const body = cells.map((row, at) => element("tr", {}, heads.rows[at], ...row));
+    heads.rows = map.rows.map((token, row) => headOf("row", row, token, tokenLabel(token, sides.languages.rows)));
+    const cellOf = (row, column) => {
+      const place = { "data-row": row, "data-column": column, "data-gold": map.gold.get(`${row},${column}`) };
+      const tabindex = row + column === 0 ? "0" : "-1";
+      return element("td.cell", { role: "gridcell", ...place, tabindex }, element("span", { "aria-hidden": "true" }));
+    };
+    cells = map.rows.map((_, row) => map.columns.map((_, column) => cellOf(row, column)));
+    const { rows: down, columns: across } = axisNames;
+    const corner = element("td.corner", element("span.across", `${across} →`), element("span.down", `${down} ↓`));
+    const body = cells.map((row, at) => element("tr", heads.rows[at], ...row));
     table.setAttribute("aria-label", t("matrix.name", sides.axisNames));
-    table.replaceChildren(
-      element("thead", {}, element("tr", {}, corner, ...heads.columns)),
-      element("tbody", {}, ...body),
-    );
+    table.replaceChildren(element("thead", element("tr", corner, ...heads.columns)), element("tbody", ...body));
     fit();
   }
 
@@ -105,9 +85,7 @@ export function createMatrix(host, { point }) {
     map = next;
     shares = map.weights.map((weights) => weights.map((weight) => shareOf(weight, full, scale)));
     heads.rows.forEach((head, row) => head.classList.toggle("hit", hits.rows.includes(row)));
-    const isSquare = map.rows === map.columns;
-    const columnHits = isSquare ? hits.rows : hits.columns;
-    heads.columns.forEach((head, column) => head.classList.toggle("hit", columnHits.includes(column)));
+    heads.columns.forEach((head, column) => head.classList.toggle("hit", hits.columns.includes(column)));
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const cell = cells[row][column];
@@ -175,73 +153,59 @@ export function createMatrix(host, { point }) {
     const corner = 16 + 6.5 * Math.max(widthOf(across) + 2, widthOf(down) + 2);
     const [room, high] = names.map((side) => 16 + 8 * Math.min(40, Math.max(...side.map(widthOf))));
     const [left, top] = [Math.max(room, corner), Math.max(high, 40)];
-    const axis = { size: 11, fill: quiet, anchor: "end" };
-    const labels = [
-      { ...axis, text: `${across} →`, at: [left - 8, top - 24] },
-      { ...axis, text: `${down} ↓`, at: [left - 8, top - 8] },
+    const shapes = [
+      textAt(`${across} →`, [left - 8, top - 24], 11, quiet, "end"),
+      textAt(`${down} ↓`, [left - 8, top - 8], 11, quiet, "end"),
     ];
-    const shapes = names[0].map((text, row) => ({
-      text,
-      at: [left - 8, top + size * (row + 0.62)],
-      size: 14,
-      fill: ink,
-      anchor: "end",
-    }));
+    names[0].forEach((text, row) => shapes.push(textAt(text, [left - 8, top + size * (row + 0.62)], 14, ink, "end")));
     names[1].forEach((text, column) =>
       shapes.push(...columnText(text, [left + size * (column + 0.5), top - 6], { size: 14, fill: ink })),
     );
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const [x, y, share] = [left + size * column, top + size * row, shares[row][column]];
-        shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
+        const rect = [x + 1, y + 1, size - 2, size - 2];
+        const fill = share < 0.1 ? quiet : inkOn(share);
+        shapes.push({ rect, fill: cssOf(share) });
         const link = map.gold.get(`${row},${column}`);
-        if (link) shapes.push(goldMark([x + 1, y + 1, size - 2, size - 2], link, gold));
+        if (link) shapes.push(goldMark(rect, link, gold));
         if (map.best[row] === column) shapes.push(bestMark([x + size - 8, y + 8], inkOn(share)));
-        if (cellFigure(weight))
-          shapes.push({
-            text: cellFigure(weight),
-            at: [x + size / 2, y + size / 2 + 4],
-            size: 11,
-            fill: share < 0.1 ? quiet : inkOn(share),
-            anchor: "middle",
-          });
+        const text = cellFigure(weight);
+        if (text) shapes.push(textAt(text, [x + size / 2, y + size / 2 + 4], 11, fill, "middle"));
       }),
     );
-    return {
-      width: left + size * names[1].length + 8,
-      height: top + size * names[0].length + 8,
-      shapes: [...labels, ...shapes],
-    };
+    return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes };
   }
 
   return { build, paint, mark, fit, focus: () => cells[at.row]?.[at.column]?.focus(), reveal, picture };
 }
 
 /** The mark of a row's largest weight, for a file. */
-export function bestMark([x, y], fill) {
-  return { path: `M${x - 2.2} ${y}a2.2 2.2 0 1 0 4.4 0a2.2 2.2 0 1 0 -4.4 0z`, fill };
-}
+export const bestMark = ([x, y], fill) => ({
+  path: `M${x - 2.2} ${y}a2.2 2.2 0 1 0 4.4 0a2.2 2.2 0 1 0 -4.4 0z`,
+  fill,
+});
 
 /** The outline of a link that people set, for a file. */
-export function goldMark(rect, strength, stroke) {
-  return { rect, stroke, line: 2, dash: strength === "possible" ? "4 3" : null };
-}
+export const goldMark = (rect, strength, stroke) => ({
+  rect,
+  stroke,
+  line: 2,
+  dash: strength === "possible" ? "4 3" : null,
+});
 
 /** A band over the cells from one corner to the other. */
 function bandOver(name, from, to) {
-  const strip = element("i", { class: `band ${name}`, hidden: !from });
+  const strip = element(`i.band.${name}`, { hidden: !from });
   if (!from) return strip;
-  const { style } = strip;
-  style.left = `${from.offsetLeft}px`;
-  style.top = `${from.offsetTop}px`;
-  style.width = `${to.offsetLeft + to.offsetWidth - from.offsetLeft}px`;
-  style.height = `${to.offsetTop + to.offsetHeight - from.offsetTop}px`;
+  const { offsetLeft: left, offsetTop: top } = from;
+  const [width, height] = [to.offsetLeft + to.offsetWidth - left, to.offsetTop + to.offsetHeight - top];
+  Object.assign(strip.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
   return strip;
 }
 
 function positionOf(target) {
-  const cell = target.closest("[data-row], [data-column]");
-  if (!cell) return null;
-  const { row = null, column = null } = cell.dataset;
-  return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
+  const { row = null, column = null } = target.closest("[data-row], [data-column]")?.dataset ?? {};
+  const numberOf = (value) => (value === null ? null : Number(value));
+  return row === null && column === null ? null : { row: numberOf(row), column: numberOf(column) };
 }

@@ -1,6 +1,6 @@
 // The heads of a layer in colours, each switched on and off by a button.
 
-import { element, shape } from "../page/dom.js";
+import { button, element, shape } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { COLOURS, dashOf, headInk } from "../page/palette.js";
 
@@ -18,16 +18,6 @@ export function overlaid({ example, kind, layer, heads }, reader) {
   return { offered, heads: heads === "all" ? offered : offered.filter((head) => numbers.includes(head + 1)) };
 }
 
-/**
- * A state that overlays all heads of its layer, or of the first where the mean of layers is shown.
- *
- * @param {import("../views/views.js").State} state
- */
-function withHeads(state, reader) {
-  const { example, kind, layer } = state;
-  return { ...state, heads: "all", layer: layer === "mean" ? reader.layers(example, kind)[0] : layer };
-}
-
 /** Where the links of a head stand among those of several: from -1 to 1. */
 export const laneOf = (at, count) => (count > 1 ? (2 * at) / (count - 1) - 1 : 0);
 
@@ -40,7 +30,7 @@ const namesOf = (heads, offered) =>
  * `show(overlay)` takes what `overlaid` gives.
  */
 export function createOverlay({ choose, light }) {
-  const node = element("div", { class: "overlay tools", role: "group", "aria-label": t("overlay") });
+  const node = element("div.overlay.tools", { role: "group", "aria-label": t("overlay") });
 
   function show(overlay) {
     node.hidden = !overlay;
@@ -48,26 +38,19 @@ export function createOverlay({ choose, light }) {
     const { offered, heads } = overlay;
     const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.overlaid;
     const next = (head) => offered.filter((one) => heads.includes(one) !== (one === head));
-    const buttons = offered.map((head) =>
-      element(
-        "button",
-        {
-          type: "button",
-          "data-overlaid": head,
-          "aria-pressed": String(heads.includes(head)),
-          title: t("head.number", { number: head + 1 }),
-          "aria-label": t("head.number", { number: head + 1 }),
-          onclick: () => choose({ heads: namesOf(next(head), offered) }),
-          onpointerenter: () => light(heads.includes(head) ? head : null),
-          onpointerleave: () => light(null),
-        },
-        swatch(head),
-        String(head + 1),
-      ),
-    );
-    const whole = (key, chosen) =>
-      element("button", { type: "button", "data-overlaid": key, onclick: () => choose({ heads: key }) }, t(chosen));
-    node.replaceChildren(...buttons, whole("all", "all"), whole("none", "none"));
+    const buttons = offered.map((head) => {
+      const title = t("head.number", { number: head + 1 });
+      return button([swatch(head), String(head + 1)], () => choose({ heads: namesOf(next(head), offered) }), {
+        "data-overlaid": head,
+        "aria-pressed": String(heads.includes(head)),
+        title,
+        "aria-label": title,
+        onpointerenter: () => light(heads.includes(head) ? head : null),
+        onpointerleave: () => light(null),
+      });
+    });
+    const whole = (key) => button(t(key), () => choose({ heads: key }), { "data-overlaid": key });
+    node.replaceChildren(...buttons, whole("all"), whole("none"));
     if (focused) /** @type {HTMLElement | null} */ (node.querySelector(`[data-overlaid="${focused}"]`))?.focus();
   }
 
@@ -80,19 +63,17 @@ export function createOverlay({ choose, light }) {
  */
 export function createColours({ reader, choose, light }) {
   const { node, show } = createOverlay({ choose, light });
-  const colours = element("input", { type: "checkbox", onchange: switchColours });
-  const label = element("label", { class: "switch" }, colours, element("span", {}, t("arcs.heads")));
+  const onchange = () => choose(colours.checked ? { layer: whole.layer, heads: whole.heads } : { heads: null });
+  const colours = element("input", { type: "checkbox", onchange });
+  const label = element("label.switch", colours, element("span", t("arcs.heads")));
   let whole = null; // the state in colours
-
-  function switchColours() {
-    choose(colours.checked ? { layer: whole.layer, heads: whole.heads } : { heads: null });
-  }
 
   return {
     node,
     label,
     show: (state) => {
-      whole = withHeads(state, reader);
+      const layer = state.layer === "mean" ? reader.layers(state.example, state.kind)[0] : state.layer;
+      whole = { ...state, heads: "all", layer };
       const overlay = overlaid(state, reader);
       label.hidden = !overlaid(whole, reader);
       colours.checked = overlay !== null;

@@ -22,7 +22,7 @@ const ENDS = /[.!?。！？…\n]["'”’」』)]*$/u;
  * @param {boolean} [options.hasSigns]
  */
 export function createProse(host, { point, label, hasSigns = true }) {
-  const text = element("div", { class: "prose", role: "group", "aria-label": label, tabindex: "0" });
+  const text = element("div.prose", { role: "group", "aria-label": label, tabindex: "0" });
   host.append(text);
   let blocks = [];
   let tokens = [];

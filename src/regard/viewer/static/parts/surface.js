@@ -1,7 +1,7 @@
 // The canvas of the map: cells, strips, labels and cross-hairs, sharp on any screen.
 
 import { element } from "../page/dom.js";
-import { FONT, columnText, drawOn } from "../page/exporting.js";
+import { FONT, columnText, drawOn, textAt } from "../page/exporting.js";
 import { cellFigure, mostOf, nameOf } from "../data/maps.js";
 import { cssOf, inkOn, inks, isDark, pixels, shareOf, sized } from "../page/palette.js";
 
@@ -18,10 +18,8 @@ const HATCH = 9; // pixels between the lines of the hatching
 export function createSurface(canvas, margins) {
   let size = { width: 1, height: 1 };
   let whole = [1, 1]; // with the margins
-  /** @type {{from?: any, key: string | null, image: HTMLCanvasElement | null}} */
-  let plate = { key: null, image: null }; // the whole map, or the pooled one, a pixel a cell
-  /** @type {{of: any, key?: string, image: HTMLCanvasElement | null}} */
-  let tile = { of: null, image: null };
+  /** @type {Record<string, any>[]} */
+  const [plate, tile] = [{}, {}]; // images of the whole map, or the pooled one, and of exact rows, a pixel a cell
   const pen = canvas.getContext("2d");
 
   function resize(width, height) {
@@ -29,9 +27,6 @@ export function createSurface(canvas, margins) {
     whole = [size.width + margins.left + margins.right, size.height + margins.top + margins.bottom];
     [canvas.style.width, canvas.style.height] = whole.map((side) => `${side}px`);
   }
-
-  const forget = () => (plate = { key: null, image: null });
-  const forgetTile = () => (tile = { of: null, image: null });
 
   function draw(scene, position) {
     sized(canvas, ...whole);
@@ -54,45 +49,29 @@ export function createSurface(canvas, margins) {
     pen.clip();
     pen.fillStyle = cssOf(0);
     pen.fillRect(0, 0, size.width, size.height);
-    const under = plateOf(scene);
-    if (under) {
-      const [height, width] = scene.whole ? [1, 1] : scene.pooled.bucket;
-      const [above, before] = scene.whole ? [0, 0] : scene.pooled.start;
+    const place = (image, column, row, across = 1, down = 1) => {
+      const [width, height] = [image.width * across * viewport.x(), image.height * down * viewport.y()];
+      pen.drawImage(image, viewport.leftOf(column), viewport.topOf(row), width, height);
+    };
+    const { whole, pooled, tile: exact } = scene;
+    if (whole || pooled) {
+      const [height, width] = whole ? [1, 1] : pooled.bucket;
+      const [above, before] = whole ? [0, 0] : pooled.start;
+      const under = whole
+        ? imageOf(plate, whole, scale, whole.largest)
+        : imageOf(plate, pooled, scale, scene.pooledFull);
       // More cells than pixels are averaged, fewer are drawn as the squares they are.
       pen.imageSmoothingEnabled = viewport.x() * width < 1;
       pen.imageSmoothingQuality = "high";
-      pen.globalAlpha = scene.tile ? 0.35 : 1;
-      pen.drawImage(
-        under,
-        viewport.leftOf(-before),
-        viewport.topOf(-above),
-        under.width * width * viewport.x(),
-        under.height * height * viewport.y(),
-      );
+      pen.globalAlpha = exact ? 0.35 : 1;
+      place(under, -before, -above, width, height);
       pen.globalAlpha = 1;
-      if (height * width > 1 && !(scene.tile && !scene.tile.isTop)) hatch(scene, colours);
+      if (height * width > 1 && !(exact && !exact.isTop)) hatch(scene, colours);
     }
-    if (scene.tile) {
-      const { rows, columns, weights, full } = scene.tile;
-      const key = `${scale} ${isDark()}`;
-      if (tile.of !== scene.tile || tile.key !== key) {
-        const deepest = scale === "one" ? 1 : full;
-        const image = pixels(
-          { rows: weights.length, columns: weights[0].length, share: (row, column) => weights[row][column] },
-          scale,
-          deepest,
-          scene.tile.isTop,
-        );
-        tile = { of: scene.tile, key, image };
-      }
+    if (exact) {
+      const image = imageOf(tile, exact, scale, exact.full, exact.isTop);
       pen.imageSmoothingEnabled = false;
-      pen.drawImage(
-        tile.image,
-        viewport.leftOf(columns[0]),
-        viewport.topOf(rows[0]),
-        tile.image.width * viewport.x(),
-        tile.image.height * viewport.y(),
-      );
+      place(image, exact.columns[0], exact.rows[0]);
     }
     pen.restore();
   }
@@ -113,7 +92,7 @@ export function createSurface(canvas, margins) {
           continue;
         const share = shareOf(weight, scale === "one" ? 1 : known.full, scale);
         const fill = share < 0.1 ? quiet : inkOn(share);
-        shapes.push({ text, at: [x, y + 4], size: Math.min(12, wide * 0.38), fill, anchor: "middle" });
+        shapes.push(textAt(text, [x, y + 4], Math.min(12, wide * 0.38), fill, "middle"));
       }
     return shapes;
   }
@@ -146,44 +125,21 @@ export function createSurface(canvas, margins) {
   }
 
   // One pixel a cell; made again only when the weights, the scale or the theme are others.
-  function plateOf({ whole, pooled, scale, pooledFull }) {
-    const from = whole ?? pooled;
-    if (!from) return null;
+  function imageOf(cache, from, scale, full, isClear = false) {
     const key = `${scale} ${isDark()}`;
-    if (plate.from === from && plate.key === key) return plate.image;
-    const image = whole
-      ? pixels(
-          {
-            rows: whole.rows.length,
-            columns: whole.columns.length,
-            share: (row, column) => whole.weights[row][column],
-          },
-          scale,
-          scale === "one" ? 1 : whole.largest,
-        )
-      : pixels(pooled, scale, scale === "one" ? 1 : pooledFull);
-    plate = { from, key, image };
+    if (cache.from === from && cache.key === key) return cache.image;
+    const { weights } = from;
+    const share = (row, column) => weights[row][column];
+    const map = weights ? { rows: weights.length, columns: weights[0].length, share } : from;
+    const image = pixels(map, scale, scale === "one" ? 1 : full, isClear);
+    Object.assign(cache, { from, key, image });
     return image;
   }
 
-  function strips({ received, entropy, viewport }) {
-    const { rows, columns } = viewport.visible();
-    strip(
-      received,
-      columns,
-      "log",
-      (at) => viewport.leftOf(at),
-      (start, end) => [start, -GAP - STRIP, end - start, STRIP],
-      size.width,
-    );
-    strip(
-      entropy,
-      rows,
-      "largest",
-      (at) => viewport.topOf(at),
-      (start, end) => [size.width + GAP, start, STRIP, end - start],
-      size.height,
-    );
+  function strips({ received, entropy, viewport: { visible, leftOf, topOf } }) {
+    const { rows, columns } = visible();
+    strip(received, columns, "log", leftOf, (start, end) => [start, -GAP - STRIP, end - start, STRIP], size.width);
+    strip(entropy, rows, "largest", topOf, (start, end) => [size.width + GAP, start, STRIP, end - start], size.height);
   }
 
   // The mean of what falls on a pixel, so that a strip of any length is drawn in pixels' time.
@@ -208,34 +164,14 @@ export function createSurface(canvas, margins) {
   }
 
   // Everything that is written, and ticks of what was searched for: shapes, for the screen and for files.
-  function labels({ axes, viewport, hits, note }, position, { ink, quiet, accent, gold }) {
+  function labels({ axes, viewport, hits, note }, { row, column }, { ink, quiet, accent, gold }) {
     const { rows, columns } = viewport.visible();
-    const isSquare = axes.rows === axes.columns;
-    const every = (pixelsOfCell) => Math.max(1, Math.ceil(LABEL / pixelsOfCell));
-    const sets = [
-      {
-        tokens: axes.rows,
-        visible: rows,
-        step: every(viewport.y()),
-        marked: position.row,
-        searched: hits.rows,
-        at: (row) => viewport.topOf(row + 0.5),
-        end: size.height,
-      },
-      {
-        tokens: axes.columns,
-        visible: columns,
-        step: every(viewport.x()),
-        marked: position.column,
-        searched: isSquare ? hits.rows : hits.columns,
-        at: (column) => viewport.leftOf(column + 0.5),
-        end: size.width,
-      },
-    ];
-    const shapes = sets.flatMap(({ tokens, visible, step, marked, searched, at, end }, side) => {
+    const shapesOf = (tokens, [first, last], cell, marked, searched, startOf, end, side) => {
+      const step = Math.max(1, Math.ceil(LABEL / cell));
+      const at = (one) => startOf(one + 0.5);
       const labelled = new Set();
-      for (let one = Math.ceil(visible[0] / step) * step; one < visible[1]; one += step) labelled.add(one);
-      if (marked !== null) for (const one of labelled) if (Math.abs(at(one) - at(marked)) < LABEL) labelled.delete(one);
+      for (let one = Math.ceil(first / step) * step; one < last; one += step)
+        if (marked === null || Math.abs(at(one) - at(marked)) >= LABEL) labelled.add(one);
       if (marked !== null) labelled.add(marked);
       const isSeen = (one) => at(one) >= 0 && at(one) <= end && tokens[one];
       const names = [...labelled].filter(isSeen).flatMap((one) => {
@@ -247,13 +183,13 @@ export function createSurface(canvas, margins) {
         fill: gold,
       }));
       return [...names, ...ticks];
-    });
-    const corner = { size: 11, fill: quiet, anchor: "end" };
+    };
     return [
-      ...shapes,
-      { ...corner, text: `${axes.axisNames.columns} →`, at: [-10, -GAP - STRIP - 16] },
-      { ...corner, text: `${axes.axisNames.rows} ↓`, at: [-10, -GAP - STRIP - 2] },
-      ...(note ? [{ text: note, at: [0, size.height + 15], size: 11, fill: ink }] : []),
+      ...shapesOf(axes.rows, rows, viewport.y(), row, hits.rows, viewport.topOf, size.height, 0),
+      ...shapesOf(axes.columns, columns, viewport.x(), column, hits.columns, viewport.leftOf, size.width, 1),
+      textAt(`${axes.axisNames.columns} →`, [-10, -GAP - STRIP - 16], 11, quiet, "end"),
+      textAt(`${axes.axisNames.rows} ↓`, [-10, -GAP - STRIP - 2], 11, quiet, "end"),
+      ...(note ? [textAt(note, [0, size.height + 15], 11, ink)] : []),
     ];
   }
 
@@ -337,5 +273,5 @@ export function createSurface(canvas, margins) {
     return { width: whole[0], height: whole[1], shapes };
   }
 
-  return { resize, draw, forget, forgetTile, within, cellAt, picture };
+  return { resize, draw, within, cellAt, picture };
 }

@@ -21,7 +21,6 @@ export function createViewport(rows, columns) {
   return {
     x,
     y,
-    zoom: () => zoom,
     isWhole: () => zoom === 1,
     isClosest: () => zoom >= most() * 0.999,
     resize(width, height) {
@@ -65,7 +64,6 @@ export function createViewport(rows, columns) {
     },
     leftOf: (column) => (column - box.left) * x(),
     topOf: (row) => (row - box.top) * y(),
-    size: () => ({ width: box.width, height: box.height }),
     save: () => [zoom, box.left, box.top].map((value) => Number(value.toPrecision(6))).join("_"),
     restore(text) {
       const [size, left, top] = String(text).split("_").map(Number);

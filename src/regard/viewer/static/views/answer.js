@@ -1,7 +1,7 @@
 // A model's answer to a text: its label and how sure it was, a tag above each word, and the text
 // shaded by attention or how unexpected it was.
 
-import { element, section, weigh } from "../page/dom.js";
+import { element, redraw, section, weigh } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
 import { phrase, t } from "../page/language.js";
 import { figure, mostOf } from "../data/maps.js";
@@ -21,11 +21,7 @@ export const answer = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, point, languages }) {
   let prose = null;
   let reply = null;
@@ -34,49 +30,38 @@ function create(host, { reader, point, languages }) {
   async function show(state) {
     prose?.destroy();
     prose = null;
-    const example = reader.exampleAt(state.example);
+    const { source_tokens, output_tokens, ...example } = reader.exampleAt(state.example);
     const tongues = languages(state.example);
     reply = example.answer;
-    const isSource = reply.side ? reply.side === "source" : example.source_tokens.length > 0;
-    tokens = isSource ? example.source_tokens : example.output_tokens;
-    const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
-    host.replaceChildren(...(reply.labels.length ? [labels()] : []), ...(reply.tags.length ? [tagged(language)] : []));
-    if (reply.side)
-      host.append(
-        section(
-          t("answer.other"),
-          null,
-          element(
-            "p",
-            { class: "whole-text", lang: isSource ? tongues.output : tongues.source, dir: "auto" },
-            isSource ? example.output : example.source,
-          ),
-        ),
-      );
-    if (example.image) pictured(example.image);
-    else if (reply.values.length) shaded(text, language);
-    else if (!reply.tags.length)
-      host.append(section(t("text"), null, element("p", { class: "whole-text", lang: language, dir: "auto" }, text)));
+    const isSource = reply.side ? reply.side === "source" : source_tokens.length > 0;
+    tokens = isSource ? source_tokens : output_tokens;
+    const [side, other] = isSource ? ["source", "output"] : ["output", "source"];
+    const whole = (title, one) =>
+      section(t(title), element("p.whole-text", { lang: tongues[one], dir: "auto" }, example[one]));
+    const isPlain = !example.image && !reply.values.length && !reply.tags.length;
+    redraw(
+      host,
+      reply.labels.length && labels(),
+      reply.tags.length && tagged(tongues[side]),
+      reply.side && whole("answer.other", other),
+      example.image && pictured(example.image),
+      isPlain && whole("text", side),
+    );
+    if (!example.image && reply.values.length) shaded(example[side], tongues[side]);
   }
 
   function labels() {
     const rest = reply.labels.length - MOST;
     const bars = reply.labels.slice(0, MOST).map(([label, share]) => {
-      const bar = element("span", { class: "share" });
+      const bar = element("span.share");
       weigh(bar, share);
-      return element(
-        "div",
-        { class: "label", role: "row" },
-        element("bdi", { role: "rowheader" }, label),
-        bar,
-        element("data", { role: "cell", value: share }, figure(share, 4)),
-      );
+      const value = element("data", { role: "cell", value: share }, figure(share, 4));
+      return element("div.label", { role: "row" }, element("bdi", { role: "rowheader" }, label), bar, value);
     });
     return section(
       t("answer.label"),
-      null,
-      element("div", { class: "labels", role: "table" }, ...bars),
-      ...(rest > 0 ? [element("p", { class: "caption" }, t("answer.more", { count: rest }))] : []),
+      element("div.labels", { role: "table" }, ...bars),
+      rest > 0 && element("p.caption", t("answer.more", { count: rest })),
     );
   }
 
@@ -90,31 +75,24 @@ function create(host, { reader, point, languages }) {
         "ruby",
         { class: isTagged ? "tagged" : null, "data-at": at },
         element("span", { lang: language }, token.text),
-        element("rt", {}, isTagged ? tag : ""),
+        element("rt", isTagged ? tag : ""),
       );
       if (isTagged) word.style.setProperty("--hue", String(kinds.indexOf(kindOf(tag)) % HUES));
       return [word, element("wbr")];
     });
-    return section(t("answer.tags"), null, element("p", { class: "tags", dir: "auto" }, ...words.flat()));
+    return section(t("answer.tags"), element("p.tags", { dir: "auto" }, ...words.flat()));
   }
 
   // The picture, and next to it its parts by their values.
   function pictured(image) {
     const [plain, heat] = [drawPicture(image), drawHeat(image)];
-    const drawn = element("div", { class: "pictures" }, plain.node, ...(reply.values.length ? [heat.node] : []));
-    if (!reply.values.length) return host.append(section(t("image"), null, drawn));
+    if (!reply.values.length) return section(t("image"), element("div.pictures", plain.node));
     const full = Math.max(...reply.values.filter((_, at) => image.boxes[at]));
     shade(heat, reply.values, full);
-    host.append(
-      section(
-        t("image"),
-        null,
-        element("p", { class: "caption" }, t("answer.depth", { measure: phrase(reply.measure) })),
-        drawn,
-        scaleTo(full),
-      ),
-    );
+    return section(t("image"), caption(), element("div.pictures", plain.node, heat.node), scaleTo(full));
   }
+
+  const caption = () => element("p.caption", t("answer.depth", { measure: phrase(reply.measure) }));
 
   function scaleTo(full) {
     const legend = createLegend();
@@ -124,16 +102,8 @@ function create(host, { reader, point, languages }) {
 
   function shaded(text, language) {
     const full = mostOf(reply.values);
-    const container = element("div", { class: "running" });
-    host.append(
-      section(
-        t("text"),
-        null,
-        element("p", { class: "caption" }, t("answer.depth", { measure: phrase(reply.measure) })),
-        container,
-        scaleTo(full),
-      ),
-    );
+    const container = element("div.running");
+    host.append(section(t("text"), caption(), container, scaleTo(full)));
     prose = createProse(container, { point: (at, isFirm) => pointTo(at, isFirm), label: t("text") });
     prose.show(tokens, text, language);
     prose.shade((at) => (full > 0 ? Math.max(0, reply.values[at]) / full : 0));

@@ -2,7 +2,7 @@
 
 import { nameOf, widthOf } from "../data/maps.js";
 import { element, tokenLabel } from "../page/dom.js";
-import { columnText } from "../page/exporting.js";
+import { columnText, textAt } from "../page/exporting.js";
 import { t } from "../page/language.js";
 import { inks, isDark, largestShare, painted, sized } from "../page/palette.js";
 
@@ -14,24 +14,11 @@ const MOST_SAVED = 64; // tokens that are written in a file
 
 /** One map on a canvas, with tokens at its side where there is room. */
 export function createChart(name, title, point) {
-  const canvas = element("canvas", {
-    class: "map",
-    role: "img",
-    tabindex: name === "one" ? "0" : null,
-    "data-side": name,
-  });
-  const rows = element("div", { class: "ticks rows", "aria-hidden": "true" });
-  const columns = element("div", { class: "ticks columns", "aria-hidden": "true" });
-  const band = [
-    element("i", { class: "band row", hidden: true }),
-    element("i", { class: "band column", hidden: true }),
-  ];
-  const node = element(
-    "figure",
-    { class: "side", "data-side": name },
-    element("figcaption", {}, title),
-    element("div", { class: "plane" }, columns, rows, element("div", { class: "cells" }, canvas, ...band)),
-  );
+  const canvas = element("canvas.map", { role: "img", tabindex: name === "one" ? "0" : null, "data-side": name });
+  const [rows, columns] = ["rows", "columns"].map((side) => element(`div.ticks.${side}`, { "aria-hidden": "true" }));
+  const band = ["row", "column"].map((side) => element(`i.band.${side}`, { hidden: true }));
+  const plane = element("div.plane", columns, rows, element("div.cells", canvas, ...band));
+  const node = element("figure.side", { "data-side": name }, element("figcaption", title), plane);
   let drawn = null;
   let names = [[], []]; // of rows and columns, which files may have room for
   let size = 1;
@@ -58,16 +45,17 @@ export function createChart(name, title, point) {
     const pen = sized(canvas, width, height);
     pen.imageSmoothingEnabled = false;
     pen.drawImage(raw, 0, 0, width, height);
-    canvas.setAttribute(
-      "aria-label",
-      t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }),
-    );
+    const says = t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", {
+      title,
+      rows: map.rows,
+      columns: map.columns,
+    });
+    canvas.setAttribute("aria-label", says);
     node.style.setProperty("--cell", `${size}px`);
     const ticks = (tokens, language) =>
       tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
-    names = [axes.rows, axes.columns].map((tokens) =>
-      map.isPooled || tokens.length > MOST_SAVED ? [] : tokens.map(nameOf),
-    );
+    const isNamed = (tokens) => !map.isPooled && tokens.length <= MOST_SAVED;
+    names = [axes.rows, axes.columns].map((tokens) => (isNamed(tokens) ? tokens.map(nameOf) : []));
     rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages.rows) : []));
     columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages.columns) : []));
     mark(at);
@@ -76,18 +64,12 @@ export function createChart(name, title, point) {
   function mark(cell) {
     at = cell;
     if (!drawn) return;
-    const [across, down] = [drawn.columns * size, drawn.rows * size];
+    const [across, down] = [drawn.columns, drawn.rows].map((count) => `${count * size}px`);
+    const [left, top] = [cell.column, cell.row].map((at) => `${at * size}px`);
     band[0].hidden = cell.row === null || cell.row >= drawn.rows;
     band[1].hidden = cell.column === null || cell.column >= drawn.columns;
-    if (!band[0].hidden)
-      Object.assign(band[0].style, { left: 0, top: `${cell.row * size}px`, width: `${across}px`, height: `${size}px` });
-    if (!band[1].hidden)
-      Object.assign(band[1].style, {
-        top: 0,
-        left: `${cell.column * size}px`,
-        height: `${down}px`,
-        width: `${size}px`,
-      });
+    Object.assign(band[0].style, { left: 0, top, width: across, height: `${size}px` });
+    Object.assign(band[1].style, { left, top: 0, width: `${size}px`, height: down });
     [...rows.children].forEach((tick, position) => tick.classList.toggle("marked", position === cell.row));
     [...columns.children].forEach((tick, position) => tick.classList.toggle("marked", position === cell.column));
   }
@@ -101,9 +83,7 @@ export function createChart(name, title, point) {
     const [width, height] = [drawn.columns * cell, drawn.rows * cell];
     /** @type {import("../page/exporting.js").Shape[]} */
     const shapes = [{ image: raw, at: [left, top, width, height] }];
-    rowNames.forEach((text, at) =>
-      shapes.push({ text, at: [left - 6, top + cell * (at + 0.5) + 4], size: 11, fill: ink, anchor: "end" }),
-    );
+    rowNames.forEach((text, at) => shapes.push(textAt(text, [left - 6, top + cell * (at + 0.5) + 4], 11, ink, "end")));
     columnNames.forEach((text, at) =>
       shapes.push(...columnText(text, [left + cell * (at + 0.5), top - 6], { size: 11, fill: ink })),
     );
@@ -117,17 +97,10 @@ export function createChart(name, title, point) {
 export async function drawable(reader, view) {
   const map = await reader.map(view);
   if (map) {
-    const weight = (row, column) => map.weights[row][column];
+    const { rows, columns, largest, weights } = map;
+    const weight = (row, column) => weights[row][column];
     const error = (row, column) => map.error(weight(row, column));
-    return {
-      rows: map.rows.length,
-      columns: map.columns.length,
-      bucket: [1, 1],
-      largest: map.largest,
-      isPooled: false,
-      weight,
-      error,
-    };
+    return { rows: rows.length, columns: columns.length, bucket: [1, 1], largest, isPooled: false, weight, error };
   }
   const pooled = await reader.pooled(view);
   if (!pooled) return null;
@@ -159,20 +132,14 @@ export function largeOf(gaps) {
 export const gapInk = (share) => (Math.abs(share) > 0.45 === isDark() ? "#14171b" : "#ffffff");
 export const gapCss = (share) => `rgb(${gapColour(share).join(",")})`;
 
+const numbersOf = (colours) => colours.split(", ").map((colour) => colour.split(" ").map(Number));
+const [LIGHT, DARK] = ["176 84 0, 21 84 176, 244 244 242", "255 176 92, 116 172 255, 36 40 46"].map(numbersOf);
+
 /** Orange where A is larger, blue where B is: two hues that no colour-blindness confuses. */
 export function gapColour(share) {
   const clamped = Math.max(-1, Math.min(1, share));
-  const ends = isDark()
-    ? [
-        [255, 176, 92],
-        [116, 172, 255],
-      ]
-    : [
-        [176, 84, 0],
-        [21, 84, 176],
-      ];
-  const middle = isDark() ? [36, 40, 46] : [244, 244, 242];
-  const end = ends[clamped < 0 ? 0 : 1];
+  const [orange, blue, middle] = isDark() ? DARK : LIGHT;
+  const end = clamped < 0 ? orange : blue;
   const depth = Math.abs(clamped) ** 0.8; // small differences should not vanish
   return middle.map((value, at) => Math.round(value + (end[at] - value) * depth));
 }

@@ -1,8 +1,8 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
 import { titleOf } from "../page/controls.js";
-import { element, section, tokenLabel } from "../page/dom.js";
-import { wrapped } from "../page/exporting.js";
+import { button, element, redraw, sectionWith, tokenLabel, weigh } from "../page/dom.js";
+import { textAt, wrapped } from "../page/exporting.js";
 import { listed, phrase, sentences, t } from "../page/language.js";
 import { arrowOf, figure, nameOf, numberOf, within } from "../data/maps.js";
 import { colourOf, createLegend, inks, shareOf } from "../page/palette.js";
@@ -26,34 +26,20 @@ export const compare = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, choose, point, say } = context;
-  const picks = element("div", { class: "tools other", role: "group", "aria-label": t("compare.picks") });
-  const swap = element(
-    "button",
-    { type: "button", title: t("compare.swap.title"), onclick: () => turnAround() },
-    t("compare.swap"),
-  );
-  const outputs = element("section", { class: "outputs", "aria-label": t("compare.outputs") });
-  const caption = element("p", { class: "caption" });
-  const why = element("p", { class: "hint", hidden: true });
-  const row = element("div", { class: "sides" });
-  const reading = element("p", { class: "caption reading", role: "status" });
-  const [less, more] = [element("span", {}), element("span", {})];
-  const difference = element(
-    "span",
-    { class: "key" },
-    less,
-    element("span", { class: "diverging", "aria-hidden": "true" }),
-    more,
-  );
+  const picks = element("div.tools.other", { role: "group", "aria-label": t("compare.picks") });
+  const swap = button(t("compare.swap"), () => turnAround(), { title: t("compare.swap.title") });
+  const outputs = element("section.outputs", { "aria-label": t("compare.outputs") });
+  const caption = element("p.caption");
+  const why = element("p.hint", { hidden: true });
+  const row = element("div.sides");
+  const reading = element("p.caption.reading", { role: "status" });
+  const [less, more] = [element("span"), element("span")];
+  const difference = element("span.key", less, element("span.diverging", { "aria-hidden": "true" }), more);
   const legend = createLegend(difference);
-  host.append(element("div", {}, outputs, section(t("compare"), picks, caption, row, why, reading, legend.node)));
+  host.append(element("div", outputs, sectionWith(picks, t("compare"), caption, row, why, reading, legend.node)));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),
@@ -141,22 +127,15 @@ function create(host, context) {
         numbered(head),
       ],
     };
-    const selects = Object.entries(offers)
-      .filter(([, [options]]) => options.length > 1)
-      .map(([name, [options, value]]) => {
-        const title = t(`keys.${name}`);
-        const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
-        const select = element(
-          "select",
-          {
-            "aria-label": t("compare.pick", { name: title }),
-            onchange: () => choose({ [`other${name}`]: select.value }),
-          },
-          ...list,
-        );
-        return element("label", {}, element("span", {}, title), select);
-      });
-    picks.replaceChildren(element("span", { class: "name" }, t("compare.with")), ...selects, swap);
+    const selects = Object.entries(offers).map(([name, [options, value]]) => {
+      if (options.length < 2) return null;
+      const title = t(`keys.${name}`);
+      const list = options.map(([key, label]) => element("option", { value: key, selected: key === value }, label));
+      const onchange = () => choose({ [`other${name}`]: select.value });
+      const select = element("select", { "aria-label": t("compare.pick", { name: title }), onchange }, ...list);
+      return element("label", element("span", title), select);
+    });
+    redraw(picks, element("span.name", t("compare.with")), ...selects, swap);
   }
 
   function turnAround() {
@@ -186,22 +165,15 @@ function create(host, context) {
       const parts = differing(one[side], other[side], languages[side]);
       lines.push(lineOf("A", one, parts.one, languages[side]), lineOf("B", other, parts.other, languages[side]));
     }
-    for (const change of changes) {
-      const parts = differing(one.output, change.output, languages.output);
-      lines.push(
-        lineOf(
-          phrase(change.edit),
-          { score: change.score },
-          parts.other,
-          languages.output,
-          change.output === one.output ? t("compare.same-output") : null,
-        ),
-      );
+    for (const { edit, output, score } of changes) {
+      const parts = differing(one.output, output, languages.output);
+      const note = output === one.output ? t("compare.same-output") : null;
+      lines.push(lineOf(phrase(edit), { score }, parts.other, languages.output, note));
     }
     outputs.hidden = !lines.length;
     outputs.replaceChildren(
-      element("h2", {}, t(changes.length && isOneText ? "compare.edits" : "compare.texts")),
-      element("dl", { class: "texts versions" }, ...lines),
+      element("h2", t(changes.length && isOneText ? "compare.edits" : "compare.texts")),
+      element("dl.texts.versions", ...lines),
       ...chancesOf(one, other, languages),
       ...tokenizations(one, other, languages),
     );
@@ -214,51 +186,32 @@ function create(host, context) {
       one !== other && one.output === other.output && one.output_tokens.length === other.output_tokens.length;
     if (!isSame || !before.length || !after.length) return [];
     const rows = one.output_tokens.map((token, at) => {
-      const bars = [
-        ["A", before[at]],
-        ["B", after[at]],
-      ].map(([name, chance]) => {
-        const bar = element("i", { class: name });
-        bar.style.setProperty("--p", String(chance ?? 0));
+      const chances = [before[at], after[at]];
+      const bars = chances.map((chance, side) => {
+        const bar = element(side ? "i.B" : "i.A");
+        weigh(bar, chance ?? 0);
         return bar;
       });
-      const [first, second] = [before[at], after[at]].map((chance) =>
-        typeof chance === "number" ? figure(chance, 2) : "–",
-      );
+      const [first, second] = chances.map((chance) => (typeof chance === "number" ? figure(chance, 2) : "–"));
       const label = t("compare.chance", { token: nameOf(token), first, second });
       return element(
         "li",
         { title: label, "aria-label": label },
-        element("span", { class: "both", "aria-hidden": "true" }, ...bars),
+        element("span.both", { "aria-hidden": "true" }, ...bars),
         tokenLabel(token, languages.output),
-        element("small", {}, `${first} → ${second}`),
+        element("small", `${first} → ${second}`),
       );
     });
-    return [element("h3", {}, t("compare.chances")), element("ol", { class: "chances-compared" }, ...rows)];
+    return [element("h3", t("compare.chances")), element("ol.chances-compared", ...rows)];
   }
 
-  function lineOf(name, example, parts, language, note = null) {
-    const score =
-      typeof example.score === "number"
-        ? t("compare.score", { score: example.score.toFixed(3).replace("-", "−") })
-        : null;
-    const figures = [phrase(example.label ?? ""), score, note]
+  function lineOf(name, { score = null, label = null }, parts, language, note = null) {
+    const says = typeof score === "number" && t("compare.score", { score: score.toFixed(3).replace("-", "−") });
+    const figures = [phrase(label ?? ""), says, note]
       .filter(Boolean)
-      .flatMap((figure, at) => [
-        at ? " · " : "",
-        element("span", { title: figure === score ? t("score.says") : null }, figure),
-      ]);
-    return element(
-      "div",
-      {},
-      element("dt", {}, name),
-      element(
-        "dd",
-        { lang: language ?? "", dir: "auto" },
-        ...parts,
-        figures.length ? element("small", {}, ...figures) : "",
-      ),
-    );
+      .flatMap((one, at) => [at ? " · " : "", element("span", { title: one === says ? t("score.says") : null }, one)]);
+    const notes = figures.length > 0 && element("small", ...figures);
+    return element("div", element("dt", name), element("dd", { lang: language ?? "", dir: "auto" }, ...parts, notes));
   }
 
   function nameOfView({ example, layer, head }) {
@@ -287,13 +240,8 @@ function create(host, context) {
     charts.one.draw(maps.one, width, shade(maps.one), reader.axes(views.one));
     charts.other.draw(maps.other, width, shade(maps.other), reader.axes(views.other));
     charts.change.node.hidden = !matches;
-    if (matches)
-      charts.change.draw(
-        maps.one,
-        width,
-        (at, to) => gapColour(gapOf(maps, at, to) / largestGap),
-        reader.axes(views.one),
-      );
+    const gap = (at, to) => gapColour(gapOf(maps, at, to) / largestGap);
+    if (matches) charts.change.draw(maps.one, width, gap, reader.axes(views.one));
   }
 
   // The page's position is one of A; a cell that only B has is marked in passing.
@@ -306,10 +254,8 @@ function create(host, context) {
   function mark({ row: at, column: to }) {
     if (!maps?.one || !maps?.other) return;
     const [height, width] = maps.one.bucket;
-    markCell({
-      row: at === null ? null : Math.floor(at / height),
-      column: to === null ? null : Math.floor(to / width),
-    });
+    const bucketOf = (at, size) => (at === null ? null : Math.floor(at / size));
+    markCell({ row: bucketOf(at, height), column: bucketOf(to, width) });
   }
 
   function markCell(cell) {
@@ -318,20 +264,21 @@ function create(host, context) {
       reading.textContent = t("compare.point");
       return;
     }
-    const read = (map) => (cell.row < map.rows && cell.column < map.columns ? map.weight(cell.row, cell.column) : null);
-    const [one, other] = [read(maps.one), read(maps.other)];
-    const format = (value) => (value === null ? t("none") : figure(value, 3));
-    const pairs = ["one", "other"].map((name) => {
+    const [first, second] = [maps.one, maps.other].map((map) => {
+      const weight = weightAt(map, cell.row, cell.column);
+      return weight === null ? t("none") : figure(weight, 3);
+    });
+    const [one, other] = ["one", "other"].map((name) => {
       const { rows, columns } = reader.axes(views[name]);
       const [height, width] = maps[name].bucket;
       if (maps[name].isPooled) return `${spanOf(cell.row, height, rows)} → ${spanOf(cell.column, width, columns)}`;
-      const [first, second] = [rows[cell.row], columns[cell.column]];
-      return first && second ? `${nameOf(first)} → ${nameOf(second)}` : "";
+      const [query, key] = [rows[cell.row], columns[cell.column]];
+      return query && key ? `${nameOf(query)} → ${nameOf(key)}` : "";
     });
     const gap = matches ? gapOf(maps, cell.row, cell.column) : 0;
     const key = !matches ? "compare.cell" : gap ? "compare.cell.gap" : "compare.cell.same";
-    const values = { one: pairs[0], first: format(one), other: pairs[1], second: format(other) };
-    reading.textContent = t(key, { ...values, gap: `${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` });
+    const gapText = `${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}`;
+    reading.textContent = t(key, { one, first, other, second, gap: gapText });
   }
 
   function press(event) {
@@ -348,15 +295,9 @@ function create(host, context) {
     const rows = [];
     for (let at = 0; at < Math.max(maps.one.rows, maps.other.rows); at++) {
       for (let to = 0; to < Math.max(maps.one.columns, maps.other.columns); to++) {
-        const read = (map) => (at < map.rows && to < map.columns ? map.weight(at, to) : null);
-        const [one, other] = [read(maps.one), read(maps.other)];
-        rows.push([
-          at + 1,
-          to + 1,
-          one === null ? "" : figure(one),
-          other === null ? "" : figure(other),
-          one === null || other === null ? "" : figure(matches ? gapOf(maps, at, to) : other - one),
-        ]);
+        const [one, other] = [weightAt(maps.one, at, to), weightAt(maps.other, at, to)];
+        const gap = one === null || other === null ? null : matches ? gapOf(maps, at, to) : other - one;
+        rows.push([at + 1, to + 1, ...[one, other, gap].map((value) => (value === null ? "" : figure(value)))]);
       }
     }
     return { columns: ["row", "column", "A", "B", "B − A"], rows };
@@ -376,10 +317,8 @@ function create(host, context) {
     });
     const top = 12 + 16 * Math.max(...drawn.map(({ lines }) => lines.length));
     for (const { lines, shapes: chartShapes, width, height: tall } of drawn) {
-      shapes.push(...lines.map((text, at) => ({ text, at: [left, 20 + 16 * at], size: 12, fill: ink, bold: true })), {
-        group: chartShapes,
-        at: [left, top],
-      });
+      const title = lines.map((text, at) => textAt(text, [left, 20 + 16 * at], 12, ink, "start", true));
+      shapes.push(...title, { group: chartShapes, at: [left, top] });
       left += Math.max(width, 150) + 24;
       height = Math.max(height, tall + top);
     }
@@ -399,12 +338,12 @@ function create(host, context) {
 }
 
 const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
+const weightAt = (map, at, to) => (at < map.rows && to < map.columns ? map.weight(at, to) : null);
 const after = (choices, one) => choices[(choices.indexOf(one) + 1) % choices.length];
 
 // The tokens of a bucket, by their numbers.
 function spanOf(at, size, tokens) {
-  const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) =>
-    number.toLocaleString("en"),
-  );
+  const ends = [at * size + 1, Math.min(tokens.length, (at + 1) * size)];
+  const [from, to] = ends.map((number) => number.toLocaleString("en"));
   return t(from === to ? "compare.token" : "compare.tokens", { from, to });
 }

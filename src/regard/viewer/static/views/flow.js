@@ -1,7 +1,7 @@
 // A translation step by step: the cross-attention, what else it might have written, and what the
 // search considered.
 
-import { element, headOf, section, signButton, weigh } from "../page/dom.js";
+import { element, headOf, rowOf, sectionWith, signButton, weigh } from "../page/dom.js";
 import { listed, sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
 import { createAttention } from "../parts/attention.js";
@@ -28,11 +28,7 @@ export const flow = {
 const isWritten = ({ answer, sides, output_tokens: { length } }) =>
   !answer && sides !== "queries and keys" && length > 1;
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, choose, say } = context;
   const play = signButton("▶", t("flow.play"), () => toggle());
@@ -42,10 +38,10 @@ function create(host, context) {
     "aria-label": t("flow.step"),
     oninput: () => goTo(Number(slider.value) - 1),
   });
-  const count = element("output", { class: "count" });
+  const count = element("output.count");
   const tools = element(
-    "div",
-    { class: "tools steps", role: "group", "aria-label": t("flow.steps") },
+    "div.tools.steps",
+    { role: "group", "aria-label": t("flow.steps") },
     signButton("|◀", t("flow.whole"), () => goTo(-1)),
     signButton("◀", t("flow.back"), () => goTo(at - 1)),
     play,
@@ -53,23 +49,18 @@ function create(host, context) {
     slider,
     count,
   );
-  const bars = element("div", {
-    class: "bars",
+  const bars = element("div.bars", {
     "aria-hidden": "true",
     onclick: (event) => event.target.dataset.at && goTo(Number(event.target.dataset.at)),
   });
-  const caption = element("p", { class: "caption reading" });
-  const container = element("div", {});
+  const caption = element("p.caption.reading");
+  const container = element("div");
   const choices = element("section", { "aria-label": t("flow.choices") });
   const answers = element("section", { "aria-label": t("flow.answers") });
-  const chances = element(
-    "div",
-    { class: "chances" },
-    element("span", { class: "name", "aria-hidden": "true" }, t("flow.probability")),
-    bars,
-  );
+  const name = element("span.name", { "aria-hidden": "true" }, t("flow.probability"));
+  const chances = element("div.chances", name, bars);
   const legend = createLegend();
-  host.append(section(t("flow"), tools, chances, caption, container, legend.node), choices, answers);
+  host.append(sectionWith(tools, t("flow"), chances, caption, container, legend.node), choices, answers);
   const lines = createLines(container, { point });
   let built = "";
   /** @type {import("../data/contents.js").Example} */
@@ -95,10 +86,7 @@ function create(host, context) {
     if (built !== String(state.example)) build(state.example);
     attention = createAttention(reader, view);
     full = scale === "one" ? 1 : await attention.largest();
-    entries = await attention.topKeys(
-      axes.rows.map((_, row) => row),
-      MOST,
-    );
+    entries = await attention.topKeys([...axes.rows.keys()], MOST);
     legend.setEnds("0", figure(full, 3));
     return null;
   }
@@ -108,20 +96,18 @@ function create(host, context) {
     example = reader.exampleAt(number);
     slider.max = String(axes.rows.length);
     lines.build(axes, "line.keys", "flow.written");
-    const chances = example.search?.probabilities ?? [];
-    bars.parentElement.hidden = !chances.length || chances.length > MOST_BARS;
-    bars.replaceChildren(
-      ...(bars.parentElement.hidden ? [] : chances).map((chance, row) => {
-        const title = t("flow.chance", {
-          token: nameOf(axes.rows[row]),
-          chance: chance === null ? t("flow.not-computed") : figure(chance, 3),
-        });
-        const bar = element("i", { "data-at": row, title });
-        bar.style.setProperty("--p", String(chance ?? 0));
-        return bar;
-      }),
-    );
+    const { length } = example.search?.probabilities ?? [];
+    chances.hidden = !length || length > MOST_BARS;
+    bars.replaceChildren(...(chances.hidden ? [] : example.search.probabilities.map(barOf)));
     drawAnswers();
+  }
+
+  function barOf(chance, row) {
+    const weight = chance === null ? t("flow.not-computed") : figure(chance, 3);
+    const title = t("token.weight", { token: nameOf(axes.rows[row]), weight });
+    const bar = element("i", { "data-at": row, title });
+    bar.style.setProperty("--p", String(chance ?? 0));
+    return bar;
   }
 
   /** Shows a step, or the outputs that attended to a source token; nothing pointed at is the whole output. */
@@ -140,8 +126,7 @@ function create(host, context) {
       bar.classList.toggle("now", /** @type {HTMLElement} */ (bar).dataset.at === String(at));
     lines.fade((row) => at >= 0 && row > at);
     lines.draw(linksOf((row) => at < 0 || row <= at));
-    const shares = new Map((entries[at] ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)]));
-    lines.mark(at < 0 ? null : { row: at, column: null }, { columns: shares });
+    lines.mark(at < 0 ? null : { row: at, column: null }, { columns: sharesOf(entries[at]) });
     if (at >= 0) lines.reveal({ row: at, column: null });
     describeStep();
     drawChoices();
@@ -150,21 +135,19 @@ function create(host, context) {
 
   async function markColumn(column) {
     const mine = ++turn;
-    const topQueries = await attention.topQueries(column, MOST);
+    const topQueries = (await attention.topQueries(column, MOST)) ?? [];
     if (mine !== turn) return;
     lines.fade(() => false);
     lines.draw(linksOf(() => true));
-    lines.mark(
-      { row: null, column },
-      { rows: new Map((topQueries ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)])) },
-    );
-    const most = (topQueries ?? []).slice(0, 4);
+    lines.mark({ row: null, column }, { rows: sharesOf(topQueries) });
+    const most = topQueries.slice(0, 4);
     caption.textContent = t(most.length ? "flow.looked" : "flow.nobody", {
       token: nameOf(axes.columns[column]),
       tokens: weighed(most, axes.rows),
     });
   }
 
+  const sharesOf = (list) => new Map((list ?? []).map((entry) => [entry.at, shareOf(entry.weight, full, scale)]));
   const weighed = (list, tokens) =>
     listed(list.map(({ at: position, weight }) => `${nameOf(tokens[position])} (${figure(weight, 2)})`));
 
@@ -216,32 +199,18 @@ function create(host, context) {
       const isPath = search.path[at] === rank;
       const chips = beginning.extensions.map((extension) => chipOf(extension, isPath && isChosen(search, extension)));
       const text = shortened(textOf(search, at, rank));
-      return element(
-        "tr",
-        { class: isPath ? "path" : null, "aria-label": isPath ? t("flow.path") : null },
-        element("th", { scope: "row" }, String(rank + 1)),
-        element(
-          "td",
-          {},
-          element("bdi", { lang: axes.languages.rows, class: text ? null : "sign" }, text || t("flow.start")),
-        ),
-        element("td", { class: "number" }, beginning.log_prob.toFixed(2).replace("-", "−")),
-        element(
-          "td",
-          {},
-          element(
-            "div",
-            { class: "chips" },
-            ...(chips.length ? chips : [element("span", { class: "hint" }, t("flow.cut"))]),
-          ),
-        ),
-      );
+      const cells = [
+        element("bdi", { lang: axes.languages.rows, class: text ? null : "sign" }, text || t("flow.start")),
+        beginning.log_prob.toFixed(2).replace("-", "−"),
+        element("div.chips", ...chips, !chips.length && element("span.hint", t("flow.cut"))),
+      ];
+      return rowOf(String(rank + 1), cells, isPath ? { class: "path", "aria-label": t("flow.path") } : {});
     });
     const note = t(width === null ? "flow.note.given" : "flow.note");
     choices.replaceChildren(
-      element("h2", {}, title),
-      element("div", { class: "frame" }, element("table", { class: "beam" }, head, element("tbody", {}, ...rows))),
-      element("p", { class: "hint" }, note, ...(width === null ? [] : [t("flow.note.chips")])),
+      element("h2", title),
+      element("div.frame", element("table.beam", head, element("tbody", ...rows))),
+      element("p.hint", note, width !== null && t("flow.note.chips")),
     );
   }
 
@@ -251,19 +220,17 @@ function create(host, context) {
   }
 
   function chipOf({ text, probability, outcome }, isTaken) {
-    const chipTitle = t("flow.chip", {
+    const says = {
       token: text.trim() || t("space"),
       chance: figure(probability, 3),
       outcome: t(isTaken ? "flow.taken" : `outcome.${outcome}`),
-    });
+    };
+    const became = isTaken ? `${outcome} taken` : example.search.beam_size === null ? "open" : outcome;
     const chip = element(
       "span",
-      {
-        class: `chip ${example.search.beam_size === null && !isTaken ? "open" : outcome} ${isTaken ? "taken" : ""}`,
-        title: chipTitle,
-      },
+      { class: `chip ${became}`, title: t("flow.chip", says) },
       element("bdi", { lang: axes.languages.rows }, text.replace(/^ /, "") || "␣"),
-      element("small", {}, figure(probability, 2)),
+      element("small", figure(probability, 2)),
     );
     weigh(chip, probability);
     return chip;
@@ -281,33 +248,19 @@ function create(host, context) {
 
   function drawAnswers() {
     const hypotheses = example.search?.answers ?? [];
-    answers.hidden = hypotheses.length < 1;
+    answers.hidden = !hypotheses.length;
+    const items = hypotheses.map(({ text, score, log_prob, is_finished }) => {
+      const says = { score: score.toFixed(3).replace("-", "−"), chance: figure(Math.exp(log_prob), 3) };
+      return element(
+        "li",
+        element("bdi", { lang: axes.languages.rows, dir: "auto" }, text || t("flow.nothing")),
+        element("small", t(is_finished ? "flow.score" : "flow.score.cut", says)),
+      );
+    });
     answers.replaceChildren(
-      element("h2", {}, t(hypotheses.length > 1 ? "flow.hypotheses" : "flow.answer")),
-      element(
-        "p",
-        { class: "caption" },
-        sentences(t("flow.score.says", { says: t("score.says") }), t("probability.says")),
-      ),
-      element(
-        "ol",
-        { class: "answers" },
-        ...hypotheses.map((one) =>
-          element(
-            "li",
-            {},
-            element("bdi", { lang: axes.languages.rows, dir: "auto" }, one.text || t("flow.nothing")),
-            element(
-              "small",
-              {},
-              t(one.is_finished ? "flow.score" : "flow.score.cut", {
-                score: one.score.toFixed(3).replace("-", "−"),
-                chance: figure(Math.exp(one.log_prob), 3),
-              }),
-            ),
-          ),
-        ),
-      ),
+      element("h2", t(hypotheses.length > 1 ? "flow.hypotheses" : "flow.answer")),
+      element("p.caption", sentences(t("flow.score.says", { says: t("score.says") }), t("probability.says"))),
+      element("ol.answers", ...items),
     );
   }
 
@@ -342,32 +295,15 @@ function create(host, context) {
   }
 
   function table() {
-    const columns = [
-      "step",
-      "token",
-      "probability",
-      "beginning",
-      "so far",
-      "log-probability",
-      "next",
-      "next probability",
-      "outcome",
-    ];
+    const columns = "step,token,probability,beginning,so far,log-probability,next,next probability,outcome".split(",");
     const rows = axes.rows.flatMap((token, number) => {
       const common = [number + 1, token.text, example.search?.probabilities?.[number] ?? ""];
       const beginnings = example.search?.steps?.[number] ?? [];
       if (!beginnings.length) return [common];
-      return beginnings.flatMap((beginning, rank) =>
-        beginning.extensions.map((extension) => [
-          ...common,
-          rank + 1,
-          textOf(example.search, number, rank),
-          beginning.log_prob,
-          extension.text,
-          extension.probability,
-          extension.outcome,
-        ]),
-      );
+      return beginnings.flatMap(({ log_prob, extensions }, rank) => {
+        const start = [...common, rank + 1, textOf(example.search, number, rank), log_prob];
+        return extensions.map(({ text, probability, outcome }) => [...start, text, probability, outcome]);
+      });
     });
     return { columns, rows };
   }

@@ -1,23 +1,14 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
-import { element, radios, section, weigh } from "../page/dom.js";
-import { columnText } from "../page/exporting.js";
+import { button, element, namedValues, radios, redraw, sectionWith, weigh } from "../page/dom.js";
+import { columnText, textAt } from "../page/exporting.js";
 import { named, t } from "../page/language.js";
 import { figure, stepIn } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, largestShare, pixels, smaller, thumbnail } from "../page/palette.js";
 
-const SHARES = [
-  "confidence",
-  "first",
-  "previous",
-  "next",
-  "same",
-  "duplicate",
-  "induction",
-  "diagonal",
-  "punctuation",
-  "alignment_error",
-];
+const SHARES = "confidence,first,previous,next,same,duplicate,induction,diagonal,punctuation,alignment_error".split(
+  ",",
+);
 const MEASURES = ["entropy", "distance", ...SHARES];
 const MAP = "map"; // instead of a measure: the heads' maps themselves
 const LAYERS = "layers"; // the order of maps that is no measure
@@ -32,23 +23,17 @@ export const grid = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, choose, say }) {
-  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.measure") });
+  const strip = element("div.strip", { role: "radiogroup", "aria-label": t("grid.measure") });
   const sorting = element("select", { id: "order", onchange: () => choose({ order: sorting.value }) });
-  const orders = element("label", { class: "switch", for: "order" }, t("grid.order"), sorting);
-  const caption = element("p", { class: "caption" });
-  const tables = element("div", { class: "grids" });
-  const aside = element("aside", { class: "readout head", "aria-label": t("group.head") });
+  const orders = element("label.switch", { for: "order" }, t("grid.order"), sorting);
+  const caption = element("p.caption");
+  const tables = element("div.grids");
+  const aside = element("aside.readout.head", { "aria-label": t("group.head") });
   const nameOfKind = (kind) => reader.kindName(state.example, kind);
   const legend = createLegend();
-  host.append(
-    section(t("grid"), strip, orders, caption, element("div", { class: "split" }, tables, aside), legend.node),
-  );
+  host.append(sectionWith(strip, t("grid"), orders, caption, element("div.split", tables, aside), legend.node));
   let state = null;
   let built = "";
   let measure = "entropy";
@@ -77,7 +62,7 @@ function create(host, { reader, choose, say }) {
     const sharpest = all.reduce((best, one) => (spread(one) < spread(best) ? one : best), all[0]);
     if (!sharpest) return;
     await preview(sharpest);
-    aside.append(element("p", { class: "hint" }, t("grid.point")));
+    aside.append(element("p.hint", t("grid.point")));
   }
 
   async function build() {
@@ -87,14 +72,8 @@ function create(host, { reader, choose, say }) {
       kinds.push({ kind, measured: await reader.measures(state.example, kind) });
     const given = new Set(kinds.flatMap(({ measured }) => measured.flatMap((one) => Object.keys(one.measures))));
     names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
-    strip.replaceChildren(
-      ...radios(
-        "measure",
-        [...names, MAP].map((name) => [name, titleOf(name)]),
-        measure,
-        (name) => choose({ measure: name }),
-      ),
-    );
+    const options = [...names, MAP].map((name) => [name, titleOf(name)]);
+    strip.replaceChildren(...radios("measure", options, measure, (name) => choose({ measure: name })));
     sorting.replaceChildren(...[LAYERS, ...names].map((name) => element("option", { value: name }, titleOf(name))));
     laid = "";
     aside.replaceChildren();
@@ -129,62 +108,46 @@ function create(host, { reader, choose, say }) {
     const row = ([name, cells]) =>
       element(
         "tr",
-        {},
-        name ? element("th", { scope: "row" }, name) : element("td", {}),
-        ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))),
+        name ? element("th", { scope: "row" }, name) : element("td"),
+        ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td"))),
       );
-    const corner = element("td", { class: "corner" }, t(order === LAYERS ? "grid.corner" : "grid.sorted"));
-    const titles =
-      order === LAYERS
-        ? heads.map((head) =>
-            element(
-              "th",
-              { scope: "col", class: reader.isNamed(state.example) ? "named" : null },
-              element("span", {}, reader.headOption(state.example, head)),
-            ),
-          )
-        : [];
+    const isByLayer = order === LAYERS;
+    const title = reader.isNamed(state.example) ? "th.named" : "th";
+    const titles = heads.map((head) =>
+      element(title, { scope: "col" }, element("span", reader.headOption(state.example, head))),
+    );
+    const corner = element("td.corner", t(isByLayer ? "grid.corner" : "grid.sorted"));
     const table = element(
-      "table",
+      "table.heads",
       {
-        class: "heads",
         role: "grid",
         "data-kind": group.kind,
         "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }),
         onkeydown: walk,
       },
-      element("thead", {}, element("tr", {}, corner, ...titles)),
-      element("tbody", {}, ...rowsOf(group, heads).map(row)),
+      element("thead", element("tr", corner, ...(isByLayer ? titles : []))),
+      element("tbody", ...rowsOf(group, heads).map(row)),
     );
     table.style.setProperty("--cell", `${size}px`);
     table.classList.toggle("figures", size >= WITH_FIGURES);
-    return element(
-      "div",
-      {},
-      kinds.length > 1 ? element("h3", {}, nameOfKind(group.kind)) : "",
-      element("div", { class: "frame" }, table),
-    );
+    const name = kinds.length > 1 && element("h3", nameOfKind(group.kind));
+    return element("div", name, element("div.frame", table));
   }
 
   function cellOf(group, one) {
     const { layer, head } = one;
-    const view = { ...one, kind: group.kind };
-    const cell = element("button", {
-      type: "button",
+    const { kind } = group;
+    const view = { ...one, kind };
+    const cell = button("", () => choose({ kind, layer, head, view: "head", row: null, column: null }), {
       class: "cell",
       tabindex: group.cells.size ? "-1" : "0",
       "data-layer": layer,
       "data-head": head,
-      onclick: () => openHead(view),
       onpointerenter: () => preview(view),
       onfocus: () => preview(view),
     });
     group.cells.set(`${layer} ${head}`, cell);
     return cell;
-  }
-
-  function openHead({ kind, layer, head }) {
-    choose({ kind, layer, head, view: "head", row: null, column: null });
   }
 
   // Every head with its cell, where it is in words, and the figure of the chosen measure.
@@ -230,12 +193,13 @@ function create(host, { reader, choose, say }) {
     all.forEach(({ where, layer, head, measures, cell }, at) => {
       const small = maps[at] && smaller(maps[at], SMALL);
       cell.classList.toggle("missing", !small);
-      cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
-      if (order !== LAYERS) cell.append(element("span", {}, `${layer + 1}·${reader.headOption(example, head)}`));
-      cell.setAttribute(
-        "aria-label",
-        t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }),
+      redraw(
+        cell,
+        small ? pixels(small, "log", largestShare(small)) : "–",
+        order !== LAYERS && element("span", `${layer + 1}·${reader.headOption(example, head)}`),
       );
+      const value = describe(measures).replaceAll("\n", ", ");
+      cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(MAP), value }));
       cell.title = `${where}\n${describe(measures)}`;
     });
   }
@@ -245,33 +209,26 @@ function create(host, { reader, choose, say }) {
     const view = { example: state.example, kind, layer, head };
     const pooled = await reader.pooled(view);
     if (mine !== turn) return;
-    const list = Object.entries(measures).map(([name, value]) =>
-      element(
-        "div",
-        {},
-        element("dt", {}, titleOf(name)),
-        element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none")),
-      ),
-    );
+    const values = Object.entries(measures).map(([name, value]) => [
+      titleOf(name),
+      isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none"),
+    ]);
     const { axisNames } = reader.axes({ example: state.example, kind });
-    aside.replaceChildren(
-      element("h3", {}, reader.fullName(view, " · ")),
-      pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, t("grid.no-map")),
-      pooled ? element("p", { class: "hint" }, t("grid.axes", axisNames)) : "",
-      element("dl", { class: "measures" }, ...list),
+    redraw(
+      aside,
+      element("h3", reader.fullName(view, " · ")),
+      pooled ? thumbnail(pooled, 200) : element("p.hint", t("grid.no-map")),
+      pooled && element("p.hint", t("grid.axes", axisNames)),
+      namedValues("dl.measures", values),
       storedNote(view),
     );
   }
 
   // Of long texts: whether arcs can be drawn of the head.
   function storedNote(view) {
-    const stored = reader.storedCount(view);
-    if (stored === Infinity || reader.canFetch) return "";
-    return element(
-      "p",
-      { class: "hint" },
-      t(`grid.stored.${stored === 0 ? "none" : stored === 1 ? "one" : "many"}`, { count: stored }),
-    );
+    const count = reader.storedCount(view);
+    if (count === Infinity || reader.canFetch) return "";
+    return element("p.hint", t(`grid.stored.${["none", "one"][count] ?? "many"}`, { count }));
   }
 
   function walk(event) {
@@ -290,66 +247,39 @@ function create(host, { reader, choose, say }) {
     const size = 40;
     const shapes = [];
     let [top, width] = [8, 0];
-    const every = heads();
-    for (const { kind, measured, cells: kindCells } of kinds) {
+    const [low, high] = rangeOf(heads(), measure);
+    for (const { kind, measured, cells } of kinds) {
       const layers = [...new Set(measured.map(({ layer }) => layer))];
       const across = [...new Set(measured.map(({ head }) => head))];
-      shapes.push({
-        text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }),
-        at: [8, top + 16],
-        size: 14,
-        fill: ink,
-        bold: true,
-      });
+      const title = t("token.weight", { token: nameOfKind(kind), weight: titleOf(measure) });
+      shapes.push(textAt(title, [8, top + 16], 14, ink, "start", true));
       const names = across.map((head) => reader.headOption(state.example, head));
-      top += reader.isNamed(state.example) ? 6 * Math.max(...names.map((name) => name.length)) : 0;
+      const isNamed = reader.isNamed(state.example);
+      top += isNamed ? 6 * Math.max(...names.map((name) => name.length)) : 0;
       names.forEach((text, at) => {
-        const [x, y] = [40 + size * (at + 0.5), top + 40];
-        shapes.push(
-          ...(reader.isNamed(state.example)
-            ? columnText(text, [x, y], { size: 11, fill: quiet })
-            : [{ text, at: [x, y], size: 11, fill: quiet, anchor: "middle" }]),
-        );
+        const place = [40 + size * (at + 0.5), top + 40];
+        const style = { size: 11, fill: quiet };
+        shapes.push(...(isNamed ? columnText(text, place, style) : [textAt(text, place, 11, quiet, "middle")]));
       });
       layers.forEach((layer, at) =>
-        shapes.push({
-          text: String(layer + 1),
-          at: [32, top + 48 + size * (at + 0.6)],
-          size: 11,
-          fill: quiet,
-          anchor: "end",
-        }),
+        shapes.push(textAt(String(layer + 1), [32, top + 48 + size * (at + 0.6)], 11, quiet, "end")),
       );
-      const [low, high] = rangeOf(every, measure);
       for (const { layer, head, measures } of measured) {
+        const [x, y] = [40 + size * across.indexOf(head), top + 48 + size * layers.indexOf(layer)];
+        const box = [x + 1, y + 1, size - 2, size - 2];
+        const image = measure === MAP && cells.get(`${layer} ${head}`)?.querySelector("canvas");
+        if (image) shapes.push({ image, at: box });
         const value = measures[measure];
-        const map = measure === MAP && kindCells.get(`${layer} ${head}`)?.querySelector("canvas");
-        if (map)
-          shapes.push({
-            image: map,
-            at: [41 + size * across.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2],
-          });
         if (!isNumber(value)) continue;
         const share = high > low ? (value - low) / (high - low) : 0;
-        const [x, y] = [40 + size * across.indexOf(head), top + 48 + size * layers.indexOf(layer)];
-        shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
-        shapes.push({
-          text: short(value),
-          at: [x + size / 2, y + size / 2 + 4],
-          size: 11,
-          fill: inkOn(share),
-          anchor: "middle",
-        });
+        const middle = [x + size / 2, y + size / 2 + 4];
+        shapes.push({ rect: box, fill: cssOf(share) }, textAt(short(value), middle, 11, inkOn(share), "middle"));
       }
       width = Math.max(width, 48 + size * across.length);
       top += 64 + size * layers.length;
     }
-    return {
-      width: Math.max(width, 280),
-      height: top,
-      shapes,
-      legend: { ...(measure === MAP ? {} : legend.ends()), notes: [caption.textContent] },
-    };
+    const ends = measure === MAP ? {} : legend.ends();
+    return { width: Math.max(width, 280), height: top, shapes, legend: { ...ends, notes: [caption.textContent] } };
   }
 
   return {
@@ -372,11 +302,9 @@ function create(host, { reader, choose, say }) {
 }
 
 function describe(measures) {
-  return Object.entries(measures)
-    .map(([name, value]) =>
-      t("token.weight", { token: titleOf(name), weight: isNumber(value) ? figure(value, 3) : t("none") }),
-    )
-    .join("\n");
+  const line = ([name, value]) =>
+    t("token.weight", { token: titleOf(name), weight: isNumber(value) ? figure(value, 3) : t("none") });
+  return Object.entries(measures).map(line).join("\n");
 }
 
 // From nothing where values come near it, else from the least of them, so that they differ in colour;
@@ -389,16 +317,11 @@ function rangeOf(heads, measure) {
   return [low > high / 2 ? low : 0, high];
 }
 
-function isNumber(value) {
-  return typeof value === "number" && Number.isFinite(value);
-}
+const isNumber = Number.isFinite;
 
 function short(value) {
-  return Math.abs(value) >= 100
-    ? String(Math.round(value))
-    : Math.abs(value) >= 10
-      ? value.toFixed(1)
-      : value.toFixed(2).replace(/^0\./, ".");
+  if (Math.abs(value) >= 100) return String(Math.round(value));
+  return Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/^0\./, ".");
 }
 
 const titleOf = (name) => named("measure", name);

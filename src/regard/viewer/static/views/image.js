@@ -1,8 +1,9 @@
 // A picture whose parts are tokens, and over it, the attention of a part or of the class token to each.
 
 import { element, shape } from "../page/dom.js";
+import { textAt } from "../page/exporting.js";
 import { sentences, t } from "../page/language.js";
-import { figure } from "../data/maps.js";
+import { figure, sumOf } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, shareOf } from "../page/palette.js";
 
 const SIDE = 320; // of the longer side of a picture, in pixels of the page
@@ -19,19 +20,11 @@ export const image = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, point }) {
-  const parts = {
-    plain: element("div", {}),
-    heat: element("div", {}),
-    caption: element("p", { class: "caption" }),
-  };
+  const [plain, heat, caption] = [element("div"), element("div"), element("p.caption")];
   const legend = createLegend();
-  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.heat), legend.node);
+  host.append(caption, element("div.pictures", plain, heat), legend.node);
   /** @type {import("../data/contents.js").Example} */
   let example = null;
   let state = null;
@@ -45,21 +38,22 @@ function create(host, { reader, point }) {
     query = null;
     drawings = [drawPicture(example.image), drawHeat(example.image)];
     drawings.forEach(({ boxes }) => boxes.forEach((box, at) => box && listen(box, at)));
-    parts.plain.replaceChildren(drawings[0].node);
-    parts.heat.replaceChildren(drawings[1].node);
+    plain.replaceChildren(drawings[0].node);
+    heat.replaceChildren(drawings[1].node);
     await showQuery(state.row ?? null);
   }
 
   function listen(box, at) {
-    box.addEventListener("pointerenter", () => point({ row: at, column: null }, false));
+    const pointTo = (isFirm) => point({ row: at, column: null }, isFirm);
+    box.addEventListener("pointerenter", () => pointTo(false));
     box.addEventListener("pointerleave", () => point(null, false));
-    box.addEventListener("click", () => point({ row: at, column: null }, true));
+    box.addEventListener("click", () => pointTo(true));
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
-      point({ row: at, column: null }, true);
+      pointTo(true);
     });
-    box.addEventListener("focus", () => point({ row: at, column: null }, false));
+    box.addEventListener("focus", () => pointTo(false));
   }
 
   // The query: the part that is pointed at, else what stands before them all, else everyone.
@@ -81,10 +75,10 @@ function create(host, { reader, point }) {
     shade(drawings[1], weights, full, state.scale);
     drawings[0].boxes.forEach((box, at) => box?.toggleAttribute("data-query", at === position));
     const who = position === null ? "image.all" : example.image.boxes[position] ? "image.part" : "image.class";
-    const rest = 1 - partWeights.reduce((sum, weight) => sum + weight, 0);
+    const rest = 1 - sumOf(partWeights);
     const other = rest > 0.0005 && t("image.rest", { weight: figure(rest) });
     const sentence = t(who, { part: example.source_tokens[position]?.text });
-    parts.caption.textContent = sentences(sentence, other, isAsItWas && t("image.point"));
+    caption.textContent = sentences(sentence, other, isAsItWas && t("image.point"));
     legend.setEnds("0", figure(full));
   }
 
@@ -94,7 +88,7 @@ function create(host, { reader, point }) {
     focus: () => drawings[0].boxes.find(Boolean)?.focus(),
     picture: () => ({
       ...pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
-      legend: { ...legend.ends(), notes: [parts.caption.textContent] },
+      legend: { ...legend.ends(), notes: [caption.textContent] },
     }),
     table: () => ({
       columns: ["part", "weight"],
@@ -167,7 +161,7 @@ function dotsOf(pixels, top, left, rows, columns) {
   const dots = [];
   for (let y = top; y < top + rows; y++)
     for (let x = left; x < left + columns; x++) {
-      const light = pixels[y][x].reduce((sum, value) => sum + value, 0) / pixels[y][x].length;
+      const light = sumOf(pixels[y][x]) / pixels[y][x].length;
       if (light > 0.05) dots.push([x + 0.5, y + 0.5, 0.3 * Math.sqrt(light)]);
     }
   return dots;
@@ -178,6 +172,7 @@ function pictureOf({ pixels, boxes }, weights, most, scale) {
   const cell = SIDE / Math.max(pixels.length, pixels[0].length);
   const [height, width] = [pixels.length * cell, pixels[0].length * cell];
   const full = most ?? Math.max(...weights.filter((_, at) => boxes[at]));
+  /** @type {import("../page/exporting.js").Shape[]} */
   const shapes = pixels.flatMap((row, y) =>
     row.map((pixel, x) => ({ rect: [x * cell, y * cell, cell, cell], fill: colour(pixel) })),
   );
@@ -186,14 +181,9 @@ function pictureOf({ pixels, boxes }, weights, most, scale) {
     const [top, left, rows, columns] = box.map((side) => side * cell);
     const share = shareOf(weights[at], full, scale);
     const x = width + 24 + left;
+    const middle = [x + columns / 2, top + rows / 2 + 4];
     shapes.push({ rect: [x, top, columns, rows], fill: cssOf(share) });
-    shapes.push({
-      text: figure(weights[at]),
-      at: [x + columns / 2, top + rows / 2 + 4],
-      size: 12,
-      anchor: "middle",
-      fill: inkOn(share),
-    });
+    shapes.push(textAt(figure(weights[at]), middle, 12, inkOn(share), "middle"));
   });
   return { width: 2 * width + 24, height, shapes };
 }

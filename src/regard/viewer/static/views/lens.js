@@ -5,7 +5,7 @@ import { element, section, tokenLabel, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { figure, nameOf, stepIn } from "../data/maps.js";
 import { entryOf } from "../parts/attention.js";
-import { textWidth } from "../page/exporting.js";
+import { textAt, textWidth } from "../page/exporting.js";
 import { cssOf, inkOn, inks } from "../page/palette.js";
 
 /** @type {import("./views.js").ViewType} */
@@ -17,20 +17,15 @@ export const lens = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, choose, languages }) {
-  const aside = element("aside", { class: "readout", "aria-label": t("lens.top"), "aria-live": "polite" });
-  const table = element("table", { class: "lens" });
+  const aside = element("aside.readout", { "aria-label": t("lens.top"), "aria-live": "polite" });
+  const table = element("table.lens");
   host.append(
     section(
       t("lens"),
-      null,
-      element("p", { class: "caption" }, t("lens.caption")),
-      element("div", { class: "split wide" }, element("div", { class: "frame" }, table), aside),
+      element("p.caption", t("lens.caption")),
+      element("div.split.wide", element("div.frame", table), aside),
     ),
   );
   let built = -1;
@@ -65,60 +60,40 @@ function create(host, { reader, choose, languages }) {
     const { ahead } = example.lens;
     const isRead = ahead > 0 || !isSource; // a token is read before another is predicted
     const before = (at) => (ahead ? tokens[at] : at ? tokens[at - 1] : { text: t("start"), start: 0, end: 0 });
-    const head = [
-      ...(isRead ? [t("lens.read")] : []),
-      t(isRead ? "lens.next" : "lens.token"),
-      ...Array.from({ length: predictions.layers }, (_, at) => String(at + 1)),
-    ];
-    const rows = Array.from({ length: predictions.positions }, (_, row) => {
-      const at = predictions.first + row;
+    const { layers, positions, first } = predictions;
+    const numbers = Array.from({ length: layers }, (_, at) => String(at + 1));
+    const head = [isRead && t("lens.read"), t(isRead ? "lens.next" : "part.token"), ...numbers].filter(Boolean);
+    const rows = Array.from({ length: positions }, (_, row) => {
+      const at = first + row;
       const next = tokens[at + ahead];
-      const cells = Array.from({ length: predictions.layers }, (_, layer) => {
-        const [{ word, chance }] = predictions.top(layer, at);
-        const button = element(
-          "button",
-          {
-            type: "button",
-            "data-at": at,
-            "data-by": layer,
-            class: next && predictions.isSame(word, next.text) ? "shaded hit" : "shaded",
-            "aria-label": t("lens.cell", {
-              position: at + 1,
-              layer: layer + 1,
-              token: nameOf({ text: word }),
-              chance: figure(chance, 3),
-            }),
-          },
-          tokenLabel({ text: word, start: 0, end: 1 }, language),
-          element("small", {}, figure(chance, 2)),
-        );
-        weigh(button, chance);
-        return element("td", {}, button);
-      });
-      const names = [...(isRead ? [before(at)] : []), next ?? null];
-      return element(
-        "tr",
-        {},
-        ...names.map((token) => element("th", { scope: "row" }, token ? tokenLabel(token, language) : "?")),
-        ...cells,
-      );
+      const named = (token) => element("th", { scope: "row" }, token ? tokenLabel(token, language) : "?");
+      const cells = numbers.map((_, layer) => element("td", cellOf(at, layer, next)));
+      return element("tr", isRead && named(before(at)), named(next), ...cells);
     });
     const spans = element(
       "tr",
-      {},
       element("td", { colspan: isRead ? 2 : 1 }),
-      element("th", { colspan: predictions.layers, scope: "colgroup" }, t("keys.layer")),
+      element("th", { colspan: layers, scope: "colgroup" }, t("keys.layer")),
     );
     table.replaceChildren(
-      element(
-        "caption",
-        {},
-        predictions.first ? t("lens.last", { count: predictions.positions, all: tokens.length }) : "",
-      ),
-      element("thead", {}, spans, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...rows),
+      element("caption", first > 0 && t("lens.last", { count: positions, all: tokens.length })),
+      element("thead", spans, element("tr", ...head.map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", ...rows),
     );
-    for (const [at, button] of [...table.querySelectorAll("button")].entries()) button.tabIndex = at ? -1 : 0;
+    for (const [at, cell] of [...table.querySelectorAll("button")].entries()) cell.tabIndex = at ? -1 : 0;
+  }
+
+  function cellOf(at, layer, next) {
+    const [{ word, chance }] = predictions.top(layer, at);
+    const says = { position: at + 1, layer: layer + 1, token: nameOf({ text: word }), chance: figure(chance, 3) };
+    const cell = element(
+      next && predictions.isSame(word, next.text) ? "button.shaded.hit" : "button.shaded",
+      { type: "button", "data-at": at, "data-by": layer, "aria-label": t("lens.cell", says) },
+      tokenLabel({ text: word, start: 0, end: 1 }, language),
+      element("small", figure(chance, 2)),
+    );
+    weigh(cell, chance);
+    return cell;
   }
 
   /** @type {(cell: number[]) => HTMLButtonElement} */
@@ -144,9 +119,9 @@ function create(host, { reader, choose, languages }) {
       .top(chosen[1], chosen[0])
       .map(({ word, chance }) => entryOf([tokenLabel({ text: word, start: 0, end: 1 }, language)], chance, chance));
     aside.replaceChildren(
-      element("h3", {}, t("lens.where", { position: chosen[0] + 1, layer: chosen[1] + 1 })),
-      element("ol", {}, ...items),
-      element("p", { class: "hint" }, t("lens.point")),
+      element("h3", t("lens.where", { position: chosen[0] + 1, layer: chosen[1] + 1 })),
+      element("ol", ...items),
+      element("p.hint", t("lens.point")),
     );
   }
 
@@ -168,16 +143,12 @@ function create(host, { reader, choose, languages }) {
     );
     const left = 16 + Math.max(...names.map((texts) => textWidth(texts.join("  "), 13)));
     /** @type {import("../page/exporting.js").Shape[]} */
-    const shapes = Array.from({ length: predictions.layers }, (_, layer) => ({
-      text: String(layer + 1),
-      at: [left + wide * (layer + 0.5), 14],
-      size: 11,
-      fill: quiet,
-      anchor: "middle",
-    }));
+    const shapes = Array.from({ length: predictions.layers }, (_, layer) =>
+      textAt(String(layer + 1), [left + wide * (layer + 0.5), 14], 11, quiet, "middle"),
+    );
     rows.forEach((row, at) => {
       const top = 22 + high * at;
-      shapes.push({ text: names[at].join("  "), at: [left - 8, top + 17], size: 13, fill: ink, anchor: "end" });
+      shapes.push(textAt(names[at].join("  "), [left - 8, top + 17], 13, ink, "end"));
       row
         .flatMap((cell) => [...cell.querySelectorAll("button")])
         .forEach((button, layer) => {
@@ -185,8 +156,8 @@ function create(host, { reader, choose, languages }) {
           const [x, fill] = [left + wide * layer, inkOn(chance)];
           shapes.push({ rect: [x + 1, top + 1, wide - 2, high - 2], fill: cssOf(chance) });
           if (button.classList.contains("hit")) shapes.push({ rect: [x + 4, top + high - 5, wide - 8, 2], fill: gold });
-          shapes.push({ text: shortened(nameOf({ text: word }), wide - 38), at: [x + 6, top + 17], size: 12, fill });
-          shapes.push({ text: figure(chance, 2), at: [x + wide - 6, top + 17], size: 10, fill, anchor: "end" });
+          shapes.push(textAt(shortened(nameOf({ text: word }), wide - 38), [x + 6, top + 17], 12, fill));
+          shapes.push(textAt(figure(chance, 2), [x + wide - 6, top + 17], 10, fill, "end"));
         });
     });
     return {

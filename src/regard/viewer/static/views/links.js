@@ -1,7 +1,7 @@
 // Arcs: tokens with the largest links, of any length, of one head or of a layer's heads in colours, merged to words if
 // one likes.
 
-import { element, section, tokenLabel } from "../page/dom.js";
+import { element, sectionWith, tokenLabel } from "../page/dom.js";
 import { overviewOf } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
@@ -26,26 +26,22 @@ export const links = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, choose, say } = context;
   const merge = element("input", {
     type: "checkbox",
     onchange: () => choose({ words: merge.checked ? "merged" : null }),
   });
-  const caption = element("p", { class: "caption" });
-  const missing = element("p", { class: "hint", hidden: true });
-  const container = element("div", {});
-  const aside = element("aside", { class: "readout pair", "aria-label": t("weights") });
+  const caption = element("p.caption");
+  const missing = element("p.hint", { hidden: true });
+  const container = element("div");
+  const aside = element("aside.readout.pair", { "aria-label": t("weights") });
   const legend = createLegend();
   const colours = createColours({ reader, choose, light: (head) => lines.light(head) });
-  const mergeLabel = element("label", { class: "switch" }, merge, element("span", {}, t("arcs.merge")));
-  const tool = element("div", { class: "row" }, colours.label, mergeLabel);
-  host.append(section(t("arcs"), tool, caption, colours.node, missing, container, legend.node), aside);
+  const mergeLabel = element("label.switch", merge, element("span", t("arcs.merge")));
+  const tool = element("div.row", colours.label, mergeLabel);
+  host.append(sectionWith(tool, t("arcs"), caption, colours.node, missing, container, legend.node), aside);
   const lines = createLines(container, {
     point: (where, isFirm) => point(where && tokenPositions(where), isFirm),
     onVisible,
@@ -95,7 +91,8 @@ function create(host, context) {
       lines.build(shownAxes());
     }
     showMissing(isAvailable);
-    lines.find(hitPositions());
+    const { rows, columns } = context.hits();
+    lines.find({ rows: rows.map((at) => wordAt("rows", at)), columns: columns.map((at) => wordAt("columns", at)) });
     if (isNew)
       lines.reveal({ row: wordAt("rows", state.row ?? null), column: wordAt("columns", state.column ?? null) });
     await drawLinks();
@@ -106,12 +103,6 @@ function create(host, context) {
   const wordAt = (side, at) => (merged && at !== null ? merged[side].wordOf[at] : at);
   const tokenAt = (side, at) => (merged && at !== null ? merged[side].words[at].tokens[0] : at);
   const tokenPositions = ({ row, column }) => ({ row: tokenAt("rows", row), column: tokenAt("columns", column) });
-
-  function hitPositions() {
-    const hits = context.hits();
-    const columns = hits.columns.length || axes.rows !== axes.columns ? hits.columns : hits.rows;
-    return { rows: hits.rows.map((at) => wordAt("rows", at)), columns: columns.map((at) => wordAt("columns", at)) };
-  }
 
   async function captionText() {
     const isShort = Math.max(tokensOf("rows").length, tokensOf("columns").length) <= SHORT;
@@ -191,8 +182,8 @@ function create(host, context) {
       lines.mark(null);
       const parts = inColours ? [] : await overviewOf(reader, view, (position) => point(position, true, true));
       if (mine !== turn) return null;
-      const hint = element("p", { class: "hint" }, t("arcs.point"));
-      aside.replaceChildren(...(parts.length ? [element("div", {}, ...parts)] : []), element("div", {}, hint));
+      const hint = element("p.hint", t("arcs.point"));
+      aside.replaceChildren(...(parts.length ? [element("div", ...parts)] : []), element("div", hint));
       return drawLinks();
     }
     const snapshot = attention;
@@ -240,12 +231,12 @@ function create(host, context) {
     const [side, other] = isRow ? ["rows", "columns"] : ["columns", "rows"];
     const token = nameOf(tokensOf(side)[(isRow ? from : to)[0]]);
     const items = known.map(({ head, top }) => {
-      const name = element("span", { class: "named" }, swatch(head), element("small", {}, `${head + 1} `));
+      const name = element("span.named", swatch(head), element("small", `${head + 1} `));
       name.append(tokenLabel(tokensOf(other)[top.at], axes.languages[other]));
       return entryOf([name], shareOf(top.weight, full, scale), top.weight);
     });
-    const heading = element("h3", {}, element("small", {}, t(isRow ? "overlay.top" : "overlay.received", { token })));
-    aside.replaceChildren(element("div", {}, heading, element("ol", {}, ...items)));
+    const heading = element("h3", element("small", t(isRow ? "overlay.top" : "overlay.received", { token })));
+    aside.replaceChildren(element("div", heading, element("ol", ...items)));
     return drawLinks();
   }
 
@@ -263,7 +254,7 @@ function create(host, context) {
       to: isSelf && !to.length ? from : to,
       note: isWhole ? null : t("picked.stored"),
     });
-    aside.replaceChildren(...lists.map((nodes) => element("div", {}, ...nodes)));
+    aside.replaceChildren(...lists.map((nodes) => element("div", ...nodes)));
   }
 
   function go(where) {

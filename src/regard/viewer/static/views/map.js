@@ -1,6 +1,6 @@
 // The matrix of any size, on a canvas: all of it as a pooled map, every weight where one zooms in.
 
-import { element, section, signButton } from "../page/dom.js";
+import { element, sectionWith, signButton } from "../page/dom.js";
 import { createFacts } from "../parts/facts.js";
 import { sentences, t } from "../page/language.js";
 import { figure, weightsTable, within } from "../data/maps.js";
@@ -23,11 +23,7 @@ export const map = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, say, choose } = context;
   const canvas = element("canvas", {
@@ -44,23 +40,20 @@ function create(host, context) {
     ondblclick: (event) => zoomAt(STEP ** 2, event),
     onkeydown: key,
   });
-  const caption = element("p", { class: "caption" });
+  const caption = element("p.caption");
   const tools = element(
-    "div",
-    { class: "tools", role: "group", "aria-label": t("map.zoom") },
+    "div.tools",
+    { role: "group", "aria-label": t("map.zoom") },
     signButton("+", t("map.in"), () => zoomBy(STEP)),
     signButton("−", t("map.out"), () => zoomBy(1 / STEP)),
     signButton(t("map.all.short"), t("map.all"), () => whole()),
   );
-  const what = element("span", { class: "what" });
-  const aside = element("aside", { class: "readout", "aria-label": t("weights") });
+  const what = element("span.what");
+  const aside = element("aside.readout", { "aria-label": t("weights") });
   const facts = createFacts(aside, context);
-  const holder = element("div", { class: "holder" }, canvas);
-  const legend = createLegend(
-    what,
-    element("span", { class: "key" }, element("i", { class: "strip-key" }), t("map.strips")),
-  );
-  host.append(section(t("map"), tools, caption, element("div", { class: "split wide" }, holder, aside), legend.node));
+  const holder = element("div.holder", canvas);
+  const legend = createLegend(what, element("span.key", element("i.strip-key"), t("map.strips")));
+  host.append(sectionWith(tools, t("map"), caption, element("div.split.wide", holder, aside), legend.node));
   const margins = { ...MARGINS };
   const surface = createSurface(canvas, margins);
   let state = null;
@@ -88,30 +81,15 @@ function create(host, context) {
     if (shape !== `${state.example} ${state.kind} ${state.pair}`) {
       shape = `${state.example} ${state.kind} ${state.pair}`;
       viewport = createViewport(N, M);
-      surface.forget();
     }
-    scene = {
-      axes,
-      whole,
-      pooled,
-      received,
-      entropy,
-      viewport,
-      scale: state.scale,
-      hits: context.hits(),
-      tile: null,
-      pooledFull: pooled ? largestShare(pooled) : 0,
-    };
+    const scale = { scale: state.scale, pooledFull: pooled ? largestShare(pooled) : 0 };
+    scene = { axes, whole, pooled, received, entropy, viewport, ...scale, hits: context.hits(), tile: null };
     margins.bottom = isPooled(scene) ? NOTE_HEIGHT : MARGINS.bottom;
-    caption.textContent = sentences(
-      axes.description,
-      t("map.size", { rows: N.toLocaleString("en"), columns: M.toLocaleString("en") }),
-    );
+    const size = { rows: N.toLocaleString("en"), columns: M.toLocaleString("en") };
+    caption.textContent = sentences(axes.description, t("map.size", size));
     stored = reader.storedCount(state);
-    canvas.setAttribute(
-      "aria-label",
-      t("map.name", { queries: axes.axisNames.rows, keys: axes.axisNames.columns, rows: N, columns: M }),
-    );
+    const { rows: queries, columns: keys } = axes.axisNames;
+    canvas.setAttribute("aria-label", t("map.name", { queries, keys, rows: N, columns: M }));
     fit();
     if (state.zoom && viewport.save() !== state.zoom) viewport.restore(state.zoom);
     repaint();
@@ -184,7 +162,6 @@ function create(host, context) {
     const tile = exact ? windowOf(exact, across) : await topRows(queries, across);
     if (mine !== tileTurn || requested !== scene || !tile) return;
     scene.tile = { rows: [first, last], columns: across, ...tile, isTop: !exact };
-    surface.forgetTile();
     redraw();
   }
 
@@ -362,11 +339,8 @@ function create(host, context) {
   }
 }
 
-/**
- * The point between two fingers, as an event has one, and their distance.
- *
- * @param {any[]} fingers
- */
+// The point between two fingers, as an event has one, and their distance.
+/** @param {any[]} fingers */
 function spanOf([one, other]) {
   const between = { clientX: (one.clientX + other.clientX) / 2, clientY: (one.clientY + other.clientY) / 2 };
   return { between, distance: Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY) };

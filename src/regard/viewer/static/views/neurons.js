@@ -1,7 +1,8 @@
 // One pair of tokens in one head: the query, the key and their products, dimension by dimension.
 
-import { figure, mostOf, nameOf, signed } from "../data/maps.js";
-import { element, headOf, section, shape, tokenLabel } from "../page/dom.js";
+import { bestOf, figure, mostOf, nameOf, signed, sumOf } from "../data/maps.js";
+import { button, element, headOf, rowOf, section, shape, tokenLabel } from "../page/dom.js";
+import { textAt } from "../page/exporting.js";
 import { t } from "../page/language.js";
 import { inks } from "../page/palette.js";
 import { createLines } from "../parts/lines.js";
@@ -9,6 +10,7 @@ import { offersOf } from "../parts/attention.js";
 
 const LISTED = 12; // dimensions, of the largest products
 const HIGH = 44; // pixels of a strip in a file
+const PARTS = ["query", "key", "product"];
 
 /** @type {import("./views.js").ViewType} */
 export const neurons = {
@@ -20,25 +22,19 @@ export const neurons = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, choose } = context;
-  const container = element("div", {});
-  const hint = element("p", { class: "hint", hidden: true });
-  const sums = element("dl", { class: "sums" });
-  const strips = element("div", { class: "strips", onpointermove: over, onpointerleave: () => light(null) });
-  const list = element("tbody", {});
-  const more = element("button", { type: "button", class: "plain", onclick: unfold });
-  const columns = ["dimension", "query", "key", "product"].map((name) => t(`neurons.${name}`));
-  const table = element("table", { class: "dimensions" }, headOf(columns), list);
-  const figures = element("div", { class: "neurons" }, sums, strips, table, more);
-  host.append(
-    section(t("neurons"), null, element("p", { class: "caption" }, t("neurons.caption")), container, hint, figures),
-  );
+  const container = element("div");
+  const hint = element("p.hint", { hidden: true });
+  const sums = element("dl.sums");
+  const strips = element("div.strips", { onpointermove: over, onpointerleave: () => light(null) });
+  const list = element("tbody");
+  const more = button("", () => showList(!isWhole), { class: "plain" });
+  const columns = ["dimension", ...PARTS].map((name) => t(`neurons.${name}`));
+  const table = element("table.dimensions", headOf(columns), list);
+  const figures = element("div.neurons", sums, strips, table, more);
+  host.append(section(t("neurons"), element("p.caption", t("neurons.caption")), container, hint, figures));
   const lines = createLines(container, {
     point: (where, isFirm) =>
       point(where && { row: where.row ?? pair.row, column: where.column ?? pair.column }, isFirm),
@@ -63,19 +59,13 @@ function create(host, context) {
       built = key;
       lines.build(axes, "neurons.keys", "neurons.queries");
     }
-    const { rows, columns: keyHits } = context.hits();
-    lines.find({ rows, columns: axes.rows === axes.columns ? rows : keyHits });
+    lines.find(context.hits());
     hint.hidden = Boolean(vectors);
     figures.hidden = !vectors;
-    if (!vectors) showMissing();
-  }
-
-  // Queries and keys were stored of some heads, or of all but their mean.
-  function showMissing() {
-    hint.replaceChildren(
-      t("neurons.missing"),
-      ...offersOf(reader, view.example, reader.vectorHeads(view.example, view.kind), choose),
-    );
+    if (vectors) return;
+    // Queries and keys were stored of some heads, or of all but their mean.
+    const offers = offersOf(reader, view.example, reader.vectorHeads(view.example, view.kind), choose);
+    hint.replaceChildren(t("neurons.missing"), ...offers);
   }
 
   /** Shows the pair that is pointed at; of a token alone with its largest key. */
@@ -85,9 +75,7 @@ function create(host, context) {
     const at = row ?? axes.rows.length - 1;
     const [weights] = (await reader.rows(view, [at])) ?? [];
     if (mine !== turn) return null;
-    const most = weights
-      ? Array.from(weights).reduce((best, weight, key) => (weight > weights[best] ? key : best), 0)
-      : 0;
+    const most = Math.max(0, bestOf(weights ?? []));
     pair = { row: at, column: column ?? most };
     lines.draw([{ ...pair, share: 1 }]);
     lines.mark({ rows: [pair.row], columns: [pair.column] });
@@ -96,42 +84,28 @@ function create(host, context) {
     const order = Array.from(product.keys()).sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
     made = { query, key, product, order };
     showSums(weights?.[pair.column]);
-    strips.replaceChildren(
-      ...["query", "key", "product"].flatMap((name) => [element("h3", {}, ...titleOf(name)), stripOf(made[name])]),
-    );
+    strips.replaceChildren(...PARTS.flatMap((name) => [element("h3", ...titleOf(name)), stripOf(made[name])]));
     showList();
     return null;
   }
 
   // What becomes of the products: their sum, the scale, a bound, a bias, the score, the weight.
   function showSums(weight) {
-    const total = made.product.reduce((sum, value) => sum + value, 0);
+    const total = sumOf(made.product);
     const { softcap } = vectors;
     const bias = vectors.bias(pair.row, pair.column);
     const scaled = total * vectors.scale;
     const score = (softcap ? softcap * Math.tanh(scaled / softcap) : scaled) + (bias ?? 0);
-    const terms = [
-      ["sum", total],
-      ["scale", vectors.scale],
-      ["softcap", softcap],
-      ["bias", bias],
-      ["score", score],
-      ["weight", weight],
-    ];
+    const terms = Object.entries({ sum: total, scale: vectors.scale, softcap, bias, score, weight });
     sums.replaceChildren(
       ...terms
         .filter(([, value]) => typeof value === "number")
         .map(([name, value]) =>
-          element(
-            "div",
-            { "data-of": name },
-            element("dt", {}, t(`neurons.${name}`)),
-            element("dd", {}, signed(value)),
-          ),
+          element("div", { "data-of": name }, element("dt", t(`neurons.${name}`)), element("dd", signed(value))),
         ),
     );
     if (weight === 0 && view.kind === "decoder" && pair.column > pair.row)
-      sums.append(element("p", { class: "hint" }, t("neurons.hidden")));
+      sums.append(element("p.hint", t("neurons.hidden")));
   }
 
   function titleOf(name) {
@@ -143,7 +117,7 @@ function create(host, context) {
       t(`neurons.${name}`),
       " ",
       labels[name] ?? "",
-      element("small", {}, ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`),
+      element("small", ` ${t("neurons.range", { most: figure(largest(made[name]), 3) })}`),
     ];
   }
 
@@ -167,26 +141,18 @@ function create(host, context) {
     );
   }
 
-  function showList() {
+  function showList(all = isWhole) {
+    isWhole = all;
     const { order } = made;
-    list.replaceChildren(...order.slice(0, isWhole ? order.length : LISTED).map(rowOf));
+    list.replaceChildren(...order.slice(0, isWhole ? order.length : LISTED).map(lineOf));
     more.hidden = order.length <= LISTED;
     more.textContent = t(isWhole ? "neurons.less" : "neurons.all", { count: order.length });
   }
 
-  function rowOf(dimension) {
-    const cells = ["query", "key", "product"].map((name) => element("td", {}, signed(made[name][dimension])));
-    return element(
-      "tr",
-      { "data-dimension": dimension, onpointerenter: () => light(dimension), onpointerleave: () => light(null) },
-      element("th", { scope: "row" }, String(dimension + 1)),
-      ...cells,
-    );
-  }
-
-  function unfold() {
-    isWhole = !isWhole;
-    showList();
+  function lineOf(dimension) {
+    const cells = PARTS.map((name) => signed(made[name][dimension]));
+    const [onpointerenter, onpointerleave] = [() => light(dimension), () => light(null)];
+    return rowOf(String(dimension + 1), cells, { "data-dimension": dimension, onpointerenter, onpointerleave });
   }
 
   function over(event) {
@@ -206,7 +172,7 @@ function create(host, context) {
   function picture() {
     const { ink, quiet, accent, gold } = inks();
     const wide = Math.max(320, 8 * made.query.length);
-    const shapes = ["query", "key", "product"].flatMap((name, at) => {
+    const shapes = PARTS.flatMap((name, at) => {
       const values = made[name];
       const [full, top, step] = [largest(values) || 1, at * (HIGH * 2 + 34), wide / values.length];
       const token = { query: axes.rows[pair.row], key: axes.columns[pair.column] }[name];
@@ -214,20 +180,12 @@ function create(host, context) {
         rect: [d * step, top + 24 + HIGH * (1 - Math.max(0, value / full)), step * 0.84, HIGH * Math.abs(value / full)],
         fill: value < 0 ? gold : accent,
       }));
-      return [
-        { text: [t(`neurons.${name}`), token ? nameOf(token) : ""].join(" "), at: [0, top + 16], size: 13, fill: ink },
-        ...bars,
-      ];
+      return [textAt(`${t(`neurons.${name}`)} ${token ? nameOf(token) : ""}`, [0, top + 16], 13, ink), ...bars];
     });
-    const text = [...sums.querySelectorAll("div")]
-      .map((one) => [one.children[0].textContent, one.children[1].textContent].join(" "))
-      .join("   ");
+    const terms = [...sums.querySelectorAll("div")].map(({ children }) => [...children].map((one) => one.textContent));
     const height = 3 * (HIGH * 2 + 34);
-    return {
-      width: wide,
-      height: height + 24,
-      shapes: [...shapes, { text: text, at: [0, height + 14], size: 12, fill: quiet }],
-    };
+    const line = textAt(terms.map((words) => words.join(" ")).join("   "), [0, height + 14], 12, quiet);
+    return { width: wide, height: height + 24, shapes: [...shapes, line] };
   }
 
   return {
@@ -238,7 +196,7 @@ function create(host, context) {
     fit: () => lines.fit(),
     focus: () => lines.focus(),
     table: () => ({
-      columns: ["dimension", "query", "key", "product"],
+      columns: ["dimension", ...PARTS],
       rows: Array.from(made?.query ?? [], (value, at) => [at + 1, value, made.key[at], made.product[at]]),
     }),
     destroy: lines.destroy,

@@ -1,9 +1,10 @@
 // The texts as prose, shaded: by a value of each token, or by the attention of a token that is pointed at.
 
-import { element, radios, section } from "../page/dom.js";
+import { element, namedValues, radios, sectionWith } from "../page/dom.js";
+import { textAt } from "../page/exporting.js";
 import { sentences, t } from "../page/language.js";
 import { createAttention, listsOf, offersOf } from "../parts/attention.js";
-import { chosenOf, figure, mostOf } from "../data/maps.js";
+import { chosenOf, figure, mostOf, sumOf } from "../data/maps.js";
 import { createLegend, cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 import { createProse, markTexts, shadeTexts } from "../parts/prose.js";
 import { WIDTH, shadedTokens } from "../parts/shading.js";
@@ -28,19 +29,15 @@ export const running = {
 /** @param {import("../data/contents.js").Example} example */
 const isProse = ({ sides, source, output }) => sides !== "queries and keys" || /\p{L}/u.test(source + output);
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, choose } = context;
-  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("text.shade") });
-  const caption = element("p", { class: "caption" });
-  const texts = element("div", { class: "running" });
-  const aside = element("aside", { class: "readout", "aria-label": t("weights") });
+  const strip = element("div.strip", { role: "radiogroup", "aria-label": t("text.shade") });
+  const caption = element("p.caption");
+  const texts = element("div.running");
+  const aside = element("aside.readout", { "aria-label": t("weights") });
   const legend = createLegend();
-  host.append(section(t("text"), strip, caption, element("div", { class: "split wide" }, texts, aside), legend.node));
+  host.append(sectionWith(strip, t("text"), caption, element("div.split.wide", texts, aside), legend.node));
   let built = "";
   /** @type {import("./views.js").State} */
   let view = null;
@@ -66,24 +63,11 @@ function create(host, context) {
     const values = await Promise.all(
       Object.keys(SIDES).map((name) => (name === "surprise" ? surprise() : reader.line(view, name).catch(() => null))),
     );
-    lines = Object.fromEntries(
-      Object.keys(SIDES)
-        .map((name, at) => [name, values[at]])
-        .filter(([, line]) => line),
-    );
-    const names = [
-      ...Object.keys(lines),
-      ...(canBeSurprised() && context.canExplain(view.example) ? ["surprise"] : []),
-    ];
+    lines = Object.fromEntries(Object.keys(SIDES).flatMap((name, at) => (values[at] ? [[name, values[at]]] : [])));
+    const names = Object.keys(lines).concat(canBeSurprised() && context.canExplain(view.example) ? "surprise" : []);
     measure = names.includes(state.shade) ? state.shade : names[0];
-    strip.replaceChildren(
-      ...radios(
-        "shade",
-        names.map((name) => [name, t(`measure.${name}`)]),
-        measure,
-        (shade) => choose({ shade }),
-      ),
-    );
+    const options = names.map((name) => [name, t(`measure.${name}`)]);
+    strip.replaceChildren(...radios("shade", options, measure, (shade) => choose({ shade })));
     strip.hidden = names.length < 2;
     hits = context.hits();
     if (isNew) reveal({ row: state.row ?? null, column: state.column ?? null });
@@ -119,7 +103,7 @@ function create(host, context) {
     proses = {};
     for (const side of new Set([axes.sideOf("columns"), axes.sideOf("rows")])) {
       const name = whole.axisNames[side === axes.sideOf("rows") ? "rows" : "columns"];
-      const container = element("div", {}, element("h3", { class: "side" }, name));
+      const container = element("div", element("h3.side", name));
       texts.append(container);
       proses[side] = createProse(container, {
         point: (token, isFirm) => axes.pointAt(point, side, token, isFirm),
@@ -175,7 +159,7 @@ function create(host, context) {
       })
         .flat()
         .concat(measuresOf(isTopKeys ? "rows" : "columns", isTopKeys ? from : to));
-    const note = isWhole ? [] : [element("p", { class: "hint" }, t("picked.stored"))];
+    const note = isWhole ? [] : [element("p.hint", t("picked.stored"))];
     const first = list(isRow, entries, largest);
     aside.replaceChildren(...first, ...note);
     if (!isSelf()) return null;
@@ -195,15 +179,13 @@ function create(host, context) {
     shadeByMeasure();
     const { layer, head } = reader.nearestStored(view);
     const others = layer !== view.layer || head !== view.head ? [{ layer, head }] : [];
-    aside.replaceChildren(
-      element("p", { class: "hint" }, t("no-weights"), ...offersOf(reader, view.example, others, choose)),
-    );
+    aside.replaceChildren(element("p.hint", t("no-weights"), ...offersOf(reader, view.example, others, choose)));
     return null;
   }
 
   function shadeByMeasure() {
     const line = lines[measure];
-    aside.replaceChildren(element("p", { class: "hint" }, t("text.point")));
+    aside.replaceChildren(element("p.hint", t("text.point")));
     if (!line) {
       caption.textContent = t("text.none");
       for (const prose of Object.values(proses)) prose.shade(() => 0);
@@ -235,15 +217,8 @@ function create(host, context) {
     if (positions.length !== 1) return [];
     const values = Object.entries(lines)
       .filter(([name]) => SIDES[name] === axis)
-      .map(([name, line]) =>
-        element(
-          "div",
-          {},
-          element("dt", {}, t(`measure.${name}`)),
-          element("dd", {}, figure(line.values[Math.floor(positions[0] / line.span)], 3)),
-        ),
-      );
-    return [element("dl", { class: "measures" }, ...values)];
+      .map(([name, { values, span }]) => [t(`measure.${name}`), figure(values[Math.floor(positions[0] / span)], 3)]);
+    return [namedValues("dl.measures", values)];
   }
 
   function table() {
@@ -271,7 +246,7 @@ function create(host, context) {
         .shaded()
         .map(({ text, before, share }) => ({ text, before, fill: share > 0 ? cssOf(share) : null, ink: inkOn(share) }));
       const drawn = shadedTokens(tokens, WIDTH);
-      shapes.push({ text: prose.node.getAttribute("aria-label"), at: [0, height + 14], size: 12, fill: quiet });
+      shapes.push(textAt(prose.node.getAttribute("aria-label"), [0, height + 14], 12, quiet));
       shapes.push({ group: drawn.shapes, at: [0, height + 22] });
       height += drawn.height + 34;
     }
@@ -291,7 +266,7 @@ function create(host, context) {
 
 // The loss of a text in words: its sum, and what it is for a token.
 function lossOf(values) {
-  const sum = values.reduce((total, value) => total + value, 0);
+  const sum = sumOf(values);
   const mean = sum / values.length;
   return {
     count: values.length,
@@ -302,9 +277,7 @@ function lossOf(values) {
   };
 }
 
-function leastOf(values) {
-  return values.reduce((least, value) => Math.min(least, value), Infinity);
-}
+const leastOf = (values) => values.reduce((least, value) => Math.min(least, value), Infinity);
 
 // The value of the deepest colour: the largest of a short text, of a long one that of most tokens.
 function largeOf(values) {

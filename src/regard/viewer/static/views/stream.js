@@ -1,10 +1,11 @@
 // What a prediction and a score are made of: what wrote to the residual stream, part by part.
 
-import { choice, element, redraw, section, shadeBy, tokenLabel, weigh } from "../page/dom.js";
+import { button, choice, element, namedValues, redraw, section, shadeBy, weigh } from "../page/dom.js";
 import { t } from "../page/language.js";
-import { figure, mostOf, nameOf, signed } from "../data/maps.js";
-import { textWidth } from "../page/exporting.js";
+import { figure, isOfHead, mostOf, nameOf, signed } from "../data/maps.js";
+import { textAt, textWidth } from "../page/exporting.js";
 import { inks } from "../page/palette.js";
+import { pairOf } from "../parts/attention.js";
 import { chosenAt, circuitSection, neuronSection } from "../parts/circuits.js";
 import { gapCss, gapInk } from "./charts.js";
 
@@ -30,11 +31,7 @@ export const stream = {
  * @typedef {{title: string, columns: string[], rows: [string, (number | null)[]][]}} Grid
  */
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, choose, takesApart, takeApart }) {
   /** @type {Grid[]} */
   let grids = [];
@@ -49,11 +46,11 @@ function create(host, { reader, choose, takesApart, takeApart }) {
     [grids, listed] = [[], []];
     redraw(
       host,
-      ...(logits.length ? [logitSection(parts, logits)] : []),
-      ...(scores.length ? [scoreSection(scores)] : []),
-      ...(takesApart(state.example) ? [requestSection()] : []),
-      ...(circuits.length ? [circuitsOf(circuits)] : []),
-      ...(neurons.length ? [neuronsOf(neurons)] : []),
+      logits.length && logitSection(parts, logits),
+      scores.length && scoreSection(scores),
+      takesApart(state.example) && requestSection(),
+      circuits.length && circuitsOf(circuits),
+      neurons.length && neuronsOf(neurons),
     );
   }
 
@@ -62,64 +59,46 @@ function create(host, { reader, choose, takesApart, takeApart }) {
     const nameOfOutput = ({ output, target }) =>
       nameOf(typeof output === "number" ? example.output_tokens[output] : { text: target });
     const key = ({ output = null }, at) => String(output ?? `at-${at}`);
+    const named = logits.map((one, position) => [key(one, position), nameOfOutput(one)]);
     const at = Math.max(
       0,
-      logits.findIndex((one, position) => key(one, position) === view.why),
+      named.findIndex(([one]) => one === view.why),
     );
     const chosen = logits[at];
     const other = chosen.against ? t("trust.against", { token: nameOf({ text: chosen.against }) }) : "";
-    const title = t("stream.logit", { token: nameOfOutput(chosen), other });
-    const values = parts.map((name, position) => ({ part: partOf(name), value: chosen.values[position] }));
-    const layered = values.filter(({ part }) => part.layer !== null);
+    const title = t("stream.logit", { token: named[at][1], other });
+    const values = parts.map((name, position) => ({ ...partOf(name), value: chosen.values[position] }));
+    const [layered, beside] = [true, false].map((isOf) => values.filter(({ layer }) => (layer !== null) === isOf));
     const columns = columnsOf(layered);
-    const layers = [...new Set(layered.map(({ part }) => part.layer))];
-    /** @type {Grid} */
-    const grid = {
-      title,
-      columns: columns.map(({ name }) => name),
-      rows: layers.map((layer) => [
-        t("layer.number", { number: layer + 1 }),
-        columns.map(
-          ({ kind, head }) =>
-            layered.find(({ part }) => part.layer === layer && part.kind === kind && part.head === head)?.value ?? null,
-        ),
-      ]),
-    };
-    /** @type {Grid} */
-    const beside = {
-      title: "",
-      columns: values.filter(({ part }) => part.layer === null).map(({ part }) => part.text),
-      rows: [["", values.filter(({ part }) => part.layer === null).map(({ value }) => value)]],
-    };
+    const layers = [...new Set(layered.map(({ layer }) => layer))];
+    const numberAt = (layer, { kind, head }) =>
+      layered.find((one) => one.layer === layer && one.kind === kind && one.head === head)?.value ?? null;
+    if (beside.length)
+      grids.push({
+        title: "",
+        columns: beside.map(({ text }) => text),
+        rows: [["", beside.map(({ value }) => value)]],
+      });
+    if (layers.length)
+      grids.push({
+        title,
+        columns: columns.map(({ name }) => name),
+        rows: layers.map((layer) => [
+          t("layer.number", { number: layer + 1 }),
+          columns.map((column) => numberAt(layer, column)),
+        ]),
+      });
     const full = mostOf(values.map(({ value }) => Math.abs(value)));
-    grids.push(...(beside.columns.length ? [beside] : []), ...(layers.length ? [grid] : []));
-    for (const { part, value } of values) listed.push(["logit", nameOfOutput(chosen), part.text, "", value]);
+    for (const { text, value } of values) listed.push(["logit", named[at][1], text, "", value]);
+    const sum = t(chosen.against ? "stream.difference" : "stream.sum.logit");
     return section(
       title,
-      null,
-      element("p", { class: "caption" }, t("stream.logit.caption")),
-      ...(logits.length > 1
-        ? [
-            choice(
-              "stream",
-              "why",
-              t("trust.outputs"),
-              logits.map((one, n) => [key(one, n), nameOfOutput(one)]),
-              key(chosen, at),
-              choose,
-            ),
-          ]
-        : []),
+      element("p.caption", t("stream.logit.caption")),
+      logits.length > 1 && choice("stream", "why", t("trust.outputs"), named, named[at][0], choose),
       element(
-        "div",
-        { class: "split wide" },
-        element("div", { class: "frame" }, ...grids.map((one) => tableOf(one, full))),
-        largestOf(
-          t("stream.largest"),
-          values.map(({ part, value }) => ({ text: part.text, value })),
-          t(chosen.against ? "stream.difference" : "stream.sum.logit"),
-          chosen.total,
-        ),
+        "div.split.wide",
+        element("div.frame", ...grids.map((one) => tableOf(one, full))),
+        largestOf(t("stream.largest"), values, sum, chosen.total),
       ),
     );
   }
@@ -127,9 +106,7 @@ function create(host, { reader, choose, takesApart, takeApart }) {
   function scoreSection(scores) {
     const at = chosenAt(scores, view.cell, view);
     const chosen = scores[at];
-    const axes = reader.axes({ ...view, kind: chosen.kind, layer: chosen.layer, head: chosen.head, pair: "" });
-    const tokens = [axes.rows[chosen.query], axes.columns[chosen.key]];
-    const labels = [tokenLabel(tokens[0], axes.languages.rows), tokenLabel(tokens[1], axes.languages.columns)];
+    const axes = reader.axes({ ...view, ...pick(chosen), pair: "" });
     /** @type {Grid} */
     const grid = {
       title: t("stream.score"),
@@ -137,47 +114,30 @@ function create(host, { reader, choose, takesApart, takeApart }) {
       rows: chosen.rows.map((name, row) => [partOf(name).text, chosen.values[row]]),
     };
     grids.push(grid);
-    const pairs = chosen.pairs.map(([query, key, value]) => ({
-      text: [partOf(query).text, partOf(key).text].join(" × "),
-      value,
-    }));
-    for (const [query, key, value] of chosen.pairs)
-      listed.push(["score", cellName(chosen), partOf(query).text, partOf(key).text, value]);
+    const pairs = chosen.pairs.map(([query, key, value]) => [partOf(query).text, partOf(key).text, value]);
+    for (const pair of pairs) listed.push(["score", cellName(chosen), ...pair]);
+    const largest = pairs.map(([query, key, value]) => ({ text: `${query} × ${key}`, value }));
     const full = mostOf(chosen.values.flat().map(Math.abs));
+    const cells = scores.map((one, n) => [String(n), cellName(one)]);
+    const numbers = t("stream.numbers", { score: signed(chosen.score, 4), weight: figure(chosen.weight, 3) });
     return section(
       t("stream.score"),
-      null,
-      element("p", { class: "caption" }, t("stream.score.caption")),
-      choice(
-        "stream",
-        "cell",
-        t("stream.cells"),
-        scores.map((one, n) => [String(n), cellName(one)]),
-        String(at),
-        choose,
+      element("p.caption", t("stream.score.caption")),
+      choice("stream", "cell", t("stream.cells"), cells, String(at), choose),
+      element(
+        "p.made",
+        element("strong", reader.fullName({ ...view, ...pick(chosen) })),
+        " ",
+        ...pairOf(axes, chosen.query, chosen.key),
+        " ",
+        element("small.count", numbers),
       ),
       element(
-        "p",
-        { class: "made" },
-        element("strong", {}, reader.fullName({ ...view, ...pick(chosen) })),
-        " ",
-        labels[0],
-        " → ",
-        labels[1],
-        " ",
-        element(
-          "small",
-          { class: "count" },
-          t("stream.numbers", { score: signed(chosen.score, 4), weight: figure(chosen.weight, 3) }),
-        ),
+        "div.split.wide",
+        element("div.frame", tableOf(grid, full, [t("neurons.query"), t("neurons.key")])),
+        largestOf(t("stream.pairs"), largest, t("stream.sum.score"), chosen.score, chosen.bias),
       ),
-      element(
-        "div",
-        { class: "split wide" },
-        element("div", { class: "frame" }, tableOf(grid, full, [t("stream.query"), t("stream.key")])),
-        largestOf(t("stream.pairs"), pairs, t("stream.sum.score"), chosen.score, chosen.bias),
-      ),
-      ...(takesApart(view.example) ? [] : [element("p", { class: "caption" }, t("stream.more"))]),
+      !takesApart(view.example) && element("p.caption", t("stream.more")),
     );
   }
 
@@ -197,54 +157,53 @@ function create(host, { reader, choose, takesApart, takeApart }) {
   // A head, a query and a key, whose score a server takes apart.
   function requestSection() {
     const { example } = view;
-    const heads = reader
-      .kinds(example)
-      .flatMap((kind) =>
-        reader
-          .layers(example, kind)
-          .filter((layer) => typeof layer === "number")
-          .flatMap((layer) => reader.heads(example, kind, layer).map((head) => ({ kind, layer, head }))),
-      )
-      .filter(({ head }) => typeof head === "number");
+    const heads = reader.kinds(example).flatMap((kind) =>
+      reader
+        .layers(example, kind)
+        .flatMap((layer) => reader.heads(example, kind, layer).map((head) => ({ kind, layer, head })))
+        .filter(({ layer, head }) => typeof layer === "number" && typeof head === "number"),
+    );
     const options = (names) => names.map((name, at) => new Option(name, String(at)));
-    const [query, key] = [0, 1].map(() => element("select", {}));
+    const [query, key] = [0, 1].map(() => element("select"));
     const select = element("select", { onchange: offer }, ...options(heads.map(nameOfHead)));
-    const now = heads.findIndex((one) => ["kind", "layer", "head"].every((name) => one[name] === view[name]));
-    select.value = String(Math.max(0, now));
-    const labelled = (name, node) => element("label", {}, element("span", { class: "name" }, t(name)), " ", node);
-    const status = element("span", { class: "hint", role: "status" });
-    const button = element("button", { type: "button", onclick: request }, t("stream.request"));
+    select.value = String(
+      Math.max(
+        0,
+        heads.findIndex((one) => isOfHead(one, view)),
+      ),
+    );
+    const labelled = (name, node) => element("label", element("span.name", t(name)), " ", node);
+    const status = element("span.hint", { role: "status" });
+    const send = button(t("stream.request"), request);
 
     function offer() {
       const axes = reader.axes({ ...view, ...heads[Number(select.value)], pair: "" });
-      for (const [node, tokens] of /** @type {const} */ ([
-        [query, axes.rows],
-        [key, axes.columns],
-      ]))
+      const fill = (node, tokens) =>
         node.replaceChildren(...options(tokens.map((token, at) => `${at} ${nameOf(token)}`)));
+      fill(query, axes.rows);
+      fill(key, axes.columns);
       query.value = String(axes.rows.length - 1);
     }
 
     async function request() {
       const { kind, layer, head } = heads[Number(select.value)];
-      button.disabled = true;
+      send.disabled = true;
       status.textContent = t("explaining");
       try {
         await takeApart(example, { kind, layer, head, query: Number(query.value), key: Number(key.value) });
       } catch (error) {
         status.textContent = error.message;
-        button.disabled = false;
+        send.disabled = false;
       }
     }
 
     offer();
     return element(
-      "p",
-      { class: "ways" },
+      "p.ways",
       labelled("stream.request.head", select),
-      labelled("stream.query", query),
-      labelled("stream.key", key),
-      button,
+      labelled("neurons.query", query),
+      labelled("neurons.key", key),
+      send,
       status,
     );
   }
@@ -259,7 +218,7 @@ function create(host, { reader, choose, takesApart, takeApart }) {
   // A score as it is offered: its head, and the two tokens.
   function cellName(one) {
     const axes = reader.axes({ ...view, ...pick(one), pair: "" });
-    return [nameOfHead(one), [nameOf(axes.rows[one.query]), nameOf(axes.columns[one.key])].join(" → ")].join(" ");
+    return `${nameOfHead(one)} ${nameOf(axes.rows[one.query])} → ${nameOf(axes.columns[one.key])}`;
   }
 
   function picture() {
@@ -271,26 +230,20 @@ function create(host, { reader, choose, takesApart, takeApart }) {
       const [full, high] = [mostOf(values) || 1, 22];
       const left = 8 + mostOf(rows.map(([name]) => textWidth(name, 12)));
       const wide = Math.max(54, ...columns.map((name) => textWidth(name, 11) + 8));
-      if (title) shapes.push({ text: title, at: [0, top + 14], size: 13, fill: ink, bold: true });
+      if (title) shapes.push(textAt(title, [0, top + 14], 13, ink, "start", true));
       top += title ? 22 : 0;
-      columns.forEach((name, at) => {
-        shapes.push({ text: name, at: [left + wide * (at + 0.5), top + 12], size: 11, fill: quiet, anchor: "middle" });
-      });
+      columns.forEach((name, at) =>
+        shapes.push(textAt(name, [left + wide * (at + 0.5), top + 12], 11, quiet, "middle")),
+      );
       top += 18;
       for (const [name, cells] of rows) {
-        shapes.push({ text: name, at: [left - 8, top + 15], size: 12, fill: ink, anchor: "end" });
+        shapes.push(textAt(name, [left - 8, top + 15], 12, ink, "end"));
         cells.forEach((value, at) => {
           if (value === null) return;
-          const share = value / full;
-          const [x, middle] = [left + wide * at, left + wide * (at + 0.5)];
+          const [share, x] = [value / full, left + wide * at];
+          const over = value ? gapInk(share) : ink;
           if (value) shapes.push({ rect: [x + 1, top + 1, wide - 2, high - 2], fill: gapCss(share) });
-          shapes.push({
-            text: signed(value, DIGITS),
-            at: [middle, top + 15],
-            size: 11,
-            fill: value ? gapInk(share) : ink,
-            anchor: "middle",
-          });
+          shapes.push(textAt(signed(value, DIGITS), [x + wide / 2, top + 15], 11, over, "middle"));
         });
         top += high;
       }
@@ -321,56 +274,51 @@ function partOf(name) {
 
 // The columns of a table by layer: each head, each head of cross-attention, the feed-forward part.
 function columnsOf(layered) {
-  const kinds = ["head", "cross-head", "feed-forward"];
-  return kinds.flatMap((kind) => {
-    const heads = [...new Set(layered.filter(({ part }) => part.kind === kind).map(({ part }) => part.head))];
-    return heads
-      .sort((a, b) => a - b)
-      .map((head) => ({ kind, head, name: t(`stream.${kind}`, { head: (head ?? 0) + 1 }) }));
+  return ["head", "cross-head", "feed-forward"].flatMap((kind) => {
+    const heads = new Set(layered.filter((one) => one.kind === kind).map(({ head }) => head));
+    const ordered = [...heads].sort((a, b) => a - b);
+    return ordered.map((head) => ({ kind, head, name: t(`stream.${kind}`, { head: (head ?? 0) + 1 }) }));
   });
 }
 
 function tableOf({ columns, rows }, full, corner = null) {
   const cell = (value) => {
-    const node = element("td", {}, value === null ? "" : signed(value, DIGITS));
+    const node = element("td", value === null ? "" : signed(value, DIGITS));
     if (value) shadeBy(node, full ? value / full : 0);
     return node;
   };
   const head = element(
     "tr",
-    {},
-    corner ? element("td", { class: "corner" }, `${corner[0]} ↓ ${corner[1]} →`) : element("td", {}),
+    corner ? element("td.corner", `${corner[0]} ↓ ${corner[1]} →`) : element("td"),
     ...columns.map((name) => element("th", { scope: "col" }, name)),
   );
   const lines = rows.map(([name, cells]) =>
-    element("tr", {}, name ? element("th", { scope: "row" }, name) : element("td", {}), ...cells.map(cell)),
+    element("tr", name ? element("th", { scope: "row" }, name) : element("td"), ...cells.map(cell)),
   );
-  return element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...lines));
+  return element("table.parts", element("thead", head), element("tbody", ...lines));
 }
 
 // The largest values, what is left of the sum, and the sum.
 function largestOf(title, values, name, total, bias = 0) {
   const sorted = values.toSorted((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, LISTED);
   const full = mostOf(sorted.map(({ value }) => Math.abs(value))) || 1;
-  const entry = ({ text, value }) => {
+  const entries = sorted.map(({ text, value }) => {
     const bar = element("i", { "aria-hidden": "true", class: value < 0 ? "negative" : null });
     weigh(bar, Math.min(1, Math.abs(value) / full));
-    return element("li", {}, element("span", {}, text), bar, element("data", { value }, signed(value, 3)));
-  };
+    return element("li", element("span", text), bar, element("data", { value }, signed(value, 3)));
+  });
   const left = total - bias - sorted.reduce((sum, { value }) => sum + value, 0);
-  const plain = (text, value) =>
-    element("div", {}, element("dt", {}, text), element("dd", {}, element("data", { value }, signed(value, 4))));
+  const sums = [[name, total]];
+  if (bias) sums.unshift([t("stream.bias"), bias]);
+  if (values.length > LISTED) sums.unshift([t("stream.others"), left]);
   return element(
-    "aside",
-    { class: "readout", "aria-label": title },
-    element("h3", {}, title),
-    element("ol", {}, ...sorted.map(entry)),
-    element(
-      "dl",
-      { class: "totals" },
-      ...(values.length > LISTED ? [plain(t("stream.others"), left)] : []),
-      ...(bias ? [plain(t("stream.bias"), bias)] : []),
-      plain(name, total),
+    "aside.readout",
+    { "aria-label": title },
+    element("h3", title),
+    element("ol", ...entries),
+    namedValues(
+      "dl.totals",
+      sums.map(([text, value]) => [text, element("data", { value }, signed(value, 4))]),
     ),
   );
 }

@@ -13,14 +13,11 @@ export function tokenizations(one, other, languages) {
     const [starts, others] = [first, second].map((tokens) => new Set(tokens.map(spanKey)));
     const isSame = first.length === second.length && first.every((token) => others.has(spanKey(token)));
     if (one === other || !one[side] || one[side] !== other[side] || isSame) return [];
-    const lines = [
-      ["A", first, others],
-      ["B", second, starts],
-    ].map(([name, tokens, otherSpans]) => lineOf(name, tokens, otherSpans, languages[side]));
+    const lines = [lineOf("A", first, others, languages[side]), lineOf("B", second, starts, languages[side])];
     return [
-      element("h3", {}, t("compare.tokens.title")),
-      element("p", { class: "caption" }, t("compare.tokens.says")),
-      element("dl", { class: "texts versions cut" }, ...lines),
+      element("h3", t("compare.tokens.title")),
+      element("p.caption", t("compare.tokens.says")),
+      element("dl.texts.versions.cut", ...lines),
     ];
   });
 }
@@ -30,14 +27,9 @@ const spanKey = ({ start, end }) => `${start} ${end}`;
 function lineOf(name, tokens, otherSpans, language) {
   const pieces = tokens.slice(0, MOST).map((token) => {
     const isUnique = !otherSpans.has(spanKey(token));
-    return element(isUnique ? "mark" : "span", { class: "piece", title: nameOf(token) }, tokenLabel(token, language));
+    return element(isUnique ? "mark.piece" : "span.piece", { title: nameOf(token) }, tokenLabel(token, language));
   });
   const rest = tokens.length - MOST;
   const count = t(rest > 0 ? "and-more" : "compare.tokens.count", { count: rest > 0 ? rest : tokens.length });
-  return element(
-    "div",
-    {},
-    element("dt", {}, name),
-    element("dd", { dir: "auto" }, ...pieces, element("small", {}, count)),
-  );
+  return element("div", element("dt", name), element("dd", { dir: "auto" }, ...pieces, element("small", count)));
 }

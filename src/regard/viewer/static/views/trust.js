@@ -1,13 +1,13 @@
 // Why the model answered so: what each token contributed, by the attention and by other methods,
 // and what changes of the attention do to the output.
 
-import { choice, element, headOf, redraw, section, shadeBy, tokenLabel } from "../page/dom.js";
+import { choice, element, headOf, redraw, rowOf, section, shadeBy, tokenLabel } from "../page/dom.js";
 import { phrase, sentences, t } from "../page/language.js";
 import { largestOf, mostOf, nameOf, signed } from "../data/maps.js";
 import { differing } from "../parts/differing.js";
 import { createProse } from "../parts/prose.js";
 import { WIDTH, shadedTokens } from "../parts/shading.js";
-import { wrapped } from "../page/exporting.js";
+import { paragraphInto } from "../page/exporting.js";
 import { inks } from "../page/palette.js";
 import { gapCss, gapInk } from "./charts.js";
 
@@ -27,11 +27,7 @@ export const trust = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, { reader, choose, languages }) {
   /** @type {import("../data/contents.js").Example} */
   let example = null;
@@ -45,8 +41,8 @@ function create(host, { reader, choose, languages }) {
     const { importances = [], changes = [] } = example;
     redraw(
       host,
-      ...(importances.length ? [importanceSection(importances, tongues, state)] : []),
-      ...(changes.length ? [changeSection(tongues)] : []),
+      importances.length && importanceSection(importances, tongues, state),
+      changes.length && changeSection(tongues),
     );
   }
 
@@ -61,109 +57,71 @@ function create(host, { reader, choose, languages }) {
     const attention = offered.find(({ method }) => method === "attention");
     const others = offered.filter((one) => one !== attention);
     const chosen = others.find(({ method }) => method === state.method) ?? others[0] ?? attention;
-    const measures = [...new Set([attention, chosen])].filter(Boolean);
+    const nameOfOutput = (at) => [String(at), nameOf(example.output_tokens[at])];
+    const methods = others.map(({ method }) => [method, phrase(method)]);
     rows = [];
-    const container = element("div", { class: "evidence", role: "table", "aria-label": t("trust.mattered") });
-    const made = section(
+    const lines = [...new Set([attention, chosen])].filter(Boolean).map(({ method, values, start }) => {
+      const cell = element("div", { role: "cell", lang: language, dir: "auto" });
+      contributions(cell, method, tokens, values, language, isSource);
+      if (typeof start === "number")
+        cell.append(" ", element("small.count", t("trust.start", { value: signed(start, 3) })));
+      return element("div.measure", { role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell);
+    });
+    return section(
       headingOf(chosen, isSource),
-      null,
-      ...(outputs.length > 1
-        ? [
-            choice(
-              "trust",
-              "why",
-              t("trust.outputs"),
-              outputs.map((at) => [String(at), nameOf(example.output_tokens[at])]),
-              String(output),
-              choose,
-              tongues.output,
-            ),
-          ]
-        : []),
-      ...(others.length > 1
-        ? [
-            choice(
-              "trust",
-              "method",
-              t("trust.method"),
-              others.map(({ method }) => [method, phrase(method)]),
-              chosen.method,
-              choose,
-            ),
-          ]
-        : []),
-      container,
+      outputs.length > 1 &&
+        choice("trust", "why", t("trust.outputs"), outputs.map(nameOfOutput), String(output), choose, tongues.output),
+      others.length > 1 && choice("trust", "method", t("trust.method"), methods, chosen.method, choose),
+      element("div.evidence", { role: "table", "aria-label": t("trust.mattered") }, ...lines),
       facts(chosen, attention),
       element(
-        "p",
-        { class: "caption" },
+        "p.caption",
         sentences(t("trust.depth"), t("trust.papers"), others.length < 4 && chosen.target && t("trust.more")),
       ),
     );
-    for (const { method, values, start } of measures) {
-      const cell = element("div", { role: "cell", lang: language, dir: "auto" });
-      container.append(
-        element("div", { class: "measure", role: "row" }, element("span", { role: "rowheader" }, phrase(method)), cell),
-      );
-      contributions(cell, method, tokens, values, language, isSource);
-      if (typeof start === "number")
-        cell.append(" ", element("small", { class: "count" }, t("trust.start", { value: signed(start, 3) })));
-    }
-    return made;
   }
 
   // Short texts token by token, with their numbers; of long ones the whole text, and the largest.
   function contributions(cell, method, tokens, values, language, isSource) {
     const sizes = values.map(Math.abs);
     const full = mostOf(sizes);
-    if (tokens.length > MOST) {
+    const isLong = tokens.length > MOST;
+    const shareOf = (at) => (full > 0 ? values[at] / full : 0);
+    if (isLong) {
       const prose = createProse(cell, { point: () => {}, label: phrase(method) });
       prose.show(tokens, isSource ? example.source : example.output, language);
-      prose.shade((at) => (full > 0 ? values[at] / full : 0));
+      prose.shade(shareOf);
       proses.push(prose);
     }
-    const positions = tokens.length <= MOST ? tokens.map((_, at) => at) : largestOf(sizes, LISTED).map(({ at }) => at);
+    const positions = isLong ? largestOf(sizes, LISTED).map(({ at }) => at) : [...tokens.keys()];
     rows.push({ method, full, tokens: positions.map((at) => ({ token: tokens[at], value: values[at] })) });
-    const line = element("p", { class: "contributions" });
+    const line = element("p.contributions");
     for (const at of positions) {
       const label = tokenLabel(tokens[at], language);
       label.title = t("trust.token", { token: nameOf(tokens[at]), position: at + 1, value: signed(values[at], 3) });
-      shadeBy(label, full > 0 ? values[at] / full : 0);
-      const number = tokens.length > MOST ? element("small", { class: "count" }, String(at + 1)) : null;
-      line.append(
-        element(
-          "span",
-          { class: "contribution" },
-          label,
-          ...(number ? [number] : []),
-          element("data", { value: values[at] }, signed(values[at], SHORT)),
-        ),
-        element("wbr"),
-      );
+      shadeBy(label, shareOf(at));
+      const number = isLong && element("small.count", String(at + 1));
+      const value = element("data", { value: values[at] }, signed(values[at], SHORT));
+      line.append(element("span.contribution", label, number, value), element("wbr"));
     }
     cell.append(line);
   }
 
   function facts(chosen, attention) {
-    const lines = [];
     const { correlation, total, change } = chosen;
+    const line = (name, value, note) => [element("dt", name), element("dd", element("data", value), " ", note)];
+    const list = element("dl.facts");
     if (chosen !== attention) {
       const isAvailable = typeof correlation === "number";
       const word = !isAvailable ? "none" : correlation >= 0.5 ? "high" : correlation > -0.5 ? "low" : "reversed";
-      lines.push([t("trust.correlation"), isAvailable ? signed(correlation, 2) : "–", t(`trust.correlation.${word}`)]);
+      const value = isAvailable ? signed(correlation, 2) : "–";
+      list.append(...line(t("trust.correlation"), value, t(`trust.correlation.${word}`)));
     }
     if (typeof change === "number" && typeof total === "number") {
-      lines.push([
-        t("trust.completeness"),
-        signed(total, 4),
-        t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) }),
-      ]);
+      const note = t("trust.completeness.says", { change: signed(change, 4), gap: signed(total - change, 2) });
+      list.append(...line(t("trust.completeness"), signed(total, 4), note));
     }
-    const items = lines.flatMap(([name, value, note]) => [
-      element("dt", {}, name),
-      element("dd", {}, element("data", {}, value), " ", note),
-    ]);
-    return element("dl", { class: "facts" }, ...items);
+    return list;
   }
 
   function headingOf({ output, target, against, position }, isSource) {
@@ -182,30 +140,16 @@ function create(host, { reader, choose, languages }) {
   }
 
   function changeSection(tongues) {
-    const lines = changesOf(example).map((change, at) =>
-      element(
-        "tr",
-        {},
-        element("th", { scope: "row" }, phrase(change.edit)),
-        element(
-          "td",
-          { lang: tongues.output, dir: "auto" },
-          ...(at ? differing(example.output, change.output, tongues.output).other : [change.output]),
-        ),
-        element("td", { class: "score" }, typeof change.score === "number" ? signed(change.score, 4) : "–"),
-      ),
-    );
-    return element(
-      "section",
-      { "aria-label": t("trust.changes") },
-      element("h2", {}, t("trust.changed")),
-      element("p", { class: "caption" }, sentences(t("trust.marked"), t("flow.score.says", { says: t("score.says") }))),
-      element(
-        "table",
-        { class: "changes" },
-        headOf(["trust.change", "side.output", "score"].map((key) => t(key))),
-        element("tbody", {}, ...lines),
-      ),
+    const lines = changesOf(example).map((change, at) => {
+      const output = at ? differing(example.output, change.output, tongues.output).other : [change.output];
+      const score = typeof change.score === "number" ? signed(change.score, 4) : "–";
+      return rowOf(phrase(change.edit), [element("div", { lang: tongues.output, dir: "auto" }, ...output), score]);
+    });
+    const head = headOf(["trust.change", "side.output", "score"].map((key) => t(key)));
+    return section(
+      t("trust.changed"),
+      element("p.caption", sentences(t("trust.marked"), t("flow.score.says", { says: t("score.says") }))),
+      element("table.changes", head, element("tbody", ...lines)),
     );
   }
 
@@ -219,14 +163,8 @@ function create(host, { reader, choose, languages }) {
     const { ink, quiet } = inks();
     const shapes = [];
     let top = 0;
-    const write = (text, size, fill, bold = false) => {
-      for (const line of wrapped(text, WIDTH, size, bold)) {
-        top += size * 1.4;
-        shapes.push({ text: line, at: [0, top - size * 0.4], size, fill, bold });
-      }
-    };
     for (const { method, full, tokens } of rows) {
-      write(phrase(method), 12, quiet, true);
+      top += paragraphInto(shapes, phrase(method), [0, top], WIDTH, 12, quiet, true);
       const drawn = shadedTokens(
         tokens.map(({ token, value }) => ({
           text: nameOf(token),
@@ -239,8 +177,10 @@ function create(host, { reader, choose, languages }) {
       shapes.push({ group: drawn.shapes, at: [0, top] });
       top += drawn.height + 6;
     }
-    for (const { edit, output, score } of changesOf(example))
-      write(`${phrase(edit)}: ${output}${typeof score === "number" ? ` (${signed(score, 4)})` : ""}`, 13, ink);
+    for (const { edit, output, score } of changesOf(example)) {
+      const line = `${phrase(edit)}: ${output}${typeof score === "number" ? ` (${signed(score, 4)})` : ""}`;
+      top += paragraphInto(shapes, line, [0, top], WIDTH, 13, ink);
+    }
     return { width: WIDTH, height: top + 4, shapes, legend: { notes: rows.length ? [t("trust.depth")] : [] } };
   }
 
@@ -267,10 +207,7 @@ function create(host, { reader, choose, languages }) {
   };
 }
 
-/**
- * The output as it is, and after each change.
- *
- * @param {import("../data/contents.js").Example} example
- */
+// The output as it is, and after each change.
+/** @param {import("../data/contents.js").Example} example */
 const changesOf = ({ output, score, changes }) =>
   changes?.length ? [{ edit: t("trust.as-is"), output, score }, ...changes] : [];

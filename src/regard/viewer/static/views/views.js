@@ -1,76 +1,47 @@
 // The views there are, in the order they are offered. A new view is a line here.
 //
-// A view is `{id, controls, applies(context, example), create(host, context)}`:
-//
-// - `id` stands in links; strings.js has its name on the tab by `id`, and by `id.says` the tooltip.
-// - `controls` names which of "kind", "layer", "head", "pair", "scale" (and "example") choose what it shows; "heads" where
-//   it can show all of a layer at once.
-// - `picks` is set where several tokens can be taken together, with Shift.
-// - `reads` is "links" where single weights are drawn, "vectors" where queries and keys are: it then opens
-//   at a head that has some.
-// - `needs(state)` says whether it shows what a served page computes only on request.
-// - `applies` says whether there is anything to show of the example at that position.
-// - `create` fills `host` and returns an object with
-//     async show(state)   draws a state; never called again before it is done
-//   and, where it makes sense,
-//     destroy()           lets go of what is outside `host`, or under way
-//     mark(position)         shows what is pointed at: {row, column}, either of them null; and, of several
-//                         tokens of a side, {rows} or {columns}: chosenOf in maps.js reads both
-//     reveal(position)       brings a position into sight
-//     fit()               the size, the theme or the font changed
-//     press(event)        a key; true if it was used
-//     focus()             takes the keyboard
-//     picture()           {width, height, shapes} for PNG and SVG: see exporting.js
-//     table()             {columns: [names], rows: [[values]]} for CSV
-//
 // The state is plain: {view, example, kind, layer, head, scale, row, column, find, ...}. Every
 // member stands in the link to the page, so a view may add members of its own (text or numbers).
-//
-// The context is what a view may use of the shell:
-//     reader              everything of the document: reader.js
-//     choose(changes)     changes the state, after which show() is called; {view: "head"} asks for
-//                         the view that shows single heads
-//     point(position, firm)  says what is pointed at; firmly by focus or click, else in passing
-//     say(text)           announces a text to screen readers
-//     hits()              positions of tokens that were searched for: {rows: [], columns: []}
-//     canExplain(example) whether a server would compute more of it
-//     takesApart(example) whether a server takes a score apart on request: takeApart(example, score)
-//     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
 /**
  * @typedef {import("../data/contents.js").View & Record<string, any>} State
  * @typedef {{rows: number[], columns: number[]}} Hits
  *
- * @typedef Context
- * @property {ReturnType<typeof import("../data/reader.js").createReader>} reader
- * @property {(changes: Record<string, any>) => void} choose
- * @property {(position: any, isFirm: boolean, isFar?: boolean) => void} point
- * @property {(text: string) => void} say
- * @property {() => Hits} hits
- * @property {(example: number) => boolean} canExplain
- * @property {(example: number) => boolean} takesApart
- * @property {(example: number, score: Record<string, any>) => Promise<void>} takeApart
- * @property {(example: number) => Record<string, string>} languages
+ * @typedef Context what a view may use of the shell
+ * @property {ReturnType<typeof import("../data/reader.js").createReader>} reader everything of the document
+ * @property {(changes: Record<string, any>) => void} choose changes the state, after which show() is called;
+ *   {view: "head"} asks for the view that shows single heads
+ * @property {(position: any, isFirm: boolean, isFar?: boolean) => void} point says what is pointed at; firmly by focus or
+ *   click, else in passing
+ * @property {(text: string) => void} say announces a text to screen readers
+ * @property {() => Hits} hits positions of tokens that were searched for
+ * @property {(example: number) => boolean} canExplain whether a server would compute more of it
+ * @property {(example: number) => boolean} takesApart whether a server takes a score apart on request
+ * @property {(example: number, score: Record<string, any>) => Promise<void>} takeApart requests that
+ * @property {(example: number) => Record<string, string>} languages those of an example's sides: {source, output, "output so far"}
  *
  * @typedef Instance
- * @property {(state: State) => Promise<any>} show
- * @property {() => void} [destroy]
- * @property {(position: any) => any} [mark]
- * @property {(position: any) => void} [reveal]
- * @property {() => void} [fit]
- * @property {(event: KeyboardEvent) => any} [press]
- * @property {() => void} [focus]
- * @property {() => any} [picture]
- * @property {() => any} [table]
+ * @property {(state: State) => Promise<any>} show draws a state; never called again before it is done
+ * @property {() => void} [destroy] lets go of what is outside `host`, or under way
+ * @property {(position: any) => any} [mark] shows what is pointed at: {row, column}, either of them null; and, of several
+ *   tokens of a side, {rows} or {columns}: chosenOf in maps.js reads both
+ * @property {(position: any) => void} [reveal] brings a position into sight
+ * @property {() => void} [fit] the size, the theme or the font changed
+ * @property {(event: KeyboardEvent) => any} [press] a key; true if it was used
+ * @property {() => void} [focus] takes the keyboard
+ * @property {() => any} [picture] {width, height, shapes} for PNG and SVG: see exporting.js
+ * @property {() => any} [table] {columns: [names], rows: [[values]]} for CSV
  *
  * @typedef ViewType
- * @property {string} id
- * @property {string[]} controls
- * @property {boolean} [picks]
- * @property {string} [reads]
- * @property {(state: Partial<State>) => boolean} [needs]
- * @property {(context: Context, example: number) => boolean} applies
- * @property {(host: HTMLElement, context: Context) => Instance} create
+ * @property {string} id stands in links; strings.js has its name on the tab by `id`, and by `id.says` the tooltip
+ * @property {string[]} controls which of "kind", "layer", "head", "pair", "scale" (and "example") choose what it shows;
+ *   "heads" where it can show all of a layer at once
+ * @property {boolean} [picks] set where several tokens can be taken together, with Shift
+ * @property {string} [reads] "links" where single weights are drawn, "vectors" where queries and keys are: it then opens
+ *   at a head that has some
+ * @property {(state: Partial<State>) => boolean} [needs] whether it shows what a served page computes only on request
+ * @property {(context: Context, example: number) => boolean} applies whether there is anything to show of the example
+ * @property {(host: HTMLElement, context: Context) => Instance} create fills `host`
  */
 
 import { answer } from "./answer.js";

@@ -1,9 +1,9 @@
 // Short texts, whole: both texts, the links between their words, and the matrix with its figures.
 
-import { element, section, tokenLabel } from "../page/dom.js";
+import { element, section, sectionWith } from "../page/dom.js";
 import { t } from "../page/language.js";
 import { createLines } from "../parts/lines.js";
-import { entryOf, listsOf } from "../parts/attention.js";
+import { entryOf, listsOf, pairOf } from "../parts/attention.js";
 import { chosenOf, figure, largestOf, meanOver, sideName, signed, sumOver, weightsTable } from "../data/maps.js";
 import { createColours, headMarks, laneOf } from "../parts/overlay.js";
 import { bestMark, createMatrix, goldMark } from "../parts/matrix.js";
@@ -30,13 +30,8 @@ function createReadout(host, point) {
   function mark({ rows, columns }, weights) {
     const entries = largestOf(weights, MOST_ENTRIES);
     const isRow = rows.length > 0;
-    const list = {
-      topKeys: entries,
-      topQueries: entries,
-      full,
-      marked: isRow ? columns : [],
-      go: (position) => point(position, true),
-    };
+    const go = (position) => point(position, true);
+    const list = { topKeys: entries, topQueries: entries, full, marked: isRow ? columns : [], go };
     host.replaceChildren(
       ...(isRow && columns.length ? cellParts(rows[0], columns[0]) : []),
       ...listsOf({ axes: sides, from: rows, to: isRow ? [] : columns, ...list }).flat(),
@@ -45,35 +40,23 @@ function createReadout(host, point) {
   }
 
   function largestParts() {
-    const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
-    const largest = all
-      .filter(({ weight }) => weight > 0)
-      .sort((a, b) => b.weight - a.weight)
-      .slice(0, MOST_ENTRIES);
-    const items = largest.map(({ row, column, weight }) =>
-      entryOf([element("span", { class: "named" }, ...pairOf(row, column))], shareOf(weight, full), weight, {
-        digits: 4,
-      }),
-    );
-    const list = items.length
-      ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)]
-      : [];
-    return [...list, element("p", { class: "hint" }, t("words.point"))];
+    const { length } = map.columns;
+    const items = largestOf(map.weights.flat(), MOST_ENTRIES).map(({ at, weight }) => {
+      const pair = pairOf(sides, Math.floor(at / length), at % length);
+      return entryOf([element("span.named", ...pair)], shareOf(weight, full), weight, { digits: 4 });
+    });
+    const list = items.length ? [element("h3", t("words.largest")), element("ol.pairs", ...items)] : [];
+    return [...list, element("p.hint", t("words.point"))];
   }
-
-  const pairOf = (row, column) => [
-    tokenLabel(map.rows[row], sides.languages.rows),
-    " → ",
-    tokenLabel(map.columns[column], sides.languages.columns),
-  ];
 
   function cellParts(row, column) {
     const link = map.gold.get(`${row},${column}`);
-    const parts = [
-      element("p", { class: "weight" }, figure(map.weights[row][column])),
-      element("p", { class: "pair" }, ...pairOf(row, column)),
+    const weight = element("p.weight", figure(map.weights[row][column]));
+    return [
+      weight,
+      element("p.pair", ...pairOf(sides, row, column)),
+      ...(link ? [element("p.hint", t(`gold.${link}`))] : []),
     ];
-    return link ? [...parts, element("p", { class: "hint" }, t(`gold.${link}`))] : parts;
   }
 
   return { paint, mark };
@@ -81,19 +64,19 @@ function createReadout(host, point) {
 
 // The texts inside `host`; `point` as in the matrix.
 function createTexts(host, { point }) {
-  const score = element("dd", { class: "score" });
-  const scored = element("div", {}, element("dt", {}, t("score")), score);
+  const score = element("dd.score");
+  const scored = element("div", element("dt", t("score")), score);
   const lines = Object.fromEntries(
     ["source", "output"].map((side) => {
-      const [name, text] = [element("dt", {}), element("dd", {})];
+      const [name, text] = [element("dt"), element("dd")];
       const prose = createProse(text, {
         point: (token, isFirm) => sides.pointAt(point, side, token, isFirm),
         hasSigns: false,
       });
-      return [side, { name, prose, node: element("div", {}, name, text) }];
+      return [side, { name, prose, node: element("div", name, text) }];
     }),
   );
-  host.append(element("dl", { class: "texts" }, lines.source.node, lines.output.node, scored));
+  host.append(element("dl.texts", lines.source.node, lines.output.node, scored));
   /** @type {import("../data/contents.js").Axes} */
   let sides = null;
 
@@ -108,7 +91,7 @@ function createTexts(host, { point }) {
       prose.show(tokens, example[side], languages[side]);
     }
     scored.hidden = example.score === null || example.score === undefined;
-    if (!scored.hidden) score.replaceChildren(signed(example.score), " ", element("small", {}, t("score.says")));
+    if (!scored.hidden) score.replaceChildren(signed(example.score), " ", element("small", t("score.says")));
   }
 
   return { show, proses: Object.fromEntries(Object.entries(lines).map(([side, { prose }]) => [side, prose])) };
@@ -133,31 +116,26 @@ export const words = {
   create,
 };
 
-/**
- * @param {HTMLElement} host
- * @param {import("./views.js").Context} context
- * @returns {import("./views.js").Instance}
- */
+/** @type {import("./views.js").ViewType["create"]} */
 function create(host, context) {
   const { reader, point, choose } = context;
   const colours = createColours({ reader, choose, light: (head) => arcs.light(head) });
   const box = (name) => element("div", { class: name });
   const [reading, lines, holder] = ["reading", "arcs", "holder"].map(box);
-  const aside = element("aside", { class: "readout", "aria-label": t("weights") });
-  const caption = element("p", { class: "caption" });
+  const aside = element("aside.readout", { "aria-label": t("weights") });
+  const caption = element("p.caption");
   const gold = element(
-    "span",
-    { class: "key" },
+    "span.key",
     sample({ "data-gold": "sure" }),
     t("gold.sure"),
     sample({ "data-gold": "possible" }),
     t("gold.possible.short"),
   );
-  const legend = createLegend(element("span", { class: "key" }, sample({ class: "best" }), t("words.best")), gold);
+  const legend = createLegend(element("span.key", sample({ class: "best" }), t("words.best")), gold);
   host.append(
     reading,
-    section(t("words.links"), colours.label, colours.node, lines),
-    section(t("words.matrix"), null, caption, element("div", { class: "split" }, holder, aside), legend.node),
+    sectionWith(colours.label, t("words.links"), colours.node, lines),
+    section(t("words.matrix"), caption, element("div.split", holder, aside), legend.node),
   );
   const texts = createTexts(reading, { point });
   const arcs = createLines(lines, { point, areFew: true });
