@@ -1,12 +1,9 @@
 """Circuits of heads and neurons of feed-forward parts, in words."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.checks import check_count, choose
 from regard.errors import DataError
-from regard.viewer.layer_summary import AXES, Kind
+from regard.viewer.layer_summary import Kind, check_finite, check_head
 
 # Tokens with a number each, the largest first.
 Ranked = tuple[tuple[str, float], ...]
@@ -55,9 +52,7 @@ class HeadCircuit:
     copying: float | None = None
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        check_count("layer", self.layer, 0)
-        check_count("head", self.head, 0)
+        check_head(self, "layer", "head")
         rows, columns = len(self.queries), len(self.keys)
         if len(self.scores) != rows or {len(row) for row in self.scores} - {columns}:
             raise DataError(f"scores must be {rows} × {columns} numbers; got {len(self.scores)}.")
@@ -70,7 +65,9 @@ class HeadCircuit:
         ranked = [pair for each in (self.liked, self.promoted, self.suppressed) for pair in each]
         numbers = [value for row in (*self.scores, self.key_scores) for value in row]
         numbers += [value for pairs in ranked for _, value in pairs]
-        _check_finite([*numbers, *(value for value, _ in self.own), self.copying or 0.0])
+        check_finite(
+            "values must be finite", [*numbers, *(value for value, _ in self.own), self.copying]
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,14 +107,8 @@ class StrongNeuron:
     suppressed: Ranked = ()
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        for name in ("layer", "position", "number"):
-            check_count(name, getattr(self, name), 0)
+        check_head(self, "layer", "position", "number")
         pairs = (*self.promoted, *self.suppressed)
-        _check_finite([self.activation, self.size, *(value for _, value in pairs)])
-
-
-def _check_finite(numbers: Sequence[float]) -> None:
-    for value in numbers:
-        if not math.isfinite(value):
-            raise DataError(f"values must be finite; got {value}.")
+        check_finite(
+            "values must be finite", [self.activation, self.size, *(value for _, value in pairs)]
+        )

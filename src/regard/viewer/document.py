@@ -153,16 +153,13 @@ def _members(value: object) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
 
 
-def _check_version(members: object) -> None:
-    if not isinstance(members, dict):
-        raise DataError(f"document must be an object; got {repr(members)[:40]}.")
+def _check_version(document: object) -> None:
+    members = _typed(dict, document, "document")
     if members.get("format") != FORMAT:
         raise DataError(f"format must be {FORMAT!r}; got {members.get('format')!r}.")
     if "version" not in members:
         raise DataError(f"document must have a member 'version'; got {', '.join(members)}.")
-    version = members["version"]
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise DataError(f"version must be a whole number; got {repr(version)[:40]}.")
+    version = _typed(int, members["version"], "version")
     if not 1 <= version <= VERSION:
         raise DataError(
             f"version must be at most {VERSION}; got {version}. "

@@ -1,6 +1,5 @@
 """One text, what a model made of it, and what it looked at: the parts of a document."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -9,7 +8,16 @@ from regard.checks import check_count, choose
 from regard.errors import DataError
 from regard.viewer.circuits import HeadCircuit, StrongNeuron
 from regard.viewer.image import Image
-from regard.viewer.layer_summary import AXES, HeadVectors, Kind, LayerSummary, Lens, Side
+from regard.viewer.layer_summary import (
+    AXES,
+    HeadVectors,
+    Kind,
+    LayerSummary,
+    Lens,
+    Side,
+    check_finite,
+    check_head,
+)
 from regard.viewer.search import SearchTree
 from regard.viewer.stream import StreamSums
 
@@ -107,8 +115,7 @@ class HeadMap:
     rows: Sequence[Sequence[float]]
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        check_count("layer", self.layer, 0)
+        check_head(self, "layer")
         _check_number("head", self.head)
         rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
         object.__setattr__(self, "rows", rows)
@@ -262,9 +269,8 @@ class Example:
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
         _check_tokens("output", self.output, self.output_tokens)
-        for score in (self.score, *(change.score for change in self.changes)):
-            if score is not None and not math.isfinite(score):
-                raise DataError(f"score must be finite or None; got {score}.")
+        scores = (self.score, *(change.score for change in self.changes))
+        check_finite("score must be finite or None", scores)
         sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
         for head_map in self.maps:
             _check_shape(head_map, *(sizes[side] for side in AXES[head_map.kind]))
@@ -355,9 +361,8 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
             f"{len(importance.values)} of {importance.method!r}."
         )
     more = (importance.correlation, importance.start, importance.total, importance.change)
-    for value in (*importance.values, *more):
-        if value is not None and not math.isfinite(value):
-            raise DataError(f"importances must be finite; got {value} of {importance.method!r}.")
+    values = (*importance.values, *more)
+    check_finite("importances must be finite", values, f" of {importance.method!r}")
 
 
 def _check_predictions(example: Example, sizes: Mapping[str, int]) -> None:
@@ -367,9 +372,7 @@ def _check_predictions(example: Example, sizes: Mapping[str, int]) -> None:
         raise DataError(
             f"surprise must have a value for each of {wanted} output tokens; got {len(surprise)}."
         )
-    for value in surprise:
-        if value is not None and not math.isfinite(value):
-            raise DataError(f"surprise must be finite; got {value}.")
+    check_finite("surprise must be finite", surprise)
     if example.lens is not None:
         example.lens.check(wanted or sizes["source"])
     if example.stream is not None:
@@ -385,6 +388,5 @@ def _check_answer(answer: Prediction, sizes: Mapping[str, int]) -> None:
             raise DataError(
                 f"answer.{name} must be one for each of {wanted} tokens; got {len(given)}."
             )
-    for value in (*answer.values, *(share for _, share in answer.labels)):
-        if not math.isfinite(value):
-            raise DataError(f"answer must have finite numbers; got {value}.")
+    shares = (share for _, share in answer.labels)
+    check_finite("answer must have finite numbers", (*answer.values, *shares))

@@ -1,8 +1,9 @@
 """Attention summaries of layers, their predictions, and queries and keys, in packed arrays."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from regard.checks import check_count, choose
 from regard.errors import DataError
@@ -18,6 +19,20 @@ AXES: dict[str, tuple[Side, Side]] = {
     "encoder": ("source", "source"),
     "decoder": ("output", "output"),
 }
+
+
+def check_head(owner: Any, *numbers: str) -> None:
+    """Raise SettingError unless the kind of attention is known, and these numbers count from 0."""
+    choose("kind", owner.kind, AXES)
+    for name in numbers:
+        check_count(name, getattr(owner, name), 0)
+
+
+def check_finite(rule: str, values: Iterable[float | None], of: str = "") -> None:
+    """Raise DataError, with a rule, unless all values that are known are finite."""
+    for value in values:
+        if value is not None and not math.isfinite(value):
+            raise DataError(f"{rule}; got {value}{of}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,8 +116,7 @@ class LayerSummary:
     rows: PackedArray | None = None
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        check_count("layer", self.layer, 0)
+        check_head(self, "layer")
         for name, values in self.measures.items():
             if len(values) != len(self.heads):
                 raise DataError(
@@ -236,9 +250,7 @@ class HeadVectors:
     bias: PackedArray | None = None
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        check_count("layer", self.layer, 0)
-        check_count("head", self.head, 0)
+        check_head(self, "layer", "head")
 
     def arrays(self) -> dict[str, PackedArray]:
         """Return its arrays by name."""

@@ -5,7 +5,7 @@ import binascii
 import math
 import zlib
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,13 +181,7 @@ def pack_integers(values: ArrayLike, *, steps: bool = False) -> PackedArray:
 
 
 def _packed(
-    numbers: NDArray[np.float64 | np.int64],
-    *,
-    bits: int,
-    scale: Scale,
-    low: float,
-    high: float,
-    steps: bool = False,
+    numbers: NDArray[np.float64 | np.int64], *, bits: int, steps: bool, **values: Any
 ) -> PackedArray:
     shape = numbers.shape
     whole: Whole = np.rint(numbers).astype(_TYPES[bits])
@@ -196,15 +190,8 @@ def _packed(
     planes = [(whole >> shift).astype(np.uint8) for shift in range(bits - 8, -1, -8)]
     deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     data = deflate.compress(b"".join(plane.tobytes() for plane in planes)) + deflate.flush()
-    return PackedArray(
-        shape=shape,
-        bits=bits,
-        scale=scale,
-        low=low,
-        high=high,
-        data=base64.b64encode(data).decode(),
-        steps=steps,
-    )
+    text = base64.b64encode(data).decode()
+    return PackedArray(shape=shape, bits=bits, data=text, steps=steps, **values)
 
 
 def _rolled(numbers: Whole, bits: int) -> Whole:

@@ -1,12 +1,10 @@
 """Scores and logits of an example as sums over what wrote to the residual stream."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from regard.checks import check_count, choose
 from regard.errors import DataError
-from regard.viewer.layer_summary import AXES, Kind
+from regard.viewer.layer_summary import AXES, Kind, check_finite, check_head
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,16 +47,17 @@ class ScoreSum:
     values: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        for name in ("layer", "head", "query", "key"):
-            check_count(name, getattr(self, name), 0)
+        check_head(self, "layer", "head", "query", "key")
         shape = {(len(self.values), len(row)) for row in self.values}
         if shape and shape != {(len(self.rows), len(self.columns))}:
             raise DataError(
                 f"values must be {len(self.rows)} × {len(self.columns)} numbers; got {shape}."
             )
         numbers = [value for row in self.values for value in row]
-        _check_finite([*numbers, *(value for *_, value in self.pairs), self.score, self.bias])
+        check_finite(
+            "values must be finite",
+            [*numbers, *(value for *_, value in self.pairs), self.score, self.bias],
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +84,7 @@ class LogitSum:
     position: int | None = None
 
     def __post_init__(self) -> None:
-        _check_finite([*self.values, self.total])
+        check_finite("values must be finite", [*self.values, self.total])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,9 +126,3 @@ class StreamSums:
                     f"scores must be of {queries} queries and {keys} keys; got {one.query} and "
                     f"{one.key} of {one.kind} layer {one.layer}."
                 )
-
-
-def _check_finite(numbers: Sequence[float]) -> None:
-    for value in numbers:
-        if not math.isfinite(value):
-            raise DataError(f"values must be finite; got {value}.")
