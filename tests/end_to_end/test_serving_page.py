@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from regard.server import Service, make_app
-from regard.server.problems import _CODES
+from regard.server.problems import STATUSES
 from regard.server.requests import Limits
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,7 +22,7 @@ def test_its_routes_are_those_of_the_server():
 def test_its_statuses_figures_and_answers_are_right():
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
     documented = {int(status) for row in rows for status in row.split(",")}
-    assert documented == set(_CODES) - {500}
+    assert documented == set(STATUSES) - {500}
     limits = Limits()
     assert f"({limits.patience:g} s)" in PAGE
     assert f"{limits.max_texts:,} texts" in PAGE

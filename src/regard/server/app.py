@@ -23,7 +23,7 @@ from regard.server.answers import (
 )
 from regard.server.guard import GONE, Guard
 from regard.server.pages import Schema, page_files, reference_page
-from regard.server.problems import Problem, invalid, of_status, problem_of
+from regard.server.problems import STATUSES, Problem, invalid, of_status, problem_of
 from regard.server.requests import (
     AttentionRequest,
     ExplainRequest,
@@ -43,20 +43,6 @@ _ABOUT = (
 )
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
-_REFUSALS = {
-    400: "What came is no request of HTTP, or its body no JSON object whose members differ.",
-    401: "The token is missing or wrong.",
-    404: "There is no such run.",
-    408: "The request came too slowly.",
-    413: "The body or the list is too large.",
-    415: "The body is not called application/json, or is compressed.",
-    421: "A server on loopback was asked by another name.",
-    422: "A member is wrong; the message names it and says how it must be.",
-    500: "The server met a bug, whose number its log has too.",
-    503: "Too much waits, or the server is stopping; Retry-After says when to come again.",
-    504: "It took too long and was given up.",
-    505: "The request is not HTTP/1.1.",
-}
 # What any route may answer instead, and what those with a body may besides.
 _ANYWHERE = (400, 408, 413, 421, 500, 503, 505)
 _OF_A_BODY = (401, 404, 415, 422, 504)
@@ -237,7 +223,7 @@ def _refusals(*statuses: int, but: int | None = None) -> Responses:
     """Further error answers of a route."""
     return {
         status: {
-            "description": _REFUSALS[status],
+            "description": STATUSES[status][1],
             "model": Refusal,
             "headers": {
                 name: {"description": says, "schema": {"type": "string"}}

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,55 +46,47 @@ _LINGER_BYTES = 8 << 20
 _LINGER_SECONDS = 2.0
 
 
+@dataclass(eq=False)
 class Guard:
     """Middleware that checks a request before it reaches the routes, and counts it."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        service: Service,
-        *,
-        routes: Collection[str],
-        open_paths: Collection[str] = (),
-        token: str | None = None,
-        hosts: Collection[str] | None = None,
-    ) -> None:
-        self._app = app
-        self._service = service
-        self._routes = routes
-        self._open_paths = open_paths
-        self._token = None if token is None else token.encode()
-        self._hosts = hosts
+    app: ASGIApp
+    service: Service
+    _: KW_ONLY
+    routes: Collection[str]
+    open_paths: Collection[str] = ()
+    token: str | None = None
+    hosts: Collection[str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         began = time.perf_counter()
         exchange = _Exchange(scope, receive, send)
-        self._service.active += 1
+        self.service.active += 1
         try:
             await self._answer(exchange)
         except ClientGoneError:
             exchange.status = str(GONE)
         finally:
-            self._service.active -= 1
+            self.service.active -= 1
             path, method = scope["path"], scope["method"]
-            route = path if path in self._routes else "other"
+            route = path if path in self.routes else "other"
             method = method if method in _METHODS else "other"
-            meters = self._service.meters
+            meters = self.service.meters
             meters.requests.labels(route, method, exchange.status).inc()
             meters.seconds.labels(route).observe(time.perf_counter() - began)
 
     async def _answer(self, exchange: "_Exchange") -> None:
         try:
             self._check(exchange)
-            await exchange.read_body(self._service.limits.max_body, self._service.limits.patience)
+            await exchange.read_body(self.service.limits.max_body, self.service.limits.patience)
             scope = exchange.scope
             if scope["method"] == "HEAD":  # as GET; uvicorn sends the answer without its body
                 scope = {**scope, "method": "GET"}
-            await self._app(scope, exchange.receive, exchange.send)
+            await self.app(scope, exchange.receive, exchange.send)
         except (ClientGoneError, asyncio.CancelledError):
             raise
         except Exception as error:  # whatever it is, the client gets an answer and no traceback
@@ -117,16 +109,16 @@ class Guard:
                 400, "body must have one length; got both Content-Length and Transfer-Encoding."
             )
         host = exchange.header(b"host").decode("latin-1")
-        if self._hosts is not None and _name(host) not in self._hosts:
+        if self.hosts is not None and _name(host) not in self.hosts:
             raise Problem(
                 421,
                 "Host must be a name of this machine's loopback, such as localhost; got "
                 f"{quoted(host) if host else 'none'}. "
                 "To serve others, start with --host and --token.",
             )
-        if self._service.is_stopping and not path.startswith("/health"):
+        if self.service.is_stopping and not path.startswith("/health"):
             raise stopping()
-        if self._token is not None and path not in self._open_paths:
+        if self.token is not None and path not in self.open_paths:
             self._check_token(exchange.header(b"authorization"))
         if exchange.scope["method"] == "POST":
             kind = exchange.header(b"content-type").split(b";")[0].strip().lower()
@@ -146,7 +138,7 @@ class Guard:
     def _check_token(self, header: bytes) -> None:
         scheme, _, token = header.partition(b" ")
         # Compared in a time that does not depend on how much of it is right.
-        is_right = hmac.compare_digest(token.strip(), self._token or b"")
+        is_right = hmac.compare_digest(token.strip(), (self.token or "").encode())
         if scheme.lower() != b"bearer" or not is_right:
             got = "another one" if token else "none"
             raise Problem(

@@ -23,21 +23,21 @@ log = logging.getLogger("regard.server")
 
 _QUOTED = 60  # characters of a value
 
-# Statuses of errors that frameworks raise themselves, and what they are called here.
-_CODES = {
-    400: "bad_request",
-    401: "unauthorized",
-    404: "not_found",
-    405: "wrong_method",
-    408: "too_slow",
-    413: "too_large",
-    415: "wrong_type",
-    421: "wrong_host",
-    422: "bad_input",
-    500: "bug",
-    503: "busy",
-    504: "timeout",
-    505: "wrong_version",
+# The code of each status, and when it comes.
+STATUSES = {
+    400: ("bad_request", "What came is no HTTP, or no JSON object whose members differ."),
+    401: ("unauthorized", "The token is missing or wrong."),
+    404: ("not_found", "There is no such run."),
+    405: ("wrong_method", "The route takes another method."),
+    408: ("too_slow", "The request came too slowly."),
+    413: ("too_large", "The body or the list is too large."),
+    415: ("wrong_type", "The body is not called application/json, or is compressed."),
+    421: ("wrong_host", "A server on loopback was asked by another name."),
+    422: ("bad_input", "A member is wrong; the message names it and says how it must be."),
+    500: ("bug", "The server met a bug, whose number its log has too."),
+    503: ("busy", "Too much waits, or the server stops; Retry-After says when to come again."),
+    504: ("timeout", "It took too long and was given up."),
+    505: ("wrong_version", "The request is not HTTP/1.1."),
 }
 
 
@@ -61,10 +61,15 @@ class Problem(HTTPException):
 
     def body(self) -> bytes:
         """The answer's JSON."""
-        code = self.code or _CODES.get(self.status, "refused")
+        code = self.code or STATUSES.get(self.status, ("refused",))[0]
         error = {"code": code, "message": self.message, **self.members}
         # Plain ASCII: whatever came, half a surrogate pair too, can be said again.
         return json.dumps({"error": error}).encode()
+
+
+def bad_input(message: str) -> Problem:
+    """The error answer for a member that is wrong."""
+    return Problem(422, message)
 
 
 def problem_of(error: Exception) -> Problem:
@@ -73,7 +78,7 @@ def problem_of(error: Exception) -> Problem:
         return error
     # Only a request can be wrong in these ways once a server runs.
     if isinstance(error, SettingError | DataError | ShapeError):
-        return Problem(422, str(error))
+        return bad_input(str(error))
     number = secrets.token_hex(4)
     log.error("bug %s", number, exc_info=error)
     return Problem(
@@ -132,14 +137,14 @@ def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         members = list(model.model_fields)
         near = nearest(name, members)
         cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
-        return Problem(422, f"{quoted(name)} is no member of the request. {cure}")
+        return bad_input(f"{quoted(name)} is no member of the request. {cure}")
     if error["type"] == "missing":
         got = quoted(list(error["input"]))
-        return Problem(422, f"{name} must be given; got {got}. GET /docs describes it.")
+        return bad_input(f"{name} must be given; got {got}. GET /docs describes it.")
     rule = _RULES.get(error["type"])
     limits = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
     broken = rule.format(**limits) if rule else f"must be right ({error['msg']})"
-    return Problem(422, f"{name} {broken}; got {quoted(error['input'])}.")
+    return bad_input(f"{name} {broken}; got {quoted(error['input'])}.")
 
 
 def _figure(value: object) -> object:

@@ -14,7 +14,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import Count, Positive, at_least, check_fields, meanings_of
 from regard.inference.options import AnswerOptions
-from regard.server.problems import Problem, quoted
+from regard.server.problems import Problem, bad_input, quoted
 from regard.viewer.options import LookOptions
 
 # Bytes of a request that any text fits in, below 10,000 characters.
@@ -302,8 +302,7 @@ def inputs_of(request: PredictRequest, limits: Limits) -> list[Input]:
     names = ("text", "texts", "records")
     present = [name for name in names if getattr(request, name) is not None]
     if len(present) != 1:
-        raise Problem(
-            422,
+        raise bad_input(
             "request must have one of text, texts and records; "
             f"got {' and '.join(present) or 'none'}.",
         )
@@ -342,19 +341,18 @@ def _texts_in(value: object) -> Iterator[str]:
 def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str:
     """The text, if it is not too long, not empty, and Unicode without control characters."""
     if len(text) > longest:
-        raise Problem(
-            422,
+        raise bad_input(
             f"{name} must be at most {longest:,} characters long; got {len(text):,}. "
             "Send it in parts.",
         )
     if not text.isascii() and (half := _HALF.search(text)):
-        raise Problem(422, f"{name} must be Unicode; got half a surrogate pair at {half.start()}.")
+        raise bad_input(f"{name} must be Unicode; got half a surrogate pair at {half.start()}.")
     if control := _CONTROL.search(text):
-        raise Problem(
-            422, f"{name} must hold no control characters; got {control[0]!r} at {control.start()}."
+        raise bad_input(
+            f"{name} must hold no control characters; got {control[0]!r} at {control.start()}."
         )
     if is_whole and _UNSEEN.fullmatch(text):
-        raise Problem(422, f"{name} must hold something to read; got an empty text.")
+        raise bad_input(f"{name} must hold something to read; got an empty text.")
     return text
 
 

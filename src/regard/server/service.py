@@ -22,7 +22,7 @@ from regard.inference.options import AnswerOptions
 from regard.inference.use import InUse, Reply, Request, RunInUse
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.pages import example_requests
-from regard.server.problems import Problem, quoted
+from regard.server.problems import Problem, bad_input, quoted
 from regard.server.requests import (
     MOST_SAMPLES,
     AttentionRequest,
@@ -179,9 +179,7 @@ class Service:
         """The viewer's document of a text whose answer is explained, as JSON."""
         _, use = self._find(request.run)
         if not use.explains:
-            raise Problem(
-                422, f"run must be one whose answers are explained; got one of {use.job}."
-            )
+            raise bad_input(f"run must be one whose answers are explained; got one of {use.job}.")
         documents: list[Document] = await self._looked("attribute", request, gone)
         return await asyncio.to_thread(_joined(documents).to_json)
 
@@ -192,8 +190,8 @@ class Service:
         name, use = self._find(request.run)
         request, given = self._checked(request), request.options().given()
         for each in given.keys() & use.unused(explain=kind == "attribute"):
-            raise Problem(
-                422, f"{each} must be left out for a run of {use.job}; got {quoted(given[each])}."
+            raise bad_input(
+                f"{each} must be left out for a run of {use.job}; got {quoted(given[each])}."
             )
         # Each part stands in line by itself, so that others are answered between them.
         texts = use.parts(request.text, request.target)
@@ -205,8 +203,7 @@ class Service:
         """Exact weights of one head."""
         run, use = self._run(request.run)
         if not use.has_rows:
-            raise Problem(
-                422,
+            raise bad_input(
                 f"run must be of translation; got one of {use.job}. "
                 "All its weights are in what /attention gives.",
             )
@@ -254,8 +251,7 @@ class Service:
     def _run(self, name: str | None) -> tuple[str, RunInUse[AnyTask]]:
         name, use = self._find(name)
         if not use.answers_name:
-            raise Problem(
-                422,
+            raise bad_input(
                 f"run must be one that regard trained to be asked this; got {quoted(name)}, a "
                 "Hugging Face model. Ask /attention.",
             )
@@ -276,15 +272,15 @@ class Service:
             return None
         decoding = use.search(use.recipe, {**use.served, **settings})
         if decoding is not None and decoding.method == "sample" and decoding.n_best > MOST_SAMPLES:
-            raise Problem(
-                422, f"n_best must be at most {MOST_SAMPLES} samples; got {decoding.n_best}."
+            raise bad_input(
+                f"n_best must be at most {MOST_SAMPLES} samples; got {decoding.n_best}."
             )
         return decoding
 
     def _check_beam(self, beam_size: object) -> None:
         if isinstance(beam_size, int) and beam_size > self.limits.max_beam:
-            raise Problem(
-                422, f"beam_size must be at most {self.limits.max_beam}; got {quoted(beam_size)}."
+            raise bad_input(
+                f"beam_size must be at most {self.limits.max_beam}; got {quoted(beam_size)}."
             )
 
     def _checked(self, request: LookT) -> LookT:
@@ -374,9 +370,8 @@ def _refuse_settings(
     given = request.model_dump(exclude=inputs, exclude_defaults=True)
     refused = given if use.recipe.decoding is None else given.keys() & {"alignments", "layers"}
     for name in refused if reason else ():
-        raise Problem(
-            422,
+        raise bad_input(
             f"{name} must be left out for a run of {use.job}, {reason}; got {quoted(given[name])}.",
         )
     if options.layers is not None and not options.attention:
-        raise Problem(422, f"layers must go with alignments; got {quoted(options.layers)} alone.")
+        raise bad_input(f"layers must go with alignments; got {quoted(options.layers)} alone.")

@@ -197,17 +197,13 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
     query = torch.empty(1, 1, 1, 1).expand(1, call.heads, call.queries, call.head_dim)
     key = torch.empty(1, 1, 1, 1).expand(1, call.heads, keys, call.head_dim)
     planned = explain(query, key, mask=mask)
+    names = ("backend", "reason", "bytes", "operations")
+    figures: dict[str, JsonValue] = {name: getattr(planned, name) for name in names}
     is_small = max(call.queries, keys) <= _DRAWN
     return {
         "mask": repr(mask),
         "drawing": mask.draw(call.queries, keys) if is_small else None,
-        "plan": {
-            "backend": planned.backend,
-            "reason": planned.reason,
-            "notes": list(planned.notes),
-            "bytes": planned.bytes,
-            "operations": planned.operations,
-        },
+        "plan": {**figures, "notes": list(planned.notes)},
         "matrix_bytes": 4 * call.heads * call.queries * keys,
     }
 
