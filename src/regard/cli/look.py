@@ -25,8 +25,7 @@ from regard.cli.output import (
     require,
     say,
 )
-from regard.cli.seeds import look_at_seeds
-from regard.cli.sharpest import show_sharpest
+from regard.cli.surveys import look_at_seeds, show_sharpest
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, RunError, SettingError
 from regard.files import write_file
@@ -114,14 +113,12 @@ def look(
         return
     names = _names_of([name for name, _ in models])
     if len(models) > _COMPARED:
-        averaged = looked.flags({"layers", "heads", "against", "attribute", "neurons", "scores"})
-        averaged |= looked.flags({"circuits"})
-        averaged |= {**served, "--allow-download": allow_download}
+        averaged = {**looked.flags(), **served, "--allow-download": allow_download}
+        averaged = {n: v for n, v in averaged.items() if n not in ("--target", "--beam-size")}
         refuse(averaged, "with three runs or more, whose weights are averaged")
-        runs = [name for name, _ in models]
-        look_at_seeds(
-            runs, _lines_of(words, file), out, options, device=device, open_page=open_page
-        )
+        named = [name for name, _ in models]
+        lines = _lines_of(words, file)
+        look_at_seeds(named, lines, out, options, device=device, open_page=open_page)
         return
     where = "with two models: the page holds what it compares"
     refuse({"--serve": serve and len(models) > 1}, where)

@@ -13,7 +13,6 @@ from typing import (
     TypeAlias,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -24,7 +23,7 @@ from cyclopts import Parameter, Token, convert
 from regard.checks import check_finite, check_path
 from regard.errors import SettingError
 from regard.inference.options import AnswerOptions
-from regard.viewer.options import LookOptions
+from regard.viewer.options import LookOptions, given
 
 if TYPE_CHECKING:
     from regard.tasks import TaskEntry
@@ -164,8 +163,7 @@ class Flags:
 
     def given(self) -> dict[str, Any]:
         """Given values, by the names of the fields."""
-        values = [(each, getattr(self, each.name)) for each in fields(cast(Any, self))]
-        return {each.name: value for each, value in values if value is not each.default}
+        return given(self)
 
     def flags(self, among: Collection[str] | None = None) -> dict[str, object]:
         """Given values, by their names on the command line, of some fields or of all."""

@@ -44,10 +44,7 @@ def teach(run: Path) -> None:
     test = phrases("test")
     by_source = {phrase.source: phrase for phrase in reversed(test)}
     first = predictor.use.look(SENTENCE, gold=by_source.get(SENTENCE)).document.examples[0]
-    say(f"{first.source} → {first.output}")
-    say()
-    say(str(draw_attention(first)))
-    say()
+    say(f"{first.source} → {first.output}\n\n{draw_attention(first)}\n")
     outputs = _outputs(predictor, test)
     new, written = phrases("new"), handwritten()
     say("within the phrasebook's grammar, which also wrote the training sentences:")
@@ -55,13 +52,11 @@ def teach(run: Path) -> None:
     say(_exact_match("sentences with new combinations", _outputs(predictor, new), new))
     say("  (two words or two constructions in them are together in no training sentence)")
     say(_exact_match("sentences that the authors wrote", _outputs(predictor, written), written))
-    say(str(alignment_errors(predictor, test)))
-    say()
+    say(f"{alignment_errors(predictor, test)}\n")
     for phrase, output in _spread(list(zip(test[1:], outputs[1:], strict=True)), _PRINTED):
         is_right = output in phrase.references
         say(f"  {phrase.source} → {output}{'' if is_right else f'  (right: {phrase.target})'}")
-    say()
-    say("outside its grammar:")
+    say("\noutside its grammar:")
     outside = predictor.translate([source for source, _, _ in _OUTSIDE])
     for (source, right, why), best_first in zip(_OUTSIDE, outside, strict=True):
         say(f"  {source} → {best_first.best.text}")

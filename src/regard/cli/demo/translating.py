@@ -20,10 +20,7 @@ def translate(folder: Path) -> None:
         (first,) = predictor.use.look(SENTENCE).document.examples
         # To explain all of them would take seconds.
         others = predictor.use.look(SENTENCES, explain=False).document.examples
-        say(f"{first.source} → {first.output}")
-        say()
-        say(str(draw_attention(first)))
-        say()
+        say(f"{first.source} → {first.output}\n\n{draw_attention(first)}\n")
         for example in others:
             say(f"  {example.source} → {example.output}")
         say()
