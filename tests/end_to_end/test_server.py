@@ -195,10 +195,10 @@ def test_commands_that_cannot_serve_say_why(regard, run, tmp_path, monkeypatch):
     assert message.endswith("Install them: pip install 'regard[serve]'.")
 
 
-def test_no_connection_breaks_when_the_server_stops(run):
+def test_every_request_before_a_stop_is_answered(run):
     """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
     raw = request("/predict", {"text": "我爱中国"}, Connection="close")
-    outcomes = Counter()
+    outcomes, stopped = Counter(), asyncio.Event()
 
     async def once(port):
         try:
@@ -208,25 +208,28 @@ def test_no_connection_breaks_when_the_server_stops(run):
         try:
             writer.write(raw)
             return (await reader.read())[9:12].decode() or "nothing"
-        except ConnectionResetError:
+        except OSError:
             return "reset"
         finally:
             writer.close()
 
     async def client(port):
-        last = ""
-        while last != "refused":
-            last = await once(port)
-            outcomes[last] += 1
+        outcome = ""
+        while outcome != "refused":
+            is_before = not stopped.is_set()
+            outcome = await once(port)
+            outcomes[outcome] += is_before
 
     with serving(run) as server:
 
         async def scene():
             clients = [asyncio.create_task(client(server.port)) for _ in range(60)]
             await asyncio.sleep(1.0)
+            stopped.set()
             server.process.send_signal(signal.SIGTERM)
             await asyncio.gather(*clients)
 
         asyncio.run(scene())
         assert server.process.wait(20) == 0
-    assert set(outcomes) == {"200", "503", "refused"}, outcomes
+    assert set(+outcomes) <= {"200", "503"}, outcomes
+    assert outcomes["200"]

@@ -1,18 +1,16 @@
-"""The server as a process: it listens, answers, and stops without losing what it took."""
+"""The server as a process: it listens, answers, and stops without losing accepted requests."""
 
 import asyncio
-import ctypes
 import gc
 import logging
 import os
-import select
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from types import FrameType
+from typing import Any
 
 import h11
 import torch
@@ -31,13 +29,12 @@ from regard.server.service import Service
 log = logging.getLogger("regard.server")
 
 _BACKLOG = 2048
-# Seconds for which those who come while the server stops are told so, once it has no more to do.
+# Seconds for which clients are still told that the server stops, once it has no more to do.
 _FAREWELL = 0.3
-# Seconds in which those who stand before the closed door come in; and after which someone who came
-# in and has asked nothing is no longer waited for.
-_ENTERING, _UNHEARD = 0.05, 2.0
 # Seconds after its own limits at which a stop no longer waits.
 _GRACE = 5.0
+# Bytes a second at which an answer must at least be taken.
+_SLOWEST = 1024
 
 
 def serve(
@@ -75,95 +72,66 @@ def serve(
     # What is there now stays: else each search for garbage goes through all of torch.
     gc.collect()
     gc.freeze()
-    with suppress(KeyboardInterrupt):
-        asyncio.run(
-            _serve(served, listener, host, token, limits or Limits(), lambda: ready(address))
+
+    async def run() -> None:
+        service = Service(served, limits or Limits())
+        hosts = loopback_hosts(host)
+        app = make_app(service, token=token, hosts=None if hosts is None else set(hosts))
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",  # else every request that is no HTTP is a line
+            access_log=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=max(1, round(service.limits.patience)),
+            timeout_graceful_shutdown=max(1, round(_GRACE)),
         )
+        await _Server(config, service, lambda: ready(address)).serve([listener])
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(run())
 
 
-async def _serve(
-    served: Mapping[str, Predictor | InUse],
-    listener: socket.socket,
-    host: str,
-    token: str | None,
-    limits: Limits,
-    ready: Callable[[], None],
-) -> None:
-    service = Service(served, limits)
-    hosts = loopback_hosts(host)
-    config = uvicorn.Config(
-        make_app(service, token=token, hosts=None if hosts is None else set(hosts)),
-        http=Protocol,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        log_level="error",  # else every request that is no HTTP is a line
-        access_log=False,
-        server_header=False,
-        backlog=_BACKLOG,
-        timeout_keep_alive=max(1, round(limits.patience)),
-        timeout_graceful_shutdown=max(1, round(_GRACE)),
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    sweeping = asyncio.create_task(close_idle(server.server_state.connections, limits.patience))
-    stop = _stop_signals(server)
-    ready()
-    await asyncio.wait({serving, asyncio.ensure_future(stop.wait())}, return_when="FIRST_COMPLETED")
-    await _wind_up(service, limits)
-    await _close_door(server, listener)
-    server.should_exit = True
-    await serving
-    sweeping.cancel()
+class _Server(uvicorn.Server):
+    """Uvicorn's server, which listens until the accepted requests are answered."""
 
+    def __init__(
+        self, config: uvicorn.Config, service: Service, ready: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._service, self._ready = service, ready
 
-def _stop_signals(server: uvicorn.Server) -> asyncio.Event:
-    """Set at the first SIGTERM or Ctrl-C; at the next, the server leaves at once."""
-    stop = asyncio.Event()
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        connections = self.server_state.connections
+        self._closing = asyncio.create_task(
+            close_idle(connections, self._service.limits.patience)
+        )
+        self._ready()
 
-    def receive(number: int) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            server.force_exit = True
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order; at once by a second Ctrl-C."""
+        if self.should_exit and sig == signal.SIGINT:
             raise KeyboardInterrupt
-        stop.set()
+        self.should_exit = True
 
-    # After uvicorn has set its own, which would close the door before the work is done.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, receive, number)
-    return stop
-
-
-async def _wind_up(service: Service, limits: Limits) -> None:
-    """Answer the accepted requests; whoever comes meanwhile is told that the server stops."""
-    log.info("stopping: %d requests are being answered", service.active)
-    service.is_stopping = True
-    loop = asyncio.get_running_loop()
-    until = loop.time() + limits.patience + limits.timeout + _GRACE
-    while service.active and loop.time() < until:
-        await asyncio.sleep(0.02)
-    await asyncio.sleep(_FAREWELL)
-    await service.close()
-
-
-async def _close_door(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Let nobody in any more, and hear everyone who has come in."""
-    hold_shut(listener)
-    await asyncio.sleep(_ENTERING)
-    until = asyncio.get_running_loop().time() + _UNHEARD
-    while stand_before(listener) and asyncio.get_running_loop().time() < until:
-        await asyncio.sleep(_ENTERING)
-    for door in server.servers:
-        door.close()
-    loop = asyncio.get_running_loop()
-    closed, connections = loop.time(), cast("set[Protocol]", server.server_state.connections)
-    while (waited := loop.time() - closed) < _UNHEARD:
-        is_unheard = any(each.cycle is None for each in connections)
-        if waited >= _FAREWELL and not is_unheard:
-            return
-        await asyncio.sleep(0.02)
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer the accepted requests; whoever comes meanwhile is told that the server stops."""
+        service, now = self._service, asyncio.get_running_loop().time
+        log.info("stopping: %d requests are being answered", service.active)
+        service.is_stopping = True
+        until = now() + service.limits.patience + service.limits.timeout + _GRACE
+        while service.active and now() < until:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(_FAREWELL)
+        await service.close()
+        await super().shutdown(sockets)
+        self._closing.cancel()
 
 
 def check_address(host: str, port: int) -> None:
@@ -195,25 +163,6 @@ def _listener(host: str, port: int) -> socket.socket:
             f"{(error.strerror or str(error)).lower()}. Choose another --port, or 0 for a free one."
         ) from None
     return listener
-
-
-# Bytes a second at which an answer must at least be taken.
-_SLOWEST = 1024
-
-
-# Linux's name for a filter of packets, and one that drops whatever asks for a connection: what each
-# instruction does, how many to skip if that is true and if not, and its operand. To drop all would
-# break those that are half open: their clients take them for open, and are reset once the listener
-# is closed.
-_ATTACH_FILTER = 26
-_LOAD_BYTE, _IF_ANY_BIT, _RETURN = 0x30, 0x45, 0x06
-_FLAGS, _SYN, _NOTHING, _ALL = 13, 0x02, 0, 0xFFFFFFFF
-_NO_NEWCOMERS = (
-    (_LOAD_BYTE, 0, 0, _FLAGS),
-    (_IF_ANY_BIT, 0, 1, _SYN),
-    (_RETURN, 0, 0, _NOTHING),
-    (_RETURN, 0, 0, _ALL),
-)
 
 
 class Protocol(H11Protocol):
@@ -249,22 +198,6 @@ def unreadable(error: BaseException | None) -> Problem:
         )
     reason = f"{reason[0].lower()}{reason[1:]}" if reason else "something else"
     return Problem(400, f"request must be HTTP/1.1; got {reason}.")
-
-
-def hold_shut(listener: socket.socket) -> None:
-    """Drop new connections to a listening socket; those that stand before it can come in."""
-    if not sys.platform.startswith("linux"):
-        return
-    code = b"".join(struct.pack("HBBI", *each) for each in _NO_NEWCOMERS)
-    drop = ctypes.create_string_buffer(code)
-    program = struct.pack("HP", len(_NO_NEWCOMERS), ctypes.addressof(drop))
-    with suppress(OSError):  # a container may forbid it: then the door is closed at once
-        listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
-
-
-def stand_before(listener: socket.socket) -> bool:
-    """Whether there are connections that wait to be let in."""
-    return bool(select.select([listener], [], [], 0)[0])
 
 
 async def close_idle(connections: Collection[Any], patience: float) -> None:

@@ -1,17 +1,13 @@
 """Connections that cost their clients nothing are closed; those that get on are not."""
 
 import asyncio
-import errno
 import re
-import select
-import socket
-import sys
 from types import SimpleNamespace
 
 import h11
 import pytest
 
-from regard.server.process import close_idle, hold_shut, stand_before, unreadable
+from regard.server.process import close_idle, unreadable
 
 
 class Connection:
@@ -70,20 +66,3 @@ def test_an_unreadable_request_is_refused_with_its_reason(received, expected):
     problem = unreadable(error.value)
     assert problem.status == 400
     assert re.match(expected, problem.message) or re.search(expected, problem.message)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone has such a filter")
-def test_behind_a_shut_door_those_before_it_come_in_and_nobody_else():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
-        assert not stand_before(listener)
-        with socket.create_connection(address, timeout=10) as early, socket.socket() as late:
-            assert stand_before(listener)
-            hold_shut(listener)
-            late.setblocking(False)
-            assert late.connect_ex(address) == errno.EINPROGRESS
-            with listener.accept()[0] as inside:
-                early.sendall(b"here")
-                assert inside.recv(4) == b"here"
-            assert select.select([], [late], [], 0.1)[1] == []
-        assert not stand_before(listener)
