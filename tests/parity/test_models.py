@@ -71,10 +71,10 @@ def copy_weights(peer, model):
         copy(layer.norm1, mine.attend_residual.norm)
         copy(layer.linear1, mine.feed.inner)
         copy(layer.linear2, mine.feed.outer)
-        if mine.look is not None:
-            copy_attention(layer.multihead_attn, mine.look)
-            copy(layer.norm2, mine.look_residual.norm)
-        copy(layer.norm2 if mine.look is None else layer.norm3, mine.feed_residual.norm)
+        if mine.cross_attend is not None:
+            copy_attention(layer.multihead_attn, mine.cross_attend)
+            copy(layer.norm2, mine.cross_attend_residual.norm)
+        copy(layer.norm2 if mine.cross_attend is None else layer.norm3, mine.feed_residual.norm)
     if peer.encoder.norm is not None:
         copy(peer.encoder.norm, model.encoder_norm)
         copy(peer.decoder.norm, model.decoder_norm)

@@ -63,7 +63,7 @@ _PARTLY_HELD: dict[str, tuple[str, ...]] = {
     "positions": ("sinusoidal", "learned", "rotary", "relative", "t5", "none"),
 }
 _DECODERS_POSITIONS = ("sinusoidal", "learned", "rotary", "alibi")
-# Its longest source, unless it is told another: places that are told apart by nothing.
+# Its longest source, unless it is given another: positions that nothing distinguishes.
 _PLACES = 1024
 
 
@@ -186,9 +186,9 @@ def _fill_block(spec: "LayerSpec", block: TransformerBlock) -> None:
         assert block.distances.value_table is not None
         spec.self_attention.relative_position_keys = _array(block.distances.key_table)
         spec.self_attention.relative_position_values = _array(block.distances.value_table)
-    if block.look is not None and block.look_residual is not None:
-        _fill_attention(spec.attention, block.look)
-        _fill_norm(spec.attention.layer_norm, block.look_residual.norm)
+    if block.cross_attend is not None and block.cross_attend_residual is not None:
+        _fill_attention(spec.attention, block.cross_attend)
+        _fill_norm(spec.attention.layer_norm, block.cross_attend_residual.norm)
     inner, outer, feed = block.feed.inner, block.feed.outer, spec.ffn
     if hasattr(feed, "linear_0_noact"):  # the gate, which has the activation, and what it lets by
         (gate, value), (gate_bias, value_bias) = inner.weight.chunk(2), inner.bias.chunk(2)
@@ -283,9 +283,9 @@ translator = ctranslate2.Translator(".")
 lines = [encode(line) for line in sys.stdin]
 answers = {{}}
 for size in {{len(ids) for ids in lines if ids}}:  # nothing to read, nothing to write
-    places = [place for place, ids in enumerate(lines) if len(ids) == size]
+    indices = [index for index, ids in enumerate(lines) if len(ids) == size]
     found = translator.translate_batch(
-        [[source[number] for number in lines[place]] for place in places],
+        [[source[number] for number in lines[index]] for index in indices],
         beam_size={beam},
         num_hypotheses={beam},
         min_decoding_length={least},
@@ -295,11 +295,11 @@ for size in {{len(ids) for ids in lines if ids}}:  # nothing to read, nothing to
         disable_unk=True,
         max_batch_size=32,
     )
-    answers |= dict(zip(places, found))
-for place in range(len(lines)):
+    answers |= dict(zip(indices, found))
+for index in range(len(lines)):
     tokens = []
-    if place in answers:
-        found = answers[place]
+    if index in answers:
+        found = answers[index]
         tokens, _ = max(zip(found.hypotheses, found.scores), key=score)
     print(decode([numbers[token] for token in tokens]))
 """

@@ -57,10 +57,10 @@ def step_graphs(predictor: Predictor) -> list[Graph]:
 
 def _transformer_graphs(model: Transformer) -> list[Graph]:
     block = next(iter(model.decoder))
-    assert block.look is not None
+    assert block.cross_attend is not None
     layers, cache = len(model.decoder), block.empty_cache(1)
     source, token = {"source": Axes(("batch", "source"), torch.int64)}, _whole("token")
-    memory = _caches("memory", layers, block.look.empty_cache(1), "source")
+    memory = _caches("memory", layers, block.cross_attend.empty_cache(1), "source")
     if model.config.copy:
         memory["copying"] = Axes(("batch", "source", model.config.model_dim))
     past = _caches("past", layers, cache, "past")

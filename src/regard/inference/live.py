@@ -287,7 +287,8 @@ def _tensors_of(model: nn.Module) -> Iterator[tuple[list[str], Tensor, bool]]:
         tensor = tensors[same[0]]
         module = model.get_submodule(same[0].rpartition(".")[0])
         is_rounded = tensor.dim() == 2 and isinstance(module, _ROUNDED)
-        stays = is_mixing and same[0].endswith("look.key_value.weight")  # so by --precision int8
+        # As by ``--precision int8``.
+        stays = is_mixing and same[0].endswith("cross_attend.key_value.weight")
         yield same, tensor, is_rounded and not stays
 
 

@@ -163,9 +163,9 @@ class TransformerBlock(nn.Module):
         self.distances: ShawPositions | None = None
         if max_distance is not None:
             self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
-        self.look: MultiHeadAttention | None = None
+        self.cross_attend: MultiHeadAttention | None = None
         if has_memory:
-            self.look = MultiHeadAttention(
+            self.cross_attend = MultiHeadAttention(
                 model_dim,
                 num_heads,
                 num_key_heads=num_key_heads,
@@ -180,7 +180,7 @@ class TransformerBlock(nn.Module):
             return Residual(model_dim, dropout=dropout, norm=norm, kind=norm_kind, eps=norm_eps)
 
         self.attend_residual = residual()
-        self.look_residual = residual() if has_memory else None
+        self.cross_attend_residual = residual() if has_memory else None
         self.feed_residual = residual()
 
     def forward(
@@ -219,22 +219,23 @@ class TransformerBlock(nn.Module):
             return mixed
 
         def cross_attention(inputs: Tensor) -> Tensor:
-            assert self.look is not None
+            assert self.cross_attend is not None
             with at("cross", self.layer):
-                mixed: Tensor = self.look(inputs, memory, mask=memory_mask, packing=packing)[0]
+                mixed: Tensor
+                mixed, _ = self.cross_attend(inputs, memory, mask=memory_mask, packing=packing)
             return mixed
 
         states = self.attend_residual(states, self_attention)
-        if self.look_residual is not None:
-            states = self.look_residual(states, cross_attention)
+        if self.cross_attend_residual is not None:
+            states = self.cross_attend_residual(states, cross_attention)
         return self.feed_residual(states, self.feed), after
 
     def project_memory(
         self, memory: Tensor, values: Tensor | None, *, packing: Packing | None
     ) -> KeyValueCache:
         """The keys and values of a memory; see :meth:`MultiHeadAttention.project_memory`."""
-        assert self.look is not None
-        return self.look.project_memory(memory, values, packing=packing)
+        assert self.cross_attend is not None
+        return self.cross_attend.project_memory(memory, values, packing=packing)
 
     def empty_cache(self, batch: int) -> KeyValueCache:
         """Empty cache for ``batch`` rows."""
@@ -246,7 +247,7 @@ class BlockStack(nn.ModuleList):
 
     Args:
         num_layers: How many.
-        block: Makes one, given its place from 0.
+        block: Makes one, given its number from 0.
 
     Example:
         >>> import torch

@@ -5,6 +5,7 @@ The same tensors give the same bytes, so that two runs can be compared file by f
 
 import json
 import math
+import re
 import struct
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,8 @@ _DTYPES = {
     torch.bool: "BOOL",
 }
 _PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
+# Parts of models by the names that older runs have, and by those of today.
+_RENAMED = re.compile(r"(\.\d+\.)look(?=\.|_residual\.)"), r"\1cross_attend"
 
 
 def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> list[memoryview]:
@@ -111,7 +114,13 @@ def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "
             f"{where} must be a safetensors file as regard writes it; it is damaged: "
             f"{excerpt(str(error))}."
         ) from error
-    return {name: tensors[name] for name in sorted(tensors)}
+    return {_renamed(name): tensors[name] for name in sorted(tensors)}
+
+
+def _renamed(name: str) -> str:
+    """A tensor's name of today; older runs have others."""
+    pattern, names = _RENAMED
+    return pattern.sub(names, name)
 
 
 def converted(
@@ -138,7 +147,7 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
         return plain
     match plain:
         case {"$tensor": name, **rest} if not rest:
-            return tensors[str(name)]
+            return tensors[_renamed(str(name))]
         case {"$int": digits, **rest} if not rest:
             return int(str(digits), 16)
         case {"$float": digits, **rest} if not rest:
@@ -148,7 +157,7 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
         case {"$items": items, **rest} if not rest:
             pairs = [join_state(tensors, pair) for pair in cast(list[JsonValue], items)]
             return dict(cast(list[tuple[int, State]], pairs))
-    return {key: join_state(tensors, value) for key, value in plain.items()}
+    return {_renamed(key): join_state(tensors, value) for key, value in plain.items()}
 
 
 def _split(value: object, path: str, tensors: dict[str, Tensor]) -> JsonValue:

@@ -201,10 +201,10 @@ def round_weights(model: nn.Module) -> None:
     for block in blocks:
         _replace(block.attend, "query_key_value", "output")
         _replace(block.feed, "inner", "outer")
-        if block.look is not None:
+        if block.cross_attend is not None:
             # Keys and values of two inputs take a part of one matrix each.
             of_memory = () if mixes_embeddings else ("key_value",)
-            _replace(block.look, "query", "output", *of_memory)
+            _replace(block.cross_attend, "query", "output", *of_memory)
     if isinstance(model, Transformer):
         _replace_tables(model, ("source_embedding", "target_embedding", "output"))
     elif isinstance(model, Decoder):

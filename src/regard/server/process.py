@@ -99,9 +99,7 @@ def serve(
 class _Server(uvicorn.Server):
     """Uvicorn's server, which listens until the accepted requests are answered."""
 
-    def __init__(
-        self, config: uvicorn.Config, service: Service, ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._service, self._ready = service, ready
 
@@ -109,9 +107,7 @@ class _Server(uvicorn.Server):
         """Listen, and say so."""
         await super().startup(sockets)
         connections = self.server_state.connections
-        self._closing = asyncio.create_task(
-            close_idle(connections, self._service.limits.patience)
-        )
+        self._closing = asyncio.create_task(close_idle(connections, self._service.limits.patience))
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

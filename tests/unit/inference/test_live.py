@@ -78,7 +78,7 @@ def test_its_weights_are_those_of_int8():
             dequantised = module.values.float() * module.scales[:, None]
             torch.testing.assert_close(dequantised, expected[f"{name}.weight"], rtol=0, atol=0)
             count += 1
-    # What mixes embeddings stays in float32: a matrix of the look.
+    # What mixes embeddings stays in float32: a matrix of cross-attention.
     assert count == 3 + 2 * 4 + 2
 
 

@@ -37,10 +37,10 @@ _PARTS = {
     "feed_residual.norm": "final_layer_norm",
 }
 _CROSS_PARTS = {
-    "look.query": "encoder_attn.q_proj",
-    "look.key_value": "encoder_attn.k_proj encoder_attn.v_proj",
-    "look.output": "encoder_attn.out_proj",
-    "look_residual.norm": "encoder_attn_layer_norm",
+    "cross_attend.query": "encoder_attn.q_proj",
+    "cross_attend.key_value": "encoder_attn.k_proj encoder_attn.v_proj",
+    "cross_attend.output": "encoder_attn.out_proj",
+    "cross_attend_residual.norm": "encoder_attn_layer_norm",
 }
 
 
@@ -160,13 +160,13 @@ def as_written(model: Transformer, *, max_length: int | None = None) -> Transfor
 
 
 # What writes a state has a row for each of its numbers, and so has its bias; norms have one number.
-_WRITES = ("attend.output.", "look.output.", "feed.outer.", "norm.")
+_WRITES = ("attend.output.", "cross_attend.output.", "feed.outer.", "norm.")
 # What reads a state has a column for each; tables of embeddings have too.
 _READS = (
     "embedding.weight",
     "attend.query_key_value.weight",
-    "look.query.weight",
-    "look.key_value.weight",
+    "cross_attend.query.weight",
+    "cross_attend.key_value.weight",
     "feed.inner.weight",
 )
 

@@ -93,7 +93,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self._rotary, self._window = RotaryTable(attend.rotary), model.config.window
         has_alibi = model.config.positions == "alibi"
         self._options = options_of(self._blocks, model.config.num_heads if has_alibi else None)
-        self._looks = sum(block.look is not None for block in blocks)  # layers of cross-attention
+        self._num_cross = sum(block.cross_attend is not None for block in blocks)
         self.layers, self.width = len(self._blocks), 2 * attend.num_key_heads * attend.head_dim
         self._norms = norms_of(self._blocks, norm)
 
@@ -114,8 +114,8 @@ class DecoderStack(DecoderSteps[PreparedState]):
             mapped = torch.from_numpy(logits[:, : self._weights.table.outputs])
         if current_observer() is not None:
             for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
-                if block.look is not None:
-                    self._announce(index, block.look, torch.from_numpy(query), state)
+                if block.cross_attend is not None:
+                    self._announce(index, block.cross_attend, torch.from_numpy(query), state)
         return mapped, state.after()
 
     def write(
@@ -175,7 +175,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
     def _buffers(self, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Arrays that a step writes: queries of cross-attention, numbers between parts, logits."""
         options, outputs = self._options, self._weights.table.bias.shape[1]
-        queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
+        queries = np.empty((self._num_cross, rows, options.heads * options.head_dim), np.float32)
         room = np.empty((rows, self._width), np.float32)
         return queries, room, np.empty((rows, outputs), np.float32)
 
@@ -220,17 +220,17 @@ class DecoderStack(DecoderSteps[PreparedState]):
         )
 
     def _announce(
-        self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
+        self, layer: int, cross: MultiHeadAttention, query: Tensor, state: PreparedState
     ) -> None:
         """Announce cross-attention to an observer, as ``attend`` would."""
         memory, real, sentences = state.memory[layer], state.lengths, state.sentences
         if not np.array_equal(sentences, np.arange(len(memory))):
             memory, real = memory[sentences], real[sentences]
-        key, _ = cut(torch.from_numpy(memory), ((look.num_key_heads, look.head_dim),) * 2)
+        key, _ = cut(torch.from_numpy(memory), ((cross.num_key_heads, cross.head_dim),) * 2)
         mask = lengths(torch.from_numpy(real))
-        (queries,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
+        (queries,) = cut(query[:, None], ((cross.num_heads, cross.head_dim),))
         with at("cross", layer):
-            announce(queries, key, CallOptions(look.score, mask))
+            announce(queries, key, CallOptions(cross.score, mask))
 
     @cached_property
     def _bytes(self) -> int:

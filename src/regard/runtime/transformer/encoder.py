@@ -166,11 +166,11 @@ class TransformerEncoder:
 
     def __init__(self, model: Transformer) -> None:
         blocks, config = list(model.encoder), model.config
-        looks = [block.look for block in model.decoder if block.look is not None]
-        width = looks[0].num_key_heads * looks[0].head_dim
+        attentions = [cross for block in model.decoder if (cross := block.cross_attend) is not None]
+        width = attentions[0].num_key_heads * attentions[0].head_dim
         alibi_heads = config.num_heads if config.positions == "alibi" else None
         self._options = options_of(blocks, alibi_heads)
-        projects = [look.key_value for look in looks if look.key_value is not None]
+        projects = [cross.key_value for cross in attentions if cross.key_value is not None]
         self._layers = layers_of(blocks, model.encoder_norm, self._options, projects)
         halves = (slice(width), slice(width, None)) if isinstance(self._layers, Layers) else ()
         of_memory = [pack_projections([part_of(each, of) for each in projects]) for of in halves]
@@ -181,7 +181,7 @@ class TransformerEncoder:
         self._rotary = RotaryTable(blocks[0].attend.rotary)
         self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
         self._begin_id = model.begin_id if config.source_begin else None
-        self._shape, self._width = (len(looks), 2 * width), config.model_dim
+        self._shape, self._width = (len(attentions), 2 * width), config.model_dim
 
     def __call__(
         self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]

@@ -39,12 +39,12 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
 
 def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
     """Attentions of a layer: to itself, and to a memory."""
-    return [block.attend] if block.look is None else [block.attend, block.look]
+    return [block.attend] if block.cross_attend is None else [block.attend, block.cross_attend]
 
 
 def residuals(block: TransformerBlock) -> list[Residual]:
     """Residual connections of a layer, in their order."""
-    all_three = (block.attend_residual, block.look_residual, block.feed_residual)
+    all_three = (block.attend_residual, block.cross_attend_residual, block.feed_residual)
     return [each for each in all_three if each is not None]
 
 

@@ -101,10 +101,10 @@ def _units(layer: TransformerBlock) -> list[nn.Module]:
     """Units of a layer that FSDP gathers and frees together."""
     # A layer with cross-attention projects the memory before it is called; those weights are left
     # to the unit of the model.
-    if layer.look is None:
+    if layer.cross_attend is None:
         return [layer]
-    looking = [layer.look._modules.get(name) for name in ("query", "output")]
-    parts = (layer.attend, *looking, layer.feed)
+    cross = [layer.cross_attend._modules.get(name) for name in ("query", "output")]
+    parts = (layer.attend, *cross, layer.feed)
     return [part for part in parts if part is not None]
 
 

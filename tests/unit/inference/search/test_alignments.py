@@ -30,7 +30,8 @@ def sharp(name):
     translator = make_predictor(**MODELS[name])
     torch.manual_seed(2)
     for name, parameter in translator.model.named_parameters():
-        torch.nn.init.normal_(parameter, std=9.0 if "look." in name else 0.6)
+        is_cross = "look." in name or "cross_attend." in name
+        torch.nn.init.normal_(parameter, std=9.0 if is_cross else 0.6)
     translator.model.double()
     return translator
 
@@ -77,7 +78,7 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same():
     translator = make_predictor(**MODELS["transformer"])
     torch.manual_seed(2)
     for name, parameter in translator.model.named_parameters():
-        torch.nn.init.normal_(parameter, std=2.0 if "look." in name else 0.4)
+        torch.nn.init.normal_(parameter, std=2.0 if "cross_attend." in name else 0.4)
     translator.warm_up()
     translations = translator.translate(SENTENCES, beam_size=4, attention=True)
     assert translations == translator.translate(SENTENCES, beam_size=4)

@@ -140,10 +140,10 @@ export function createBlocks({ config: settings, scales }, tensors, isMuted) {
         return attend(`${name}.attend`, kind, layer, queries, visible[layer], positions, attentions);
       });
       if (memories) {
-        states = residual(states, `${name}.look`, (inputs) => {
-          const queries = tensors.linear(inputs, `${name}.look.query`);
+        states = residual(states, `${name}.cross_attend`, (inputs) => {
+          const queries = tensors.linear(inputs, `${name}.cross_attend.query`);
           return attend(
-            `${name}.look`,
+            `${name}.cross_attend`,
             "cross",
             layer,
             queries,
@@ -223,8 +223,8 @@ export function createTransformer(packed, tensors, isMuted) {
     return {
       caches: empty(config.num_decoder_layers),
       memory: range(config.num_decoder_layers).map((layer) => ({
-        keys: tensors.linear(memory, `decoder.${layer}.look.key_value`, [0, ofKeys]),
-        values: tensors.linear(valueStates, `decoder.${layer}.look.key_value`, [ofKeys, ofBoth]),
+        keys: tensors.linear(memory, `decoder.${layer}.cross_attend.key_value`, [0, ofKeys]),
+        values: tensors.linear(valueStates, `decoder.${layer}.cross_attend.key_value`, [ofKeys, ofBoth]),
       })),
       attentions: config.source_begin ? [] : attentions, // no token of the source stands for the begin
       before: null,
