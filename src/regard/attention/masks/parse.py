@@ -1,14 +1,13 @@
-"""Masks written as text: parsed by ``ast``, built from a whitelist of calls, never run.
+"""Masks written as text: parsed by rules of our own, built from a table of masks, never run.
 
-A text may come from anyone, so its length, depth, characters and numbers are bounded before it is
-parsed.
+A text may come from anyone, so its length, depth and numbers are bounded.
 """
 
-import ast
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from inspect import signature
-from typing import Literal, NamedTuple, NoReturn, get_args
+from operator import and_, or_
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import torch
 
@@ -71,15 +70,17 @@ def register_mask(name: str, make: Callable[..., Mask], allowed: Allowed) -> Non
 
 
 LONGEST = 10_000  # characters
-DEEPEST = 50  # brackets, signs and calls within each other
+DEEPEST = 50  # brackets and signs within each other
 MOST = 100  # masks joined by & and |
 LARGEST = 2**31 - 1
 
-Value = int | None | list[int] | list[list[int]]
+Value = int | list[Any] | None
+Joins = Sequence[tuple[str, Callable[[Mask, Mask], Mask]]]
 
-_FOREIGN = re.compile(r"[^A-Za-z_0-9.()\[\],=&|~ -]|(?<![A-Za-z_0-9])[0-9]+[A-Za-z_.]")
+_TOKEN = re.compile(r"(?:rg\.|regard\.)?[A-Za-z_][A-Za-z_0-9]*|-?[0-9]+|\S")
+_JOINS = (("|", or_), ("&", and_))  # the weakest first
 _AXES = {NUMBER: (0,), NUMBERS: (0, 1, 2), LIST: (1, 2)}  # how many a value may have
-_PREFIXES = ("rg", "regard")
+_EXPRESSION = "mask must be an expression such as causal() & prefix(2)"
 # Masks that are made of things which text cannot hold.
 _UNWRITABLE = {"dense": "a tensor", "where": "a function"}
 
@@ -118,78 +119,60 @@ def parse_mask(expression: str) -> Mask:
         raise SettingError(
             f"mask must be at most {LONGEST} characters long; got {len(expression)}."
         )
-    text = re.sub(r"\s", " ", expression)
-    _check(text)
-    start = len(text) - len(text.lstrip())
-    try:
-        tree = ast.parse(text[start:], mode="eval").body
-    except SyntaxError as error:
-        at = start + (error.offset or 1) - 1
-        _complain("be an expression such as causal() & prefix(2)", text, at)
-    except (RecursionError, MemoryError):  # of signs that _check does not count
-        raise SettingError(f"mask must be nested at most {DEEPEST} deep; got more.") from None
-    return _Builder(text, start).mask(tree)
-
-
-def _check(text: str) -> None:
-    """Raise unless the text may be parsed: its characters, its numbers, its depth."""
-    if foreign := _FOREIGN.search(text):
-        at = foreign.end() - 1
-        raise SettingError(
-            "mask must be made of names, whole numbers and ()[],=&|~; got "
-            f"{text[at]!r} at character {at + 1}."
-        )
-    for number in re.finditer(r"[0-9]+", text):
-        if len(number[0]) > 10 or int(number[0]) > LARGEST:
-            digits = number[0] if len(number[0]) <= 20 else f"{number[0][:20]}…"
-            raise SettingError(
-                f"mask must have numbers up to {LARGEST}; got {digits!r} at character "
-                f"{number.start() + 1}."
-            )
-    if (count := len(re.findall("[&|]", text)) + 1) > MOST:
+    if (count := 1 + len(re.findall("[&|]", expression))) > MOST:
         raise SettingError(f"mask must join at most {MOST} masks; got {count}.")
-    depth = signs = calls = 0
-    before = ""
-    for at, sign in enumerate(text):
-        depth += (sign in "([") - (sign in ")]")
-        signs = signs + 1 if sign in "~-" else signs * (sign in " (")
-        calls += before == ")" and sign == "("  # of what a call gives
-        before = before if sign == " " else sign
-        if depth + signs + calls > DEEPEST:
+    parser = _Parser(expression)
+    mask = parser.mask()
+    parser.take("")
+    return mask
+
+
+class _Parser:
+    """Parses an expression by recursive descent: a method for each rule of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = [(token[0], token.start() + 1) for token in _TOKEN.finditer(text)]
+        self._tokens += [("", len(text) + 1)] * 2  # the end, and a token to look ahead to
+        self._next = self._depth = 0
+
+    def mask(self, joins: Joins = _JOINS) -> Mask:
+        """Masks joined by signs, of which the first binds weakest."""
+        if not joins:
+            return self._one()
+        (sign, join), *stronger = joins
+        mask = self.mask(stronger)
+        while self._takes(sign):
+            mask = join(mask, self.mask(stronger))
+        return mask
+
+    def take(self, token: str) -> None:
+        """Go past a token; SettingError if another one comes."""
+        if not self._takes(token):
+            self._refuse(_EXPRESSION)
+
+    def _one(self) -> Mask:
+        if self._depth == DEEPEST:
+            at = self._tokens[self._next][1]
             raise SettingError(
-                f"mask must be nested at most {DEEPEST} deep; got more at character {at + 1}."
+                f"mask must be nested at most {DEEPEST} deep; got more at character {at}."
             )
+        self._depth += 1
+        if self._takes("~"):
+            mask = ~self._one()
+        elif self._takes("("):
+            mask = self.mask()
+            self.take(")")
+        else:
+            mask = self._rule()
+        self._depth -= 1
+        return mask
 
-
-def _complain(rule: str, text: str, at: int) -> NoReturn:
-    part = re.match(r"[A-Za-z_0-9.]+|.", text[at:])
-    got = repr(part[0]) if part else "the end"
-    raise SettingError(f"mask must {rule}; got {got} at character {at + 1}.")
-
-
-class _Builder:
-    """Builds the mask of a syntax tree, node by node."""
-
-    def __init__(self, text: str, start: int) -> None:
-        self._text, self._start = text, start
-
-    def mask(self, tree: ast.expr) -> Mask:
-        match tree:
-            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as sign):
-                left, right = self.mask(tree.left), self.mask(tree.right)
-                return left & right if isinstance(sign, ast.BitAnd) else left | right
-            case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                return ~self.mask(operand)
-            case ast.Call(func=ast.Name(id=name)):
-                return self._rule(name, tree)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=prefix), attr=name)) if (
-                prefix in _PREFIXES
-            ):
-                return self._rule(name, tree)
-        return self._complain("have a mask such as causal() here", tree)
-
-    def _rule(self, name: str, call: ast.Call) -> Mask:
-        where = f"at character {self._offset(call) + 1}"
+    def _rule(self) -> Mask:
+        token, at = self._tokens[self._next]
+        if not token[:1].isidentifier():
+            self._refuse(_EXPRESSION)
+        self._next += 1
+        name, where = token.rpartition(".")[2], f"at character {at}"
         if name in _UNWRITABLE:
             raise SettingError(
                 f"mask must be text; got {name!r} {where}, which takes {_UNWRITABLE[name]}. "
@@ -201,13 +184,12 @@ class _Builder:
                 f"{_hint(name, RULES)}"
             )
         rule = RULES[name]
-        arguments = self._arguments(name, rule.arguments, call)
-        if rule.allowed != NUMBER and rule.arguments[0] not in arguments:
+        values, named = dict[str, Value](), dict[str, Value]()
+        self.take("(")
+        self._until(")", lambda: self._argument(name, values, named))
+        values |= named
+        if rule.allowed != NUMBER and rule.arguments[0] not in values:
             raise SettingError(f"{name} must be given {rule.arguments[0]}; got nothing {where}.")
-        values = {
-            argument: self._argument(f"{argument} of {name}", value, rule.allowed)
-            for argument, value in arguments.items()
-        }
         try:
             return rule.make(
                 **{k: torch.tensor(v) if isinstance(v, list) else v for k, v in values.items()}
@@ -215,67 +197,67 @@ class _Builder:
         except RegardError as error:
             raise SettingError(f"{error} It is {where}.") from None
 
-    def _arguments(
-        self, name: str, arguments: tuple[str, ...], call: ast.Call
-    ) -> dict[str, ast.expr]:
-        if len(call.args) > len(arguments):
-            extra = self._text[self._offset(call.args[len(arguments)]) :][:1]
+    def _argument(self, name: str, values: dict[str, Value], named: dict[str, Value]) -> None:
+        rule, key = RULES[name], self._tokens[self._next][0]
+        names, allowed = rule.arguments, rule.allowed
+        if self._tokens[self._next + 1][0] == "=":
+            if key not in names:
+                self._refuse(f"{name} must be given {' or '.join(names)}", _hint(key, names))
+            if key in values or key in named:
+                self._refuse(f"{name} must be given {key} once")
+            self._next += 2
+            values = named
+        elif named:
+            self._refuse(_EXPRESSION)
+        elif len(values) == len(names):
+            self._refuse(f"{name} must be given at most {len(names)} arguments")
+        else:
+            key = names[len(values)]
+        start = self._next
+        value = values[key] = self._value()
+        if (value is None and allowed != NUMBER) or _depth(value) not in _AXES[allowed]:
+            self._next = start
+            self._refuse(f"{key} of {name} must be {allowed}")
+
+    def _value(self, depth: int = 2) -> Value:
+        """A whole number, None, or a list of numbers, or of lists of numbers."""
+        token = self._tokens[self._next][0]
+        if depth and self._takes("["):
+            items = list[Value]()
+            self._until("]", lambda: items.append(self._value(depth - 1)))
+            return items
+        if depth == 2 and self._takes("None"):
+            return None
+        digits = token.removeprefix("-")
+        if not digits.isdecimal():
+            self._refuse("mask must have a whole number, None or a list here")
+        if len(digits) > 10 or int(digits) > LARGEST:
             raise SettingError(
-                f"{name} must be given at most {len(arguments)} arguments; got {extra!r} at "
-                f"character {self._offset(call.args[len(arguments)]) + 1}."
+                f"mask must have numbers up to {LARGEST}; got {excerpt(digits)} at character "
+                f"{self._tokens[self._next][1]}."
             )
-        by_name = dict(zip(arguments, call.args, strict=False))
-        for each in call.keywords:
-            got = f"got {each.arg!r} at character {self._offset(each) + 1}."
-            if each.arg not in arguments:
-                raise SettingError(
-                    f"{name} must be given {' or '.join(arguments)}; {got}"
-                    f"{_hint(str(each.arg), arguments)}"
-                )
-            if each.arg in by_name:
-                raise SettingError(f"{name} must be given {each.arg} once; {got}")
-            by_name[each.arg] = each.value
-        return by_name
+        self._next += 1
+        return int(token)
 
-    def _argument(self, name: str, node: ast.expr, allowed: Allowed) -> Value:
-        value = self._value(node)
-        is_absent = value is None and allowed != NUMBER
-        if is_absent or _depth(value) not in _AXES[allowed]:
-            token = re.match(r"[\w-]+|.", self._text[self._offset(node) :])
-            raise SettingError(
-                f"{name} must be {allowed}; got {token[0] if token else 'the end'!r} at character "
-                f"{self._offset(node) + 1}."
-            )
-        return value
+    def _until(self, end: str, read: Callable[[], None]) -> None:
+        """Read parts with commas between them, up to a bracket."""
+        while not self._takes(end):
+            read()
+            if not self._takes(","):
+                self.take(end)
+                return
 
-    def _value(self, node: ast.expr) -> Value:
-        match node:
-            case ast.Constant(value=None):
-                return None
-            case ast.List(elts=items):
-                return [self._item(each) for each in items]  # type: ignore[return-value]
-        return self._number(node)
+    def _takes(self, token: str) -> bool:
+        """Whether the next token is this one, which is then gone past."""
+        is_next = self._tokens[self._next][0] == token
+        self._next += is_next
+        return is_next
 
-    def _item(self, node: ast.expr) -> int | list[int]:
-        if isinstance(node, ast.List):
-            return [self._number(each) for each in node.elts]
-        return self._number(node)
-
-    def _number(self, node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                return value
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if (
-                not isinstance(value, bool)
-            ):
-                return -value
-        return self._complain("have a whole number, None or a list here", node)
-
-    def _offset(self, node: ast.expr | ast.keyword) -> int:
-        return self._start + node.col_offset
-
-    def _complain(self, rule: str, node: ast.expr) -> NoReturn:
-        _complain(rule, self._text, self._offset(node))
+    def _refuse(self, rule: str, cure: str = "") -> NoReturn:
+        """Raise a SettingError with the next token and its position."""
+        token, at = self._tokens[self._next]
+        got = excerpt(token) if token else "the end"
+        raise SettingError(f"{rule}; got {got} at character {at}.{cure}")
 
 
 def _depth(value: Value) -> int | None:
