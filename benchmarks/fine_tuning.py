@@ -34,6 +34,7 @@ from benchmarks import linear_text, measuring
 from benchmarks.encoders import encoder
 from benchmarks.measuring import Figure, Spread, sized
 from benchmarks.peers.fine_tuning_updates import IN_BFLOAT16, OURS, SIDES, TRAINER, write_batches
+from benchmarks.question_answering import FILES
 from benchmarks.training import settings_of, train
 from regard.config import JsonValue, parse_settings
 from regard.inference import Predictor
@@ -47,7 +48,6 @@ STEP, STEPS = "step", ("sst2", "hotel")
 ENGLISH, CHINESE = "minilm-en", "roberta-zh"
 SEEDS = sized((1, 2, 3), (1,))
 ROUNDS = sized(5, 1)
-DOMAINS = ("wiki", "reddit", "amazon")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +63,9 @@ class Job:
     beside: str = ""  # the beginning of a record's figure, behind the record's name
 
 
-_SQUADSHIFTS = {
-    "train": [f"squadshifts/{domain}.train.json.gz" for domain in DOMAINS],
-    "valid": [f"squadshifts/{domain}.dev.json" for domain in DOMAINS],
-    "test": [f"squadshifts/{domain}.test.json" for domain in DOMAINS],
-}
-_SPLITS = ("train", "valid", "test")
-
-
 def _files(folder: str, *names: str) -> dict[str, list[str]]:
-    return {split: [f"{folder}/{name}"] for split, name in zip(_SPLITS, names, strict=True)}
+    splits = zip(("train", "valid", "test"), names, strict=True)
+    return {split: [f"{folder}/{name}"] for split, name in splits}
 
 
 JOBS = {
@@ -132,7 +125,7 @@ JOBS = {
         what="Answers in English texts (squadshifts), exact match / F1 / right sentence, test",
         recipe="question-answering-pretrained",
         encoder=ENGLISH,
-        files=_SQUADSHIFTS,
+        files=FILES["squadshifts"],
         metrics=("exact_match", "f1", "sentence"),
         beside="question_answering: Answers in English",
     ),
@@ -140,7 +133,7 @@ JOBS = {
         what="Answers in Chinese texts (cmrc2018 dev, 1,002 trained on), exact match / F1",
         recipe="question-answering-pretrained",
         encoder=CHINESE,
-        files={"train": ["cmrc2018/trial.json"], "valid": [], "test": ["cmrc2018/dev.json.gz"]},
+        files=FILES["cmrc2018"],
         metrics=("exact_match", "f1"),
         settings=("data.on_bad_line=skip",),
         beside="question_answering: Answers in Chinese",
@@ -149,7 +142,7 @@ JOBS = {
         what="Question with its passage or another (squadshifts), accuracy of test",
         recipe="pair-matching-pretrained",
         encoder=ENGLISH,
-        files=_SQUADSHIFTS,
+        files=FILES["squadshifts"],
         metrics=("accuracy",),
         settings=("data.on_bad_line=skip",),
         beside="question_answering: Question with its passage or another, read",
@@ -158,7 +151,7 @@ JOBS = {
         what="Multiple choice among 4 (fairytaleqa), accuracy of test",
         recipe="multiple-choice-pretrained",
         encoder=ENGLISH,
-        files=_files("fairytaleqa", "train.jsonl.gz", "val.jsonl.gz", "test.jsonl.gz"),
+        files=FILES["fairytaleqa"],
         metrics=("accuracy",),
         beside="question_answering: Multiple choice",
     ),

@@ -1,4 +1,4 @@
-"""What the heads of pretrained readers do, as Clark et al. (2019) ask it of BERT.
+"""Roles of the heads of pretrained readers, as Clark et al. (2019) find them in BERT.
 
     python -m benchmarks.heads
 
@@ -282,7 +282,7 @@ def _named(place: Mapping[str, Any]) -> str:
 
 
 def read(name: str, work: Callable[[Any, Any], dict[str, Any]]) -> dict[str, Any]:
-    """What is found in an encoder, with its sizes and its licence."""
+    """Findings of an encoder, with its sizes and its licence."""
     model, tokenizer = load_folder(encoder(name))
     return {
         "licence": LICENCES[name],

@@ -1,8 +1,10 @@
 """Naive Bayes on n-grams of a text."""
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
+
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
 
 from regard.text.languages import side_script
 
@@ -11,44 +13,19 @@ class NaiveBayes:
     """Multinomial naive Bayes on n-grams, each once a text: Wang & Manning (2012), section 2.1."""
 
     def __init__(self, examples: Iterable[tuple[str, str]]) -> None:
-        examples = list(examples)
-        scripts = side_script([text for text, _ in examples[:1000]])
-        self._by_words = scripts != "Han or kana"
-        labels = Counter(label for _, label in examples)
-        grams: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        for text, label in examples:
-            grams[label].update(self._grams(text))
-        known = len(set().union(*grams.values()))
-        self._prior = {label: math.log(n / labels.total()) for label, n in labels.items()}
-        self._unseen = {label: -math.log(counts.total() + known) for label, counts in grams.items()}
-        self._gain = {
-            label: {gram: math.log(n + 1) for gram, n in counts.items()}
-            for label, counts in grams.items()
-        }
-        self._known = set().union(*grams.values())
+        texts, labels = zip(*examples, strict=True)
+        self._by_words = side_script(texts[:1000]) != "Han or kana"
+        self._model = make_pipeline(CountVectorizer(analyzer=self._grams), MultinomialNB())
+        self._model.fit(texts, labels)
 
     def label(self, text: str) -> str:
         """The most probable label."""
-        scores = self._joint(text)
-        return max(scores, key=scores.__getitem__)
+        return str(self._model.predict([text])[0])
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Of each label, given the text."""
-        scores = self._joint(text)
-        best = max(scores.values())
-        shares = {label: math.exp(each - best) for label, each in scores.items()}
-        total = sum(shares.values())
-        return {label: share / total for label, share in shares.items()}
-
-    def _joint(self, text: str) -> dict[str, float]:
-        """``log p(label, text)`` of each label."""
-        grams = [gram for gram in self._grams(text) if gram in self._known]
-        return {
-            label: self._prior[label]
-            + sum(self._gain[label].get(gram, 0.0) for gram in grams)
-            + len(grams) * self._unseen[label]
-            for label in self._prior
-        }
+        (shares,) = self._model.predict_proba([text]).tolist()
+        return dict(zip(self._model.classes_.tolist(), shares, strict=True))
 
     def _grams(self, text: str) -> set[str]:
         units: Sequence[str] = text.lower().split() if self._by_words else text

@@ -13,7 +13,6 @@ the run that begins with one. Run again after an interruption, the script goes o
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import measuring
-from benchmarks.training import settings_of, train
+from benchmarks.training import held_out, settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
-from regard.inference import Predictor
 from regard.tasks import Recipe, read_parts
 from regard.tasks.overlap import Overlap
 from regard.tasks.questions.pair_matching import PairMatching
@@ -61,7 +59,6 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 SIMPLE = "simple"
 PARTS = (*RUNS, SIMPLE)
-WORST = 8
 
 
 def recipe_of(name: str, pretrained: Path | None) -> Recipe:
@@ -135,33 +132,6 @@ def logistic_regression(recipe: Recipe) -> dict[str, Any]:
         split: {name: {"accuracy": 100 * float(best.score(*rows))}}
         for split, rows in (("valid", valid), ("test", test))
     }
-
-
-def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any]:
-    job = labeller.task
-    examples = job.read(job.recipe, split)
-    answers = labeller.answers(examples)
-    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
-    order = sorted(range(len(examples)), key=example_score.__getitem__)
-    trivial = job.baselines(known, examples)
-    found = {
-        "count": len(examples),
-        "score": job.score(answers, examples),
-        "baselines": {way: job.score(given, examples) for way, given in trivial.items()},
-        "tables": [asdict(table) for table in job.tables(answers, examples)],
-        "worst": [job.show(examples[place], answers[place]) for place in order[:WORST]],
-        "random": [
-            job.show(examples[i], answers[i]) for i in order[:: max(1, len(order) // WORST)]
-        ],
-    }
-    files = [str(file) for file in job.recipe.files(split)]
-    if len(files) > 1:  # each domain by itself
-        for file in files:
-            places = [i for i, example in enumerate(examples) if example.where.startswith(file)]
-            found[Path(file).name] = job.score(
-                [answers[i] for i in places], [examples[i] for i in places]
-            )
-    return found
 
 
 WHAT = {

@@ -101,7 +101,7 @@ class Reader:
         return logits.float().softmax(dim=-1)
 
     def counts(self, inputs: Mapping[str, Tensor], label: int) -> dict[str, Tensor]:
-        """What each position counts for a label, by each method, and at random."""
+        """Contribution of each position to a label, by each method, and at random."""
         found = {
             method: rg.attribute(
                 self.model, inputs, target=label, method=method, baseline=self.mask, steps=STEPS

@@ -198,7 +198,7 @@ def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
 
 
 def part_of(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """What a record keeps of a training: the table of its name, or of its beginning."""
+    """The recorded training: the table of its name, or of its beginning."""
     waiting: list[Any] = [record["details"]]
     while waiting:
         table = waiting.pop()

@@ -194,7 +194,7 @@ def peer(
 
 
 def measure_simple(name: str) -> dict[str, Any]:
-    """What `regard evaluate` fits, to the whole training part, on the test part."""
+    """The baselines of `regard evaluate`, fitted to the whole training part, on the test part."""
     if name in TAGGED:
         return measure_tags(name)
     rows, test = CORPORA[name.removeprefix("simple-")].read()

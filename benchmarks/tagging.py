@@ -13,14 +13,13 @@ work. The record names the parts that are not there yet.
 """
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks import measuring
-from benchmarks.training import settings_of, train
+from benchmarks.training import held_out, settings_of, train
 from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.tasks import Recipe, read_parts
@@ -46,7 +45,6 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 STEPS = "steps"
 ROUNDS, BATCHES = measuring.sized((9, 6), (1, 1))
-WORST = 8
 
 
 def recipe_of(name: str, *more: str) -> Recipe:
@@ -69,29 +67,13 @@ def trained_figures(name: str, work: Path) -> dict[str, Any]:
     began = time.perf_counter()
     trained = train(recipe, work / name)
     seconds = time.perf_counter() - began
-    job, known = trained.predictor.task, read_parts(recipe).train
+    known = read_parts(recipe).train
     return {
         "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **settings_of(recipe)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
         "summary": trained.summary,
         "seconds_with_reading_and_validation": round(seconds, 1),
-        **{split: held_out(trained.predictor, job, known, split) for split in ("valid", "test")},
-    }
-
-
-def held_out(predictor: Any, job: Tagging, known: Any, split: str) -> dict[str, Any]:
-    examples = job.read(job.recipe, split)
-    answers = predictor.answers(examples)
-    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
-    worst = sorted(range(len(examples)), key=example_score.__getitem__)[:WORST]
-    trivial = job.baselines(known, examples)
-    return {
-        "sentences": len(examples),
-        "words": sum(len(example.words) for example in examples),
-        "score": job.score(answers, examples),
-        "baselines": {way: job.score(found, examples) for way, found in trivial.items()},
-        "tables": [asdict(table) for table in job.tables(answers, examples)],
-        "worst": [job.show(examples[place], answers[place]) for place in worst],
+        **{split: held_out(trained.predictor, known, split) for split in ("valid", "test")},
     }
 
 

@@ -1,11 +1,12 @@
 """Training as the scripts do it: the recipe's, or in a tiny run two updates of it."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
+from regard.inference import Predictor
 from regard.tasks import Recipe
 from regard.training import Trained
 from regard.training.session import fit
@@ -14,6 +15,7 @@ _ENDS = ("minutes", "epochs", "updates", "patience")
 _SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
 _PLACES = {"data": ("train", "valid", "test"), "training": ["pretrained"], "tokenizer": ["folder"]}
 _TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
+_SHOWN = 8  # answers to read, the worst, and of all
 
 
 def train(recipe: Recipe, run: str | Path) -> Trained:
@@ -28,6 +30,32 @@ def settings_of(recipe: Recipe) -> dict[str, Any]:
         if part in table:
             table[part] = {k: v for k, v in table[part].items() if k not in names}
     return table
+
+
+def held_out(predictor: Predictor, known: Sequence[Any], split: str) -> dict[str, Any]:
+    """Scores of a part beside those of baselines, tables, and answers to read."""
+    task = predictor.task
+    examples = task.read(task.recipe, split)
+    answers = predictor.answers(examples)
+    example_score = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    order = sorted(range(len(examples)), key=example_score.__getitem__)
+    baselines = task.baselines(known, examples)
+    found = {
+        "count": len(examples),
+        "score": task.score(answers, examples),
+        "baselines": {name: task.score(given, examples) for name, given in baselines.items()},
+        "tables": [asdict(table) for table in task.tables(answers, examples)],
+        "worst": [task.show(examples[i], answers[i]) for i in order[:_SHOWN]],
+        "random": [
+            task.show(examples[i], answers[i]) for i in order[:: max(1, len(order) // _SHOWN)]
+        ],
+    }
+    files = [str(file) for file in task.recipe.files(split)]
+    for file in files if len(files) > 1 else ():  # each domain by itself
+        rows = [i for i, example in enumerate(examples) if example.where.startswith(file)]
+        score = task.score([answers[i] for i in rows], [examples[i] for i in rows])
+        found[Path(file).name] = score
+    return found
 
 
 def shortened(recipe: Recipe) -> Recipe:

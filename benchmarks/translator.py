@@ -244,7 +244,7 @@ def figures(found: Mapping[str, Any]) -> list[Figure]:
 
 
 def card(found: Mapping[str, Any], predictor: Predictor, arguments: argparse.Namespace) -> str:
-    """What the translator is, how good, and of whose sentences, in Markdown."""
+    """The card of the translator, in Markdown: its data, its quality, its licences."""
     model, test = predictor.recipe.table()["model"], found["test"]
     return CARD.read_text("utf-8").format(
         name=SHIPS,
