@@ -1,4 +1,8 @@
-"""Packages whose public names are imported when they are first used, so that nothing else is."""
+"""Packages whose public names are imported when they are first used, so that nothing else is.
+
+``lazy_loader`` reads a stub beside each package, which would list all names again; it finds none in
+a zip, and suggests no names.
+"""
 
 import ast
 import sys

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from regard.checks import check_at_most, check_count, choose
 from regard.errors import SettingError
-from regard.layers.inputs import check_beside, unknown_ids, whole
+from regard.layers.inputs import check_beside, real_positions, unknown_ids, whole
 from regard.layers.recurrent import RecurrentEncoder
 
 
@@ -151,7 +151,7 @@ class PartsConvolution(nn.Module):
     def forward(
         self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
     ) -> Float[Tensor, "R W"]:
-        beyond = torch.arange(parts.shape[1], device=parts.device) >= lengths.clamp(min=1)[:, None]
+        beyond = ~real_positions(lengths.clamp(min=1), parts.shape[1])
         strongest = []
         for width, filters in self.filters.items():
             before = int(width) // 2  # so that there are as many answers as parts

@@ -15,7 +15,7 @@ from regard.attention import lengths as visible
 from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.inputs import known_ids, texts
+from regard.layers.inputs import known_ids, real_positions, texts
 from regard.layers.pooling import LearnedQuery, maximum, mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.heads import OverlapScore
@@ -308,8 +308,7 @@ class MemoryNetwork(nn.Module):
         logits: Tensor = (memory @ u[..., None]).squeeze(-1)
         if bias is not None:
             logits = logits + bias[:, 0]
-        padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
-        return logits.masked_fill(padding, -torch.inf)
+        return logits.masked_fill(~real_positions(counts, sentences.shape[1]), -torch.inf)
 
     def _positions(
         self, sentences: Int[Tensor, "B M J"], counts: Int[Tensor, " B"]

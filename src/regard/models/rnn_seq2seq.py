@@ -29,7 +29,7 @@ from regard.layers import (
     ScoredAttention,
     TokenEmbedding,
 )
-from regard.layers.inputs import check_state, pairs, step_tokens, texts
+from regard.layers.inputs import check_state, pairs, real_positions, step_tokens, texts
 from regard.layers.pointer import Pointer, check_shared
 from regard.layers.recurrent import RecurrentCell
 from regard.layers.unrolled import AdditiveMemory, is_changed, takes_sequences, unroll
@@ -162,7 +162,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             return states, None
         if target_lengths is None:
             target_lengths = target.new_full((len(target),), target.shape[1])
-        is_real = torch.arange(target.shape[1], device=target.device) < target_lengths[:, None]
+        is_real = real_positions(target_lengths, target.shape[1])
         penalties = _stacked([output.penalty for output in outputs])
         assert penalties is not None
         weight = self.config.entropy_weight if self.config.hard else self.config.coverage_weight
