@@ -1,4 +1,4 @@
-"""What a model looked at, without what explains its answers."""
+"""Documents of attention, without explanations of answers."""
 
 from regard.viewer.options import LookOptions
 

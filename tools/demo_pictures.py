@@ -1,4 +1,4 @@
-"""What README, docs and course show of the translator that comes with the package.
+"""Pictures and samples in README, docs and course of the translator that comes with the package.
 
 python -m tools.demo_pictures    the weights in docs/figures/course/demo.jsonl, the sample in both
                                  READMEs, and pictures of the demo's and a server's page (Chromium)

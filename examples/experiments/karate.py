@@ -51,7 +51,7 @@ KNOWN = torch.tensor([0, 33])
 
 
 def neighbours():
-    """Which members a member may look at (34, 34): friends, and itself."""
+    """Mask of the members a member may look at (34, 34): friends, and itself."""
     visible = torch.eye(34, dtype=torch.bool)
     visible[EDGES[:, 0], EDGES[:, 1]] = visible[EDGES[:, 1], EDGES[:, 0]] = True
     return visible
@@ -96,14 +96,14 @@ def train(seed, updates=100):
 
 @torch.no_grad()
 def right(model):
-    """Which of the other 32 are put on their side."""
+    """Mask of the other 32 members: True where they are put on their side."""
     guessed = model(neighbours()).argmax(-1) == SIDES
     return guessed[torch.arange(1, 33)]
 
 
 @torch.no_grad()
 def weights(model):
-    """What each member looks at in the first layer (34, 34), and how sure its side is (34)."""
+    """Weights of each member in the first layer (34, 34), and the probability of its side (34)."""
     nodes, visible = torch.eye(34), neighbours()
     first = model.first
     looked = rg.weights(first.query(nodes), first.key(nodes), mask=rg.dense(visible))

@@ -1,4 +1,4 @@
-"""The same small translator from several seeds: the mean and the spread of its attention weights.
+"""A small translator from several seeds: the mean and the spread of its attention weights.
 
     python examples/experiments/seeds.py [--runs 8] [--folder seeds] [--out FILE.svg] [--data FILE]
 

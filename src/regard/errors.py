@@ -1,4 +1,18 @@
-"""The tree of errors a user can meet; each is also the builtin a caller would catch.
+"""The tree of errors a user can meet; each is also the builtin a caller would catch::
+
+    RegardError
+    ├── SettingError       ValueError
+    ├── DataError          ValueError
+    ├── ShapeError         ValueError
+    ├── TokenError         IndexError
+    ├── RunError           RuntimeError
+    │   └── DamageError    of regard.runs
+    ├── TrainingError      RuntimeError
+    ├── OutOfMemory        MemoryError
+    ├── ProcessLost        ConnectionError
+    ├── ReportedElsewhere  RuntimeError
+    ├── Interrupted        KeyboardInterrupt
+    └── CheckError         AssertionError, of regard.attention.testing
 
 A message reads ``{name} must {rule}; got {what came}. {cure}``. The command line prints it as one
 line and exits with 2; every other exception is a bug of ours and keeps its traceback.

@@ -12,7 +12,7 @@ from regard.tasks import TASKS
 pytestmark = pytest.mark.slow
 
 ENCODING = (
-    r"FILE:31: not UTF-8 \(byte 0xE9 at place 13; WINDOWS-1252 would read 'Anna est allée au ja'"
+    r"FILE:31: not UTF-8 \(byte 0xE9 at position 13; WINDOWS-1252 would read 'Anna est allée au ja'"
     r"\)\. Say what it is in, --encoding NAME, or convert it\."
 )
 

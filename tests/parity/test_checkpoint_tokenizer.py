@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_named(folder_of, tmp_path):
     with pytest.raises(DataError, match="must be a folder with a tokenizer; got none"):
         CheckpointTokenizer.load(tmp_path / "nothing")
     folder = folder_of("marian")
-    with pytest.raises(SettingError, match="must tell the places of its pieces; got Marian"):
+    with pytest.raises(SettingError, match="must give the positions of its pieces; got Marian"):
         CheckpointTokenizer.load(folder).pieces("I love")
     (folder / "tokenizer.json").write_text("{")
     (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))

@@ -1,4 +1,4 @@
-"""What docstrings name is there, and they hold no figure that a record would outlive."""
+"""Names in docstrings exist, and no figure stands there that a record would outlive."""
 
 import ast
 import builtins
@@ -75,7 +75,7 @@ def tree_of(file):
 
 @cache
 def defined():
-    """What the package defines, whatever the module: classes, functions, attributes, words."""
+    """Names that the package defines in any module: classes, functions, attributes, words."""
     names = set(dir(builtins)) | set(sys.stdlib_module_names)
     for file in FILES:
         tree = tree_of(file)

@@ -30,7 +30,7 @@ KINDS = {
 
 @cache
 def found(name: str) -> dict[str, Any]:
-    """What the benchmark found in a reader: ``python -m benchmarks.heads``."""
+    """Findings of the benchmark in a reader: ``python -m benchmarks.heads``."""
     record = _ROOT / "benchmarks" / "records" / "heads.json"
     reader: dict[str, Any] = json.loads(record.read_text("utf-8"))["details"][name]
     return reader
@@ -261,7 +261,7 @@ def _from_it() -> Data:
 
 @picture("self-words", 6.6, 1.45, _from_it)
 def by_word(figure: Figure, data: Data, say: Say) -> None:
-    """What *it*, in a red frame, looks at: by three heads, the more the darker."""
+    """Weights of *it*, in a red frame, by three heads, the more the darker."""
     words, at = tokens(), tokens().index("it")
     axes = plain(figure.add_subplot(), 1.0 * len(words) + 1.4, 2.6)
     for row, (layer, head) in enumerate(_heads_of_it()):

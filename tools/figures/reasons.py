@@ -33,7 +33,7 @@ DRAWN = {
 
 @cache
 def runs() -> list[dict[str, Any]]:
-    """What the benchmark found with each seed: ``python -m benchmarks.reasons``."""
+    """Findings of the benchmark with each seed: ``python -m benchmarks.reasons``."""
     details = json.loads(RECORD.read_text("utf-8"))["details"]
     return [each["part"] for each in details.values()]
 
@@ -106,7 +106,7 @@ def _effects() -> Data:
 
 @picture("looking-effects", 5.4, 2.7, _effects)
 def effects(figure: Figure, data: Data, say: Say) -> None:
-    """What a classifier's query looks at, and how the label's score falls without each word."""
+    """Weights of a classifier's query, and how the label's score falls without each word."""
     panels = (
         ("weights", TEAL, say("weight", "权重")),
         ("effects", ORANGE, say("change of the score\nwhen masked", "遮住后\n分数的变化")),

@@ -205,7 +205,7 @@ def by_length(figure: Figure, data: Data, say: Say) -> None:
 
 
 class NearReverser(Reverser):
-    """The same with attention of one step after another: local-p, or Graves' window."""
+    """A reverser with attention of one step after another: local-p, or Graves' window."""
 
     def __init__(self, variant: Near | Mixture) -> None:
         super().__init__(has_attention=False)

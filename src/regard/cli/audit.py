@@ -106,8 +106,8 @@ def _run(file: Path) -> ModuleType:
         lines = list(traceback.extract_tb(error.__traceback__))
         own = [each for each in lines if Path(each.filename) == file.resolve()]
         where = own[-1].lineno if own else getattr(error, "lineno", None)
-        place = f"{file}:{where}" if where else str(file)
-        raise DataError(f"{place}: must run; got {type(error).__name__}: {error}.") from error
+        location = f"{file}:{where}" if where else str(file)
+        raise DataError(f"{location}: must run; got {type(error).__name__}: {error}.") from error
     return module
 
 

@@ -43,7 +43,7 @@ def beam(
     - when K answers are finished, or
     - when ``n_best`` are, and no beginning can still reach the worst of those: its log-probability
       can only fall, so the best it could ever score is that over the largest penalty, or
-    - at its longest length. Beginnings then fill up the places that no finished answer took.
+    - at its longest length. Beginnings then fill up the positions that no finished answer took.
 
     A beam of one is therefore exactly `greedy`, and a beam as wide as the number of all answers is
     an exhaustive search. Equal candidates rank by their beginning's position, then by token id.

@@ -158,7 +158,7 @@ _LISTED = '''
 def reader(side):
     """Two functions: from text to ids, and back; 0 to 3 are reserved, 1 is unknown."""
     pieces = json.loads(Path(f"tokenizer/{side}/tokenizer.json").read_text("utf-8"))["pieces"]
-    ids = {piece: place for place, piece in enumerate(pieces, 4)}
+    ids = {piece: number for number, piece in enumerate(pieces, 4)}
 
     def encode(text):
         return [ids.get(piece, 1) for piece in cut(prepared(text), ids)]

@@ -49,7 +49,7 @@ class Options:
         flags = chosen[..., start : start + N].to(device)
         if flags.shape[-1] != N:
             raise ShapeError(
-                f"queries must have a place for each of {start + N} queries of the {kind}; "
+                f"queries must have a position for each of {start + N} queries of the {kind}; "
                 f"got {tuple(chosen.shape)}. Give them by kind: queries={{{kind!r}: ...}}."
             )
         return flags

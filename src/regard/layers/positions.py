@@ -81,7 +81,7 @@ class SinusoidalPositions(nn.Module):
 
         Args:
             states: One vector per position.
-            first: The position of the first of them; one for each row where they differ. Places
+            first: The position of the first of them; one for each row where they differ. Positions
                 below 0, before a row begins, are taken for 0.
         """
         N = states.shape[-2]

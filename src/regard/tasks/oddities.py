@@ -226,7 +226,7 @@ def _repeats(corpus: Corpus) -> Iterator[Note]:
         for one, earlier in again
         if one.labels != earlier.labels
     ]
-    # A sentence may have other tags in another place; a text's one label may not.
+    # A sentence may have other tags elsewhere; a text's one label may not.
     is_problem = all(len(one.labels) == 1 for one in corpus.train)
     yield "contradiction", cases, "training texts labelled otherwise before", is_problem
     for side, (name, other) in enumerate((("source", "target"), ("target", "source"))):

@@ -39,7 +39,7 @@ class Chunk:
         return ".tsv" if ending == ".csv" else ending
 
     def decoded(self) -> list[Line]:
-        """The lines, which know their places."""
+        """The lines, which know their positions."""
         return list(decode_lines(self.lines, str(self.shard[0]), numbers=self.numbers))
 
     def decoded_targets(self) -> list[Line] | None:

@@ -20,7 +20,7 @@ LengthsAt = Callable[[Indices], Int64[np.ndarray, "2 _"]]
 
 # Samples sorted by length together; an epoch can be taken up at each of its multiples.
 WINDOW = 32_768
-# Neighbours that are read together where the text is on disk. Of each place that is looked at the
+# Neighbours that are read together where the text is on disk. Of each position that is read the
 # system maps about a megabyte, so that there cannot be many in a window.
 BLOCK = 2048
 # Streams of chance above those that shuffle the batches of windows.

@@ -173,7 +173,7 @@ def _same(one: str | None, other: str | None) -> str | None:
 
 
 def _read(hint: object, value: object, name: str) -> object:
-    """Read a value by its annotation; ``name`` is its place in messages."""
+    """Read a value by its annotation; ``name`` is its name in messages."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         return _read_object(hint, value, name)

@@ -90,7 +90,7 @@ def page(
         "model": "" if model is None else _MODEL.format(_data(json.dumps(model))),
         "script": script,
     }
-    return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
+    return _PLACE.sub(lambda match: parts[match[1]], _read("page.html"))
 
 
 def _data(text: str) -> str:
@@ -126,9 +126,9 @@ def modules(entry: str) -> dict[str, str]:
 def _add_module(path: str, done: dict[str, str]) -> None:
     folder, name = posixpath.split(path.removesuffix(".js"))
     source = _REMARK.sub("", _INDENT.sub("", _COMMENT.sub("", _read(path))))
-    for _, place, needed in _IMPORT.findall(source):
+    for _, parent, needed in _IMPORT.findall(source):
         if needed not in done:
-            _add_module(posixpath.normpath(f"{folder or '.'}/{place}{needed}.js"), done)
+            _add_module(posixpath.normpath(f"{folder or '.'}/{parent}{needed}.js"), done)
     exports = ", ".join(export for _, export in _EXPORT.findall(source))
     body = _EXPORT.sub(r"\1 \2", _IMPORT.sub("", source))
     left = _LEFTOVER.search(body)

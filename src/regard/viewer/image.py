@@ -87,8 +87,8 @@ def in_patches(
     rows, columns = (side // factor for side in patch)
     shape = (down * rows, factor, across * columns, factor, -1)
     whole = pixels[: down * patch[0], : across * patch[1]].reshape(shape).mean((1, 3))
-    places = [(row, column) for row in range(down) for column in range(across)]
-    boxes = [(row * rows, column * columns, rows, columns) for row, column in places]
+    cells = [(row, column) for row in range(down) for column in range(across)]
+    boxes = [(row * rows, column * columns, rows, columns) for row, column in cells]
     image = Image(
         pixels=tuple(
             tuple(tuple(float(f"{value:.4g}") for value in pixel) for pixel in row)
@@ -96,7 +96,7 @@ def in_patches(
         ),
         boxes=(*[None] * before, *boxes),
     )
-    return image, [f"{row + 1},{column + 1}" for row, column in places]
+    return image, [f"{row + 1},{column + 1}" for row, column in cells]
 
 
 def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:

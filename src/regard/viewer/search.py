@@ -95,12 +95,12 @@ class SearchTree:
             parents = {beginning.parent for beginning in step}
             if not parents <= (set(range(before)) if number else {-1}):
                 raise DataError(
-                    f"parent must be a place among the {before} beginnings of the step before; "
+                    f"parent must be an index among the {before} beginnings of the step before; "
                     f"got {sorted(parents)} at step {number}."
                 )
             if not 0 <= index < len(step):
                 raise DataError(
-                    f"path must be of places among the {len(step)} beginnings of step {number}; "
+                    f"path must be of indices among the {len(step)} beginnings of step {number}; "
                     f"got {index}."
                 )
             before = len(step)

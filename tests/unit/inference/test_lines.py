@@ -73,7 +73,7 @@ def test_attention_adds_tokens_weights_and_links(predictor):
 
 def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor):
     text = "我\n".encode() + b"caf\xe9\n"
-    with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4;"):
+    with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at position 4;"):
         answered(predictor, text, beam_size=1)
     outputs = answered(predictor, text, beam_size=1, skip_bad_lines=True)
     assert outputs[0].problem is None

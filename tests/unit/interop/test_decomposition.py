@@ -127,7 +127,7 @@ def test_parts_sum_to_scores_and_logits_of_our_own(name):
 
 @torch.no_grad()
 def by_hand(model, position):
-    """What wrote to GPT-2's residual stream at a position before its second layer."""
+    """Parts of GPT-2's residual stream at a position before its second layer."""
     body, C = model.transformer, 12
     made, block = {}, body.h[0]
     made["token"], made["position"] = body.wte(IDS)[0, position], body.wpe.weight[position]

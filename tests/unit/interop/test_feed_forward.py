@@ -75,7 +75,7 @@ def test_neurons_together_add_what_their_part_adds(name):
 
 
 def biases_of(model, inputs, made, wanted):
-    """What the biases of the last matrices add: of a part whose neurons are all off."""
+    """Sum of the biases of the last matrices: the output of a part whose neurons are all off."""
     from regard.interop.attribution.direct_path import DirectPath
     from regard.interop.attribution.input_vectors import named_inputs
 

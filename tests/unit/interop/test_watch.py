@@ -282,7 +282,7 @@ def test_names_that_are_not_there_are_errors():
             watch(**wrong)
     with pytest.raises(SettingError, match="kind must be one of"):
         watch(kinds="crosses")
-    with pytest.raises(ShapeError, match="queries must have a place for each of 6 queries"):
+    with pytest.raises(ShapeError, match="queries must have a position for each of 6 queries"):
         watch(queries=torch.ones(1, 5, dtype=torch.bool))
     with pytest.raises(SettingError, match="call must be of the passes that were seen, 1; got 1"):
         watch().summary(0, call=1)

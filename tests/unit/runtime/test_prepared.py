@@ -212,7 +212,7 @@ REFUSED = [
     (translator, {"norm_kind": "batch"}, "its norm is that of a batch"),
     (recurrent_translator, {"copy": True}, "it copies words"),
     *(
-        (recurrent_translator, options, "it does not look at all places alike")
+        (recurrent_translator, options, "it does not look at all positions alike")
         for options in (
             {"coverage": True},
             {"hard": True},

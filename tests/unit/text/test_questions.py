@@ -79,7 +79,7 @@ def test_a_question_without_an_answer_says_so(squad):
     [
         ("the ship", 4, r"got 'built  t' at 4 for 'the ship'. Set answer_start to 11"),
         ("the car", 4, r"It stands nowhere there: correct the answer, or leave it out"),
-        ("Ann", -1, r"got no place for 'Ann'. Set answer_start to 0"),
+        ("Ann", -1, r"got no position for 'Ann'. Set answer_start to 0"),
         ("Ann", "0", r"answer_start must be a whole number; got '0'"),
     ],
 )

@@ -77,7 +77,7 @@ GOOD = {"a.tsv": "a\tb\n", "a.csv": "a,b\n", "a.jsonl": '{"source":"a","target":
         ("a.tsv", "c", "columns", r"expected 2 columns, found 1\. A tab must"),
         ("a.tsv", " \tb", "empty source", r"the source is empty\."),
         ("a.tsv", "a\t\u00a0", "empty target", r"the target is empty\."),
-        ("a.tsv", b"a\t\xff", "not UTF-8", r"not UTF-8 \(byte 0xFF at place 3;"),
+        ("a.tsv", b"a\t\xff", "not UTF-8", r"not UTF-8 \(byte 0xFF at position 3;"),
         ("a.jsonl", '{"so', "JSON", r"not JSON: Untermin"),
         ("a.jsonl", "[1]", "JSON", r"expected a JSON object"),
         ("a.jsonl", '{"src":"a"}', "missing key", r"expected the key 'source'; found 'src'\. Give"),

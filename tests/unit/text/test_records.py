@@ -146,7 +146,7 @@ def test_comments_marks_of_documents_and_spaces_are_no_words(write, name, text):
 
 def test_characters_with_their_places_are_no_words(write):
     path = write("a.txt", "王0\tB-PER.NAM\n芳1\tI-PER.NAM\n去0\tO\n20\tO\n\n" * 3)
-    with pytest.raises(DataError, match=r"end in their place .*\(王0, 芳1, 去0, …\).* sed -E"):
+    with pytest.raises(DataError, match=r"end in their position .*\(王0, 芳1, 去0, …\).* sed -E"):
         list(read_tagged(path))
 
 

@@ -75,7 +75,7 @@ def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
     view += part
 
 
-# Where gradients belong, by their place in ``flat``; those of other tensors are of all blocks.
+# Where gradients belong, by their position in ``flat``; those of other tensors are of all blocks.
 _ADDERS = {
     0: add_to_rows,
     1: add_to_keys,

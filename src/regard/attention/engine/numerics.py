@@ -109,8 +109,8 @@ def operand(tensor: Tensor) -> Operand:
     return numbers, (int(tensor.storage_offset()), batch, head, max(position, D))
 
 
-# Random numbers are a function of the place (seed, batch, head, query, key): the same however the
-# work is cut into tiles, and drawn again for a backward pass instead of stored.
+# Random numbers are a function of (seed, batch, head, query, key): the same however the work is
+# cut into tiles, and drawn again for a backward pass instead of stored.
 
 # Multipliers of a 32-bit mixer ("lowbias32") found by exhaustive search for little bias:
 # https://github.com/skeeto/hash-prospector. Python's ints are cut to signed 32 bits.

@@ -73,9 +73,9 @@ def names_of(
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    places += [f"argument{n}" for n in range(len(places), len(args))]
-    names: dict[Key, str] = dict(enumerate(places[: len(args)]))
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named += [f"argument{n}" for n in range(len(named), len(args))]
+    names: dict[Key, str] = dict(enumerate(named[: len(args)]))
     return {**names, **{name: name for name in kwargs}}
 
 

@@ -24,7 +24,7 @@ from regard.attention.testing.evidence import (
     tensors_in,
 )
 
-# Operations that hand the same numbers on, or some of them, in other places or another dtype.
+# Operations that hand the same numbers on, or some of them, in another order or another dtype.
 _VIEWS = {
     *("view", "_unsafe_view", "reshape", "_reshape_alias", "transpose", "t", "permute", "movedim"),
     *("unsqueeze", "squeeze", "expand", "clone", "contiguous", "alias", "detach", "_to_copy"),

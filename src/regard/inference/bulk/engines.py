@@ -106,7 +106,7 @@ def _on_ray(
         context.print_on_execution_start = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         work = ray.data.from_items(
-            [{"place": index} for index in range(len(ordered))], override_num_blocks=len(ordered)
+            [{"index": index} for index in range(len(ordered))], override_num_blocks=len(ordered)
         )
         answered = work.map(
             _Worker,
@@ -132,11 +132,11 @@ class _Worker:
             self._refused = str(error)
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, str]:
-        """The report on the shard at a place."""
+        """The report on the shard at an index."""
         refused, report = self._refused, ""
         if not refused:
             try:
-                answered = self._answerer.answer(self._shards[int(row["place"])])
+                answered = self._answerer.answer(self._shards[int(row["index"])])
                 report = json.dumps(asdict(answered))
             except RegardError as error:
                 refused = str(error)

@@ -32,8 +32,8 @@ def beside_baselines(
         return None
     best = max(baselines, key=lambda name: sign * baselines[name])
     gain = sign * (value - baselines[best])
-    place = "above the best baseline" if gain > 0 else "below a baseline"
-    verdict = "no better than a baseline" if gain == 0 else place
+    relation = "above the best baseline" if gain > 0 else "below a baseline"
+    verdict = "no better than a baseline" if gain == 0 else relation
     figures = f"{best} has {metric} {baselines[best]:.2f}, this model {value:.2f}"
     return f"This is {verdict}: {figures}."
 

@@ -77,7 +77,7 @@ _ENDINGS = (".svg", ".png", ".pdf")
 _TRAIN, _VALID = "#0072b2", "#d55e00"
 # Labels beyond these would be too small to read, and of more points none is marked.
 _MOST_FIGURES = _MOST_MARKED = 12
-# Rows and columns of a heat map, and points, of which some are drawn; and places of a curve.
+# Rows and columns of a heat map, and points, of which some are drawn; and points of a curve.
 _MOST, _MOST_POINTS, _PLACES = 200, 2000, 500
 
 

@@ -193,7 +193,7 @@ def _outputs_to_read(
 def to_read(
     ranked: Mapping[str, tuple[int, Sequence[int]]], indices: Sequence[int], dice: random.Random
 ) -> dict[str, list[int]]:
-    """So many of each ranking, from its first, and some of all places at random; none twice."""
+    """So many of each ranking, from its first, and some of all ranks at random; none twice."""
     chosen: dict[str, list[int]] = {}
 
     def unchosen(order: Sequence[int]) -> list[int]:

@@ -147,7 +147,7 @@ class Recorder(Generic[StateT]):
                     ),
                 )
                 for before, total, options, likely in zip(*rows, strict=True)
-                if total != -torch.inf  # a place of the beam without a prefix
+                if total != -torch.inf  # a slot of the beam without a prefix
             )
         )
         return log_probs, _Recorded(state, tokens, totals, log_probs)

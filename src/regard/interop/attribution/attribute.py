@@ -27,8 +27,8 @@ class Attribution:
         method: Its name.
         values: (N,) One number per position of the input. Signed, but for methods by attention.
         output: The explained number: a logit, or the difference of two.
-        target: Place and token (or class) that is explained, and the token it is held against; None
-            where a function chose.
+        target: Position and token (or class) that is explained, and the token it is held against;
+            None where a function chose.
         baseline_output: The number for the baseline, which integrated gradients start from.
 
     Example:
@@ -100,7 +100,7 @@ def attribute(
         target: Token or class; None is the likeliest; or a function of the model's output that
             gives (B,) numbers, differentiable.
         against: A token or class whose logit is subtracted: why *target*, and not *against*.
-        position: Place of the output, from 0, or from the last below 0; None is the last. Of a
+        position: Position in the output, from 0, or from the last below 0; None is the last. Of a
             function, the position whose attention is taken.
         method: One of the above.
         baseline: A token id whose vectors are x′, such as padding or a mask; None is zeros.

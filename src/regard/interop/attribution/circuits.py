@@ -121,7 +121,7 @@ def head_circuits(
     The norms N before the head are computed of the token's embedding alone, exactly; those after
     it, N', are linear with the scales of the text at one position, as in ``logit_attribution``, as
     are gates of an activation in the head for masked words. Positions are left out: those that are
-    added, biases of scores, and rotations, as if the two stood at one place. So are biases; what
+    added, biases of scores, and rotations, as if the two stood at one position. So are biases; what
     those of the query add to the score of each key is returned beside. A head in a later layer
     reads, in a text, what earlier parts wrote, too: its circuits are one term of what it does.
 

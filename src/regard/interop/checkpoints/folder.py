@@ -184,11 +184,11 @@ class CheckpointTokenizer:
         """Return the pieces of a text and their spans, without special tokens.
 
         Raises:
-            SettingError: The tokenizer does not tell places, as Marian's does not.
+            SettingError: The tokenizer does not give positions, as Marian's does not.
         """
         if not self._tokenizer.is_fast:
             raise SettingError(
-                "tokenizer must tell the places of its pieces; got "
+                "tokenizer must give the positions of its pieces; got "
                 f"{type(self._tokenizer).__name__}, which does not."
             )
         encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)

@@ -233,7 +233,7 @@ def patch(
         target: Token or class whose logit is the output; None is the likeliest of ``source``; or a
             function of the model's output that gives (B,) numbers.
         against: A token or class whose logit is subtracted.
-        position: Place of the output; None is the last.
+        position: Position in the output; None is the last.
         what: "heads", "queries", "keys", "values", "residual" or "mlp".
         by: "head", at all positions, or "position", of all heads.
         kind: "encoder", "decoder" or "cross"; None where the model has one only.

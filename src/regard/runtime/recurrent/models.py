@@ -93,7 +93,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         if model.pointer is not None:
             return "it copies words"
         if model.way is not None and not isinstance(model.way, Soft):
-            return "it does not look at all places alike"
+            return "it does not look at all positions alike"
         if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
             return "its score is neither additive nor a dot product"
         return _refuse(model)
@@ -112,7 +112,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     def _sources(self, read: RnnState) -> RecurrentMemory:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim
-        if isinstance(memory, Tensor):  # one place, at which every step looks
+        if isinstance(memory, Tensor):  # one position, at which every step looks
             values = memory.unsqueeze(1)
             keys, real = values.new_zeros(len(values), 1, hidden_dim), torch.ones(len(values))
         else:

@@ -79,8 +79,8 @@ class SequenceData(DataFiles):
             it.
         target_language: Code of the target's language (``en``), likewise.
         max_length: Longest source, in tokens, that is read at once.
-        source_end: Whether the model reads an end token after the source. Without it every place
-            that can be looked at is a piece of the sentence, which suits alignments.
+        source_end: Whether the model reads an end token after the source. Without it every
+            position that can be looked at is a piece of the sentence, which suits alignments.
     """
 
     source_language: str | None = None

@@ -35,10 +35,10 @@ class Line:
     Example:
         >>> line = next(decode_lines(["café".encode("latin-1")], "menu.txt"))
         >>> line.text, line.where, line.problem
-        ('caf�', 'menu.txt:1', "byte 0xE9 at place 4; WINDOWS-1252 would read 'café'")
+        ('caf�', 'menu.txt:1', "byte 0xE9 at position 4; WINDOWS-1252 would read 'café'")
         >>> readable(line)
         Traceback (most recent call last):
-        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4; WINDOWS-1252 would
+        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at position 4; WINDOWS-1252 would
         read 'café'). Say what it is in, --encoding NAME, or convert it.
     """
 
@@ -158,7 +158,7 @@ def decode_lines(
             if (text := in_set_encoding(line)) is not None:
                 yield Line(text, f"{name}:{number}")
                 continue
-            problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"
+            problem = f"byte 0x{line[error.start]:02X} at position {error.start + 1}"
             if encoding := guess_encoding(line):
                 text = line.decode(encoding, "replace")[:_SHOWN]
                 problem += f"; {encoding} would read {text!r}"

@@ -226,7 +226,7 @@ def _misplaced(text: str, start: int, context: str, where: str) -> str:
         cure = "It stands nowhere there: correct the answer, or leave it out: on_bad_line = skip."
     else:
         cure = f"Set answer_start to {position}, where it stands first."
-    actual = f"{context[start : start + len(text)]!r} at {start}" if start >= 0 else "no place"
+    actual = f"{context[start : start + len(text)]!r} at {start}" if start >= 0 else "no position"
     return f"{where}: the answer must stand in its context; got {actual} for {text!r}. {cure}"
 
 

@@ -26,8 +26,8 @@ _SAYING = re.compile(r"# ?[\w.:-]+ ?=|# .*\w=\w")
 # The word that stands where a document begins.
 DOCUMENT_MARK = "-DOCSTART-"
 _SPACES = re.compile("[ \t]+")
-# A character with its place in a word, as in Weibo's entities.
-_PLACED = re.compile(r"\S\d{1,2}")
+# A character with its position in a word, as in Weibo's entities.
+_NUMBERED = re.compile(r"\S\d{1,2}")
 _ENDINGS = (".conll", ".conllu", ".csv", ".jsonl", ".tsv", ".txt")
 # Lines by which columns are known.
 _FIRST_LINES = 100
@@ -98,7 +98,7 @@ def _blocks(
 
 
 def _check_words(blocks: Sequence[Sequence[Line]], column: int) -> None:
-    """Raise DataError if the column of words counts them, or has them with their places."""
+    """Raise DataError if the column of words counts them, or has them with their positions."""
     cells = [[line.text.split("\t")[column - 1 : column] for line in block] for block in blocks]
     if all(map(all, cells)) and counts([[cell for (cell,) in block] for block in cells]):
         width = len(blocks[0][0].text.split("\t"))
@@ -109,10 +109,10 @@ def _check_words(blocks: Sequence[Sequence[Line]], column: int) -> None:
         )
     words = [cell for block in cells for row in block for cell in row]
     is_unspaced = sum(map(has_unspaced, words)) > len(words) / 2
-    if len(words) >= _LEAST_COUNTED and is_unspaced and all(map(_PLACED.fullmatch, words)):
+    if len(words) >= _LEAST_COUNTED and is_unspaced and all(map(_NUMBERED.fullmatch, words)):
         raise DataError(
             f"{blocks[0][0].where}: the words must be those of a text; all in column {column} end "
-            f"in their place in a longer word ({', '.join(words[:3])}, …), as Weibo's do. Take the "
+            f"in their position in a word ({', '.join(words[:3])}, …), as Weibo's do. Take the "
             r"digits out: sed -E 's/^(.)[0-9]{1,2}([[:space:]])/\1\2/'"
         )
 

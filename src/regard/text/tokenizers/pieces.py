@@ -29,7 +29,7 @@ class Piece:
 
     Attributes:
         text: What to show people: the piece without the space before it, a space alone as ␣. One
-            such may stand at the very front without a place, before a word spelled in characters.
+            may stand at the very front without a position, before a word spelled in characters.
         id: Its number in the vocabulary.
         start: Position of its first character in the normalised text.
         end: One past its last character. The bytes of one character all share its position.

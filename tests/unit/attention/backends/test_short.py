@@ -27,7 +27,7 @@ def as_projected(*shape):
 
 
 def as_one_head(*shape):
-    """The same numbers for every head."""
+    """Equal numbers for every head."""
     return torch.randn(shape[0], 1, *shape[2:]).expand(*shape)
 
 

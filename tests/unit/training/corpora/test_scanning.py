@@ -65,7 +65,7 @@ def test_lines_are_read_as_they_were_written(tmp_path, shards):
     headers = ["a\n", "d\n"]
     chunks = list(read_chunks(tmp_path / "lines.jsonl", files, headers))
     assert [chunk.lines for chunk in chunks] == [[b"a\n", b"caf\xe9\n", b"c\n"], [b"d\n"]]
-    problem = "byte 0xE9 at place 4; WINDOWS-1252 would read 'café'"
+    problem = "byte 0xE9 at position 4; WINDOWS-1252 would read 'café'"
     assert chunks[0].decoded()[1].problem == problem
     assert chunks[0].decoded()[2].where == f"{files[0][0]}:3"
 

@@ -16,7 +16,7 @@ _CURE = "states = embedding(ids) + positions(torch.arange(ids.shape[1]))"
 
 
 def order(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
-    """Tokens that may change places without any difference, before self-attention or at all."""
+    """Tokens that may change positions without any difference, before self-attention or at all."""
     slots = [slot for slot in call.content if slot.role == "ids" and slot.tensor.dim() == 2]
     for slot in slots:
         N = call.length(slot.tensor) or 0
@@ -64,10 +64,10 @@ def _pair(call: Call, slot: Slot, N: int) -> tuple[int, int] | None:
 def _exchanged(call: Call, slot: Slot, pair: tuple[int, int]) -> Tensor:
     axis = call.axis(slot.tensor)
     assert axis is not None
-    places = list(range(slot.tensor.shape[axis]))
+    order = list(range(slot.tensor.shape[axis]))
     i, j = pair
-    places[i], places[j] = j, i
-    return slot.tensor.index_select(axis, torch.tensor(places, device=slot.tensor.device))
+    order[i], order[j] = j, i
+    return slot.tensor.index_select(axis, torch.tensor(order, device=slot.tensor.device))
 
 
 def _attends_itself(each: Attention, N: int) -> bool:
@@ -91,9 +91,9 @@ def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple
     least = max(part * call.distance(base, other), rounding * float(base.abs().max()))
     if axis is None or slot not in call.own:
         return "no output changes" if call.distance(base, out) < least else ""
-    places = list(range(out.shape[axis]))
-    places[i], places[j] = j, i
-    back = out.index_select(axis, torch.tensor(places, device=out.device))
+    order = list(range(out.shape[axis]))
+    order[i], order[j] = j, i
+    back = out.index_select(axis, torch.tensor(order, device=out.device))
     if call.distance(base, back) < least:
         return "outputs are exchanged, and no other changes"
     after = torch.arange(j + 1, out.shape[axis], device=out.device)
@@ -132,10 +132,10 @@ def _blind(before: Traced, after: Traced, pair: tuple[int, int], N: int) -> str:
         if scores[0] is None or scores[1] is None or scores[0].shape != scores[1].shape:
             return ""
         i, j = pair
-        places = list(range(N))
-        places[i], places[j] = j, i
+        order = list(range(N))
+        order[i], order[j] = j, i
         last = scores[0][..., N - 1, :]
-        back = scores[1][..., N - 1, :][..., places]
+        back = scores[1][..., N - 1, :][..., order]
         scale = float(last[last > -1e4].abs().max()) if bool((last > -1e4).any()) else 1.0
         is_blind = bool(
             ((last - back).abs() <= 1e-4 * (scale or 1.0)).logical_or(last == back).all()
