@@ -116,13 +116,13 @@ class StateQuery(nn.Module):
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
-        self.look = AdditiveAttention(model_dim, model_dim, model_dim)
+        self.attention = AdditiveAttention(model_dim, model_dim, model_dim)
 
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches their mean."""
-        return _attend(self.look, mean(states, lengths), states, lengths)
+        return _attend(self.attention, mean(states, lengths), states, lengths)
 
 
 class AspectQuery(nn.Module):
@@ -132,14 +132,14 @@ class AspectQuery(nn.Module):
         super().__init__()
         check_count("num_aspects", num_aspects, cure="Pooling by aspect needs some.")
         self.queries = nn.Parameter(torch.randn(num_aspects, model_dim))
-        self.look = AdditiveAttention(model_dim, model_dim, model_dim)
+        self.attention = AdditiveAttention(model_dim, model_dim, model_dim)
 
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"], aspects: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states mixed by how well each matches its text's aspect."""
         return _attend(
-            self.look,
+            self.attention,
             self.queries[known_ids("aspects", aspects, len(self.queries))],
             states,
             lengths,

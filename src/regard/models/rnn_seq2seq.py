@@ -118,7 +118,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         is_luong = config.decoder == "luong"
         extra_dim = embed if is_luong else context_dim
         self.context_gates = nn.Linear(extra_dim, cells[0].num_gates * hidden, bias=False)
-        self.look = _SCORES[config.attention](config)
+        self.attention = _SCORES[config.attention](config)
         self.way = _variant(config)
         self.readout = (
             nn.Linear(hidden + context_dim, embed)
@@ -208,7 +208,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             forwards, backwards = states.chunk(2, dim=-1)
             keys = forwards + backwards
         memory = SourceMemory(
-            keys if self.look is None else self.look.prepare(keys),
+            keys if self.attention is None else self.attention.prepare(keys),
             embedded if self.config.values == "embeddings" else states,
             source_lengths,
             lengths(source_lengths),
@@ -241,7 +241,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
 
     def _unroll(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Tensor] | None:
         """Output states and contexts of all steps by compiled passes; None where they cannot."""
-        cell, look, memory = self._cells[0], self.look, state.memory
+        cell, attention, memory = self._cells[0], self.attention, state.memory
         parts: list[nn.Module] = [cell, cell.hidden, self.context_gates]
         is_one = len(self._cells) == 1 and self.config.decoder == "bahdanau"
         if not is_one or OBSERVER.get() is not None or EDITOR.get() is not None:
@@ -249,11 +249,15 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         gated, of_memory = gates, None
         if isinstance(memory, Tensor):
             gated = gates + self.context_gates(memory).unsqueeze(1)
-        elif type(look) is AdditiveAttention and type(self.way) is Soft and not look.dropout:
+        elif (
+            type(attention) is AdditiveAttention
+            and type(self.way) is Soft
+            and not attention.dropout
+        ):
             if self.way.shows_weights:
                 return None
-            parts += [self.way, look, look.query]
-            weights = (look.query.weight, look.w, self.context_gates.weight)
+            parts += [self.way, attention, attention.query]
+            weights = (attention.query.weight, attention.w, self.context_gates.weight)
             of_memory = AdditiveMemory(*weights, memory.keys, memory.values, memory.lengths)
         else:
             return None
@@ -282,7 +286,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             return AttentionOutput(memory, AttentionState())
         assert self.way is not None
         with at("cross", 0):
-            output: AttentionOutput = self.way(self.look, query, memory, state.attention)
+            output: AttentionOutput = self.way(self.attention, query, memory, state.attention)
         return output
 
     def _read(

@@ -54,7 +54,10 @@ _DTYPES = {
 }
 _PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
 # Parts of models by the names that older runs have, and by those of today.
-_RENAMED = re.compile(r"(\.\d+\.)look(?=\.|_residual\.)"), r"\1cross_attend"
+_RENAMED = (
+    (re.compile(r"(\.\d+\.)look(?=\.|_residual\.)"), r"\1cross_attend"),
+    (re.compile(r"(^|\.)look(?=\.)"), r"\1attention"),
+)
 
 
 def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> list[memoryview]:
@@ -119,8 +122,9 @@ def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "
 
 def _renamed(name: str) -> str:
     """A tensor's name of today; older runs have others."""
-    pattern, names = _RENAMED
-    return pattern.sub(names, name)
+    for pattern, current in _RENAMED:
+        name = pattern.sub(current, name)
+    return name
 
 
 def converted(

@@ -42,7 +42,7 @@ def by_formula(module, states):
         layer = module.pool.pool
         scores = layer.key(states) @ layer.queries[0] / C**0.5
     else:
-        layer = module.pool.look
+        layer = module.pool.attention
         query = states.mean(0) if module.name == "state" else module.pool.queries[2]
         scores = torch.tanh(layer.query(query) + layer.key(states)) @ layer.w
     return scores.softmax(0) @ states

@@ -109,7 +109,7 @@ def test_with_attention_every_step_has_a_context_of_its_own():
             _, after = model.step(target[:, t], state)
         # The query is the state before this step, and the score is additive.
         (query,) = looked[t].query.unbind(1)
-        torch.testing.assert_close(query, model.look.query(state.layers[-1]))
+        torch.testing.assert_close(query, model.attention.query(state.layers[-1]))
         assert isinstance(looked[t].score, Additive)
         state = after
     alphas = torch.cat(

@@ -237,7 +237,7 @@ def test_the_gradient_of_hard_attention_is_exact_on_average(monkeypatch):
                 if grad is not None:
                     sums[name] += share * grad
     assert abs(total - 1) < 1e-9
-    assert exact["look.w"].abs().max() > 1e-3
+    assert exact["attention.w"].abs().max() > 1e-3
     for name in names:
         torch.testing.assert_close(mean[name], exact[name], rtol=1e-5, atol=1e-6)
 

@@ -71,8 +71,8 @@ def bahdanau(p, source, target, config):
     rows = []
     for token in target:
         embedded = p["target_embedding.weight"][token] * scale
-        query = linear(p, "look.query", layers[-1])
-        scores = [p["look.w"] @ (query + linear(p, "look.key", m)).tanh() for m in memory]
+        query = linear(p, "attention.query", layers[-1])
+        scores = [p["attention.w"] @ (query + linear(p, "attention.key", m)).tanh() for m in memory]
         context = torch.stack(scores).softmax(0) @ values
         state = embedded
         for i, before in enumerate(layers):
@@ -97,8 +97,8 @@ def luong(p, source, target, config):
         gates = linear(p, "cells.0.input", embedded) + linear(p, "context_gates", fed)
         state = gru(gates, linear(p, "cells.0.hidden", state), state)
         scores = {
-            "general": lambda: [state @ (p["look.w"] @ m) for m in memory],  # noqa: B023
-            "location": lambda: list(p["look.w"][: len(memory)] @ state),  # noqa: B023
+            "general": lambda: [state @ (p["attention.w"] @ m) for m in memory],  # noqa: B023
+            "location": lambda: list(p["attention.w"][: len(memory)] @ state),  # noqa: B023
             "dot": lambda: [state @ (m[:h] + m[h:]) for m in memory],  # noqa: B023
         }[config.attention]()
         context = torch.stack(scores).softmax(0) @ torch.stack(memory)

@@ -140,3 +140,19 @@ _STATES = st.recursive(
 @given(_STATES)
 def test_any_state_comes_back_exactly(state):
     assert same(through_bytes(state), state)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("decoder.0.look.query.weight", "decoder.0.cross_attend.query.weight"),
+        ("decoder.0.look_residual.norm.bias", "decoder.0.cross_attend_residual.norm.bias"),
+        ("look.w", "attention.w"),
+        ("pooling.pool.look.key.weight", "pooling.pool.attention.key.weight"),
+        ("decoder.0.attend.query_key_value.weight",) * 2,
+    ],
+)
+def test_names_of_older_runs_are_those_of_today(before, now):
+    tensor = torch.ones(2)
+    assert [*unpack_tensors(packed({before: tensor}), where=FILE)] == [now]
+    assert through_bytes({"average": {before: tensor}})["average"].keys() == {now}

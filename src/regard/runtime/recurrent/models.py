@@ -74,8 +74,8 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
                 readout=LinearMap(readout, model.readout.bias),
-                query_map=_query_map(model.look),
-                units=_units(model.look),
+                query_map=_query_map(model.attention),
+                units=_units(model.attention),
             ),
             kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.encoder.recurrence.mode),
@@ -94,7 +94,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it copies words"
         if model.way is not None and not isinstance(model.way, Soft):
             return "it does not look at all positions alike"
-        if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
+        if model.attention is not None and not isinstance(_score_of(model.attention), _SCORES):
             return "its score is neither additive nor a dot product"
         return _refuse(model)
 
@@ -123,7 +123,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     def _announce(self, before: RecurrentState, after: RecurrentState) -> None:
         """Announce the attention of a step to an observer, as ``attend`` would."""
-        attention = self.model.look
+        attention = self.model.attention
         if attention is None or current_observer() is None:
             return
         carried = (before if self._attends_before else after).rows()

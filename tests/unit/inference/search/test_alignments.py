@@ -30,7 +30,7 @@ def sharp(name):
     translator = make_predictor(**MODELS[name])
     torch.manual_seed(2)
     for name, parameter in translator.model.named_parameters():
-        is_cross = "look." in name or "cross_attend." in name
+        is_cross = "attention." in name or "cross_attend." in name
         torch.nn.init.normal_(parameter, std=9.0 if is_cross else 0.6)
     translator.model.double()
     return translator

@@ -116,7 +116,7 @@ def test_sources_without_tokens_are_read_as_the_model_reads_them(attention, leng
 @pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_scores_and_gates_far_from_nothing_are_the_models(cell):
     model = recurrent_translator(cell=cell, attention="general", decoder="luong")
-    model.look.w.mul_(1000)
+    model.attention.w.mul_(1000)
     check_steps(model, PreparedRnnSeq2Seq(model), source(), count=4)
     model = recurrent_translator(cell=cell)
     for each in model.cells:

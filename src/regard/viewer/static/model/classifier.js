@@ -60,9 +60,13 @@ export function createClassifier({ reader, config, pooling, scales }, tensors, i
       match: (query, key) => dot(query, key),
     }),
     state(states) {
-      const w = pool.get("look.w").values;
+      const w = pool.get("attention.w").values;
       const match = (query, key) => key.reduce((sum, value, at) => sum + w[at] * tanh(query[at] + value), 0);
-      return { queries: pool.linear([meanOf(states)], "look.query"), keys: pool.linear(states, "look.key"), match };
+      return {
+        queries: pool.linear([meanOf(states)], "attention.query"),
+        keys: pool.linear(states, "attention.key"),
+        match,
+      };
     },
   };
 

@@ -36,7 +36,7 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
     const layers = Array.from({ length: L }, (_, layer) => tensors.linear([carried], `first.${layer}`)[0].map(tanh));
     const values = config.values === "embeddings" ? embedded : states;
     const way = tensors.get("way.w")?.values;
-    const cover = way && attention === "general" ? tensors.product([way], "look.w")[0] : way;
+    const cover = way && attention === "general" ? tensors.product([way], "attention.w")[0] : way;
     return {
       layers,
       values,
@@ -53,16 +53,16 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
 
   // Keys that are matched by dot products with the state, but for additive attention.
   function keysOf(states) {
-    if (attention === "additive") return tensors.linear(states, "look.key");
-    if (attention === "general") return tensors.product(states, "look.w");
+    if (attention === "additive") return tensors.linear(states, "attention.key");
+    if (attention === "general") return tensors.product(states, "attention.w");
     if (attention === "dot") return states.map((state) => added(topOf(state), state.subarray(h)));
-    return attention === "location" ? states.map((_, at) => tensors.row("look.w", at)) : [];
+    return attention === "location" ? states.map((_, at) => tensors.row("attention.w", at)) : [];
   }
 
   function scoresOf(query, { keys, cover, covered }) {
     const biased = cover ? keys.map((key, at) => key.map((value, i) => value + covered[at] * cover[i])) : keys;
     if (attention !== "additive") return biased.map((key) => dot(query, key));
-    const w = tensors.get("look.w").values;
+    const w = tensors.get("attention.w").values;
     return biased.map((key) => key.reduce((sum, value, i) => sum + w[i] * tanh(query[i] + value), 0));
   }
 
@@ -86,7 +86,7 @@ export function createRecurrent({ config, scales }, tensors, isMuted) {
   /** The attention of each hypothesis, and its context. */
   function attend(tops, states) {
     if (attention === "none") return states.map(({ fixed, covered }) => ({ context: fixed, attentions: [], covered }));
-    const queries = attention === "additive" ? tensors.linear(tops, "look.query") : tops;
+    const queries = attention === "additive" ? tensors.linear(tops, "attention.query") : tops;
     return states.map((state, n) => {
       const weights = weightsOf(queries[n], tops[n], state);
       const context = mixed(weights, state.values);
