@@ -8,24 +8,23 @@ Without a GPU it ends and says so; a tiny run then goes on on the CPU, where it 
 script runs and times nothing that counts.
 """
 
-import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from benchmarks.measuring import (
     TINY,
     Figure,
+    Measured,
     Spread,
     alternate,
-    before_timing,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 WARM_UPS, REPEATS = sized((3, 20), (0, 1))
@@ -156,8 +155,9 @@ TASKS = {
 }
 
 
+@cache
 def largest_error() -> float:
-    """Of additive attention and its gradients on this GPU, relative to float64."""
+    """Of additive attention and its gradients on this GPU, relative to float64; exits if large."""
     import torch
 
     from regard.attention import Additive, attend, causal
@@ -173,7 +173,11 @@ def largest_error() -> float:
         grads = torch.autograd.grad(out.square().sum(), inputs)
         answers.append([out, *grads])
     pairs = zip(*answers, strict=True)
-    return max(float((one - other).abs().max() / other.abs().max()) for one, other in pairs)
+    error = max(float((one - other).abs().max() / other.abs().max()) for one, other in pairs)
+    print(f"largest error of additive attention beside float64: {error:.1e}")
+    if error > LARGEST_ERROR:
+        sys.exit(f"That is more than {LARGEST_ERROR}: its times would mean nothing.")
+    return error
 
 
 class _Moment:
@@ -195,7 +199,7 @@ def _event() -> Any:
     return torch.cuda.Event(enable_timing=True) if torch.cuda.is_available() else _Moment()
 
 
-def measure(side: Side) -> dict[str, float]:
+def milliseconds(side: Side) -> dict[str, float]:
     """Median milliseconds of a side, forward and backward."""
     import torch
 
@@ -238,41 +242,31 @@ def figure(task: Task, samples: dict[str, list[dict[str, float]]]) -> Figure:
     )
 
 
+def measure(name: str, _: int, rounds: int) -> Iterator[Measured]:
+    """All sides of a task in turn."""
+    error, sides = largest_error(), TASKS[name].make()
+    calls = {which: partial(milliseconds, side) for which, side in sides.items()}
+    samples = alternate(calls, rounds)
+    details = {"goal": TASKS[name].goal, "plan": sides["ours"].plan, "samples": samples}
+    yield name, {**details, "error of additive attention": error}, [figure(TASKS[name], samples)]
+
+
 def main() -> None:
     """Measure all tasks, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    options = parser.parse_args()
     import torch
 
     if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_attention needs a CUDA GPU, and torch sees none. Nothing written.")
-    before = before_timing(options.rounds, is_dry=options.dry)
-    error = largest_error()
-    print(f"largest error of additive attention beside float64: {error:.1e}")
-    if error > LARGEST_ERROR:
-        sys.exit(f"That is more than {LARGEST_ERROR}: its times would mean nothing.")
-    figures, details = [], {}
-    for name in options.only:
-        sides = TASKS[name].make()
-        samples = alternate(
-            {which: partial(measure, side) for which, side in sides.items()}, options.rounds
-        )
-        figures.append(figure(TASKS[name], samples))
-        print(figures[-1])
-        details[name] = {"goal": TASKS[name].goal, "plan": sides["ours"].plan, "samples": samples}
-    if options.dry:
-        return
-    write_record(
+    measure_speed(
         "gpu_attention",
         title="The engine on a GPU, beside torch's fused kernel and flex_attention",
-        figures=figures,
-        details={"cuda": torch.version.cuda, "error": error, "tasks": details},
+        about=__doc__,
+        rounds=5,
+        threads=(1,),
+        measure=measure,
+        works=list(TASKS),
         packages=("torch", "triton"),
-        rounds=options.rounds,
-        started_on=before,
+        details={"cuda": torch.version.cuda},
     )
 
 

@@ -316,6 +316,7 @@ def measure_speed(
     measure: Callable[..., Iterable[Measured]],
     side: Callable[..., object] = print,
     works: Sequence[str] = ("all",),
+    threads: Sequence[int] = (1, os.cpu_count() or 1),
     peer: str | None = None,
     packages: Sequence[str] = ("torch",),
     details: Mapping[str, Any] | None = None,
@@ -329,7 +330,7 @@ def measure_speed(
     """
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--threads", type=int, nargs="+", default=threads)
     parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument(
         "--second", action="store_true", help="a record beside that of a first machine"
@@ -354,8 +355,8 @@ def measure_speed(
     found: dict[str, Any] = dict(details or {})
     folder = (options.work.resolve(),) if needs_folder else ()
     for work in chosen:
-        for threads in sorted(set(options.threads)):
-            for what, samples, lines in measure(work, threads, options.rounds, *folder):
+        for count in sorted(set(options.threads)):
+            for what, samples, lines in measure(work, count, options.rounds, *folder):
                 found[what] = samples
                 figures += lines
                 print(*lines, sep="\n")
