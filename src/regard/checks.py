@@ -1,4 +1,4 @@
-"""Checks that say what is wrong, where, and how to mend it."""
+"""Checks whose messages name the value, its rule, and the cure."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

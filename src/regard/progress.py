@@ -64,7 +64,7 @@ class Lossy:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write what the system takes."""
+        """Write as much as the system takes."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)

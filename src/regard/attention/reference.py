@@ -1,4 +1,4 @@
-"""The formulas in float64, pair by pair: slow, plain, and what everything else is tested against.
+"""The formulas in float64, pair by pair: slow, plain, and the reference of all tests.
 
 Nothing here is shared with the engine: a score is given as a function of one query and one key.
 """

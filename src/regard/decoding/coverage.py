@@ -39,7 +39,7 @@ class _Covered(Generic[StateT]):
 
 
 class CoveragePenalty(Generic[StateT]):
-    """A model's step that adds up what it looks at, and what an answer loses by looking away.
+    """A model's step that sums its attention, and the penalty for source tokens left out.
 
     ``weight · Σ_i log(min(Σ_j p_ij, 1))`` over the positions i of the source, where p_ij is the
     attention of the j-th prediction (that of the end, too), over heads and layers averaged:

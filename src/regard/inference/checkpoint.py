@@ -1,4 +1,4 @@
-"""A Hugging Face model in use: its reply to a text, as a run has one, and what it looked at."""
+"""A Hugging Face model in use: its reply to a text, as a run has one, and its attention."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +83,7 @@ class Checkpoint(InUse):
     def look(
         self, texts: Any, options: LookOptions = EVERYTHING, *, explain: bool = True
     ) -> NotebookPage:
-        """A page of what it looked at in each text, with the labels of a classifier."""
+        """A page of its attention in each text, with the labels of a classifier."""
         given = {name: value for name, value in options.given().items() if name != "beam_size"}
         page = look(self.model, self.tokenizer, texts, explain=explain, **{**self.reading, **given})
         if self._job == "attention" or self.reading.get("pair"):

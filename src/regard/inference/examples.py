@@ -1,4 +1,4 @@
-"""From what a model looked at to the examples of a page."""
+"""From the attention of a model to the examples of a page."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerOptions:
-    """How outputs are searched for, and what comes with them; None is as the recipe says.
+    """Options of a search, and of the fields of its answers; None is as the recipe says.
 
     Attributes:
         method: Search for the likeliest output in a beam, greedily, or draw samples.

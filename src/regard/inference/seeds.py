@@ -1,4 +1,4 @@
-"""One text by several runs of a recipe: what each looks at for the same output."""
+"""One text by several runs of a recipe: the attention of each for the same output."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A language model in use: prompts in, what it writes after them out."""
+"""A language model in use: prompts in, continuations out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack, cast

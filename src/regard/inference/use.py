@@ -1,4 +1,4 @@
-"""Models in use: records in; answers, scores, and what they looked at out, whatever their kind."""
+"""Models in use, whatever their kind: records in; answers, scores and attention out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class Reply:
 
 
 class Answering(TypedDict, total=False):
-    """How answers are searched for, and what comes with them; see ``Predictor.translate``."""
+    """Options of a search, and of the fields of its answers; see ``Predictor.translate``."""
 
     decoding: DecodingConfig | None
     attention: bool
@@ -82,7 +82,7 @@ class InUse(ABC):
     def look(
         self, texts: object, options: LookOptions = ..., *, explain: bool = True
     ) -> NotebookPage:
-        """A page of what it looked at, and why it answered so."""
+        """A page of its attention, and of explanations of its answer."""
 
     @abstractmethod
     def reply(self, text: str, example: Example) -> Reply:
@@ -265,7 +265,7 @@ class RunInUse(InUse, Generic[TaskT]):
         explain: bool = True,
         gold: Phrase | None = None,
     ) -> NotebookPage:
-        """A page of what it looked at for each text, in parts where it is long."""
+        """A page of its attention for each text, in parts where it is long."""
         sources = records_in(texts)
         self.check_target(options.target, len(sources))
         made = [

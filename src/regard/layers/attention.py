@@ -1,4 +1,4 @@
-"""Attention with one head: layers that own what a score learns; the engine does the rest.
+"""Attention with one head: layers that own the parameters of a score.
 
 All but the pooling are used alike: ``prepare`` a memory once, then ask with any number of queries.
 """
@@ -245,7 +245,7 @@ class LocationAttention(ScoredAttention):
 
 
 class AttentionPooling(nn.Module):
-    """A sequence of any length as one vector: what a learned query gathers by scaled products."""
+    """A sequence of any length as one vector: the context of a learned query by scaled products."""
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Positions: what tells equal words at different positions apart.
+"""Position encodings, which tell equal words at different positions apart.
 
 Added to the states (sinusoidal, learned), turning queries and keys (rotary), or added to scores
 (relative, Shaw; ``regard.attention.alibi`` learns nothing and needs no layer).

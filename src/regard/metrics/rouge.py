@@ -1,4 +1,4 @@
-"""ROUGE of summaries and answers: what they share with a right one.
+"""ROUGE of summaries and answers: their overlap with a right one.
 
 Lin (2004), https://aclanthology.org/W04-1013. Words are runs of letters or of digits, without case
 and without stems; every character of Chinese and of other scripts without spaces is a word. On

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricScore:
-    """One figure of one system, with what is needed to obtain it again.
+    """One figure of one system, with the settings to obtain it again.
 
     Attributes:
         name: The metric, as its authors write it.

@@ -97,7 +97,7 @@ class KernelRegression(nn.Module):
     def leave_one_out(
         self, places: Float[Tensor, "M D"], targets: Float[Tensor, "M E"]
     ) -> Float[Tensor, "M E"]:
-        """The guess at each place from all the others: what a bandwidth can be trained on.
+        """The guess at each place from all the others, on which a bandwidth can be trained.
 
         With its own place among the keys, the best bandwidth of every training set is zero.
         """

@@ -1,4 +1,4 @@
-"""A finished run in one file: what it takes to use it, and nothing else.
+"""A finished run in one file, with all that its use needs, and nothing else.
 
 A zip archive whose members lie in it as they are. So it holds no more than its own length; they
 have names that are known beforehand, and none of them is run, linked to or unpickled. The sums in

@@ -1,4 +1,4 @@
-"""Records as lines of JSON: what a training writes down as it goes, ``metrics.jsonl``."""
+"""Records as lines of JSON, such as the metrics of a training in ``metrics.jsonl``."""
 
 import json
 import math

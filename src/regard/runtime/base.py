@@ -191,7 +191,7 @@ class _Forwarding(nn.Module, Generic[StateT]):
         self.model, self.max_length = model, model.max_length
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copy and pickle the model; what is packed and compiled is made anew of it."""
+        """Copy and pickle the model; packed weights and compiled loops are made anew of it."""
         return type(self), (self.model,), {"training": self.training}
 
     def forward(self, *inputs: Any, **options: Any) -> Any:

@@ -1,1 +1,1 @@
-"""The ways attention is computed, each with what it refuses; ``plan.py`` chooses."""
+"""Backends that compute attention, each with the calls that it refuses; ``plan.py`` chooses."""

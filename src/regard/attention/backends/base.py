@@ -1,4 +1,4 @@
-"""Interface of backends, what they share, and the one that serves everything."""
+"""Interface of backends, their common functions, and the backend that serves every call."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

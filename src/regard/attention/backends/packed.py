@@ -1,4 +1,4 @@
-"""Documents packed into one row, each attended by itself: what they do not see costs nothing."""
+"""Documents packed into one row, each attended by itself: pairs across documents cost nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace

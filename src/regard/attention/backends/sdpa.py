@@ -1,4 +1,4 @@
-"""torch's fused scaled dot product attention, wherever it gives what was asked."""
+"""torch's fused scaled dot product attention, for the calls that it can serve."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Blocks of queries: what the engines in plain torch operations have in common."""
+"""Blocks of queries, which all engines in plain torch operations go through."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""``attend`` in graphs: what torch.compile and torch.export are given."""
+"""``attend`` in graphs: operators for torch.compile and torch.export."""

@@ -69,7 +69,7 @@ def rows(
     positions: Positions,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b P M"]:
-    """The weights of some queries over every key: rows of what ``weights`` gives.
+    """The weights of some queries over every key: rows of the matrix of ``weights``.
 
     Differentiable; in float32 at least. Takes and raises what ``weights`` does.
 
@@ -99,7 +99,7 @@ def columns(
     positions: Positions,
     **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b N P"]:
-    """The weights of every query on some keys: columns of what ``weights`` gives.
+    """The weights of every query on some keys: columns of the matrix of ``weights``.
 
     A block of rows at a time. Differentiable; in float32 at least. Takes and raises what
     ``weights`` does.

@@ -1,4 +1,4 @@
-"""A mask at fixed sizes, which is what backends ask; and the memory of all that is worked out."""
+"""A mask at fixed sizes, for backends, with a cache of its tensors."""
 
 from abc import ABC, abstractmethod
 from collections import deque

@@ -114,7 +114,7 @@ class _Window(Mask):
 
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
-    """Only the first ``n`` keys: what padding at the end asks for.
+    """Only the first ``n`` keys, for padding at the end.
 
     Args:
         n: How many keys are real: one number, one per batch row (B,), or one per batch row and

@@ -1,4 +1,4 @@
-"""The audit of a module: one call, repeated with what an experiment changes in it."""
+"""The audit of a module: one call, repeated with the changes of each experiment."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The inputs of a call: their roles, and what a module returns and holds."""
+"""The inputs of a call with their roles, and the tensors that a module returns and holds."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""The report of an audit: faults with their numbers, their lines and what would be right."""
+"""The report of an audit: faults with their numbers, their lines and corrections."""
 
 import textwrap
 from dataclasses import asdict, dataclass, field
@@ -27,7 +27,7 @@ LOOKED_FOR = {
 
 
 class CheckError(RegardError, AssertionError):
-    """A score, mask or module that does not do what it should do; names what that is."""
+    """A score, mask or module that breaks a rule, which the message names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Several runs: which is better, or chance alone made it so; and what they answer together."""
+"""Several runs: which is better, or chance alone made it so; and their ensemble."""
 
 import random
 from collections.abc import Callable, Sequence

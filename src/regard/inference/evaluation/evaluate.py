@@ -1,4 +1,4 @@
-"""How good the answers of a run are: figures, what no model would score, and ten to read."""
+"""Evaluation of a run: figures, those of trivial baselines, and ten answers to read."""
 
 import math
 import os

@@ -34,7 +34,7 @@ def evaluate(
     resamples: int = 1000,
     rouge: bool = False,
 ) -> TextReport:
-    """BLEU, chrF and exact match, with what it takes to judge them.
+    """BLEU, chrF and exact match, with intervals, baselines and tables.
 
     Where the second of the languages, that of targets, has spaces, BLEU is also given lower-cased,
     as many papers report it. Baselines are ``trivial`` outputs, by how they are made, or else the

@@ -1,4 +1,4 @@
-"""A search over a sequence-to-sequence model's steps: sources in, what the model writes out."""
+"""A search over a sequence-to-sequence model's steps: sources in, outputs out."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

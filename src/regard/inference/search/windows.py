@@ -1,4 +1,4 @@
-"""A search over a language model's steps: prompts in, what the model writes after them out."""
+"""A search over a language model's steps: prompts in, continuations out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

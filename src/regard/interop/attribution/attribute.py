@@ -217,7 +217,7 @@ def output_of(
     against: int | None,
     position: int | None,
 ) -> tuple[Output, tuple[int | None, int, int | None] | None]:
-    """The function that is explained, and what it reads of the logits."""
+    """The function that is explained, and the logits that it reads."""
     if callable(target):
         return target, None
     logits = logits_of(model, answer)

@@ -1,4 +1,4 @@
-"""Scores of attention and logits, taken apart into what wrote to the residual stream."""
+"""Scores of attention and logits, taken apart into the writers of the residual stream."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

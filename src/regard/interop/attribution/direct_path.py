@@ -88,7 +88,7 @@ class DirectPath:
         return len(self.run.tables[name])
 
     def writes_logits(self, site: Site) -> bool:
-        """Whether what an attention writes is read as logits directly, as an encoder's is not.
+        """Whether the output of an attention is read as logits directly, as an encoder's is not.
 
         That is of an encoder whose output a decoder reads.
         """
@@ -121,7 +121,7 @@ class DirectPath:
     def unembedding(
         self, site: Site, head: int, width: int, position: int
     ) -> Float[Tensor, "V E"] | None:
-        """The map from what a head mixes to logits at a position; None where there is none.
+        """The map from a head's context to logits at a position; None where there is none.
 
         Raises:
             SettingError: It is not that of the text.

@@ -1,4 +1,4 @@
-"""How far to trust attention as an explanation: beside it, what changes when a token goes.
+"""Faithfulness of attention as an explanation: beside it, the changes when a token goes.
 
 Jain & Wallace (2019), https://arxiv.org/abs/1902.10186, compare attention with leave-one-out and
 with gradients in this way; low rank correlations say that weights do not tell what mattered.

@@ -1,4 +1,4 @@
-"""Neurons of feed-forward parts: which are strongest on a text, and what they write in words."""
+"""Neurons of feed-forward parts: the strongest on a text, and their outputs in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,7 +106,7 @@ def feed_forward_neurons(
     top: int = 5,
     words: int = 5,
 ) -> Neurons:
-    """The strongest neurons of feed-forward parts on a text, and what they write, in words.
+    """The strongest neurons of feed-forward parts on a text, and their outputs in words.
 
     The output of a feed-forward part is a sum over its neurons, exactly but for its bias: each
     adds its activation times its value vector, a row of the last matrix (Geva et al., 2022,
@@ -155,7 +155,7 @@ def feed_forward_neurons(
 
 
 class LastMap(NamedTuple):
-    """The last matrix of a feed-forward part, and what it is multiplied by."""
+    """The last matrix of a feed-forward part, and its factor."""
 
     activations: Float[Tensor, "N F"]
     values: Float[Tensor, "F C"]  # the value vectors

@@ -1,4 +1,4 @@
-"""A run of a model that is linear in what writes to its residual stream.
+"""A run of a model that is linear in the writers of its residual stream.
 
 Weights of attention, outputs of feed-forward parts and scales of norms are held at their values in
 this run; then queries, keys and logits are sums over embeddings, heads, feed-forward parts and
@@ -110,7 +110,7 @@ class LinearRun:
         return self._vector(keys[0, group, position])
 
     def reached_by(self, number: Tensor) -> Float[Tensor, " N"]:
-        """Size of the gradients of a number by what heads mixed last, at each position."""
+        """Size of the gradients of a number by the contexts of the last heads, at each position."""
         last = next(leaf.tensor for leaf in reversed(self._leaves) if leaf.part.kind == "head")
         (gradient,) = torch.autograd.grad(number, [last], retain_graph=True)
         return gradient[0].abs().sum(dim=(0, 2))
@@ -210,7 +210,7 @@ def _by_part(leaf: _Leaf, products: Sequence[Tensor | None]) -> Iterator[tuple[S
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Noting(AttentionChange):
-    """Notes what attends, and to what."""
+    """Records which modules attend, and to which states."""
 
     run: LinearRun
 
@@ -224,7 +224,7 @@ class _Noting(AttentionChange):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cutting(AttentionChange):
-    """Ends the graph at queries, keys and values, and begins it at what heads mix."""
+    """Ends the graph at queries, keys and values, and begins it at the contexts of heads."""
 
     run: LinearRun
 

@@ -266,7 +266,7 @@ def edit(model: Attending) -> Iterator[Edits]:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A change and what it is for."""
+    """A change and its target."""
 
     change: AttentionChange
     layer: Numbers

@@ -174,7 +174,7 @@ class PatchEffects:
 def activations(
     model: nn.Module, inputs: Mapping[str, object] | Tensor, *, modules: bool = True
 ) -> Activations:
-    """Run a model and keep what its heads, and its blocks, compute.
+    """Run a model and keep the outputs of its heads and blocks.
 
     Args:
         model: One that ``edit`` can reach, in evaluation mode.

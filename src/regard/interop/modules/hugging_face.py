@@ -212,7 +212,7 @@ def lazy_mask(
 def _visible(
     module: nn.Module, query: Tensor, key: Tensor, mask: object, is_causal: bool | None
 ) -> tuple[Mask | None, Tensor | None, int]:
-    """The mask, what is added to the scores, and how many keys are attended, from the first."""
+    """The mask, the bias, and how many keys are attended, from the first."""
     N, M = query.shape[2], key.shape[2]
     if isinstance(mask, LazyMask):
         if mask.frame.queries != N or mask.frame.keys < M:

@@ -344,7 +344,7 @@ def _is_attention(module: nn.Module) -> bool:
 
 
 def _has_same_weights(one: AttentionCall, other: AttentionCall) -> bool:
-    """Whether two calls have the same weights, by the memory of what they are made of."""
+    """Whether two calls have the same weights, by the memory of their inputs."""
     return (
         one.mask is other.mask
         and one.bias is other.bias

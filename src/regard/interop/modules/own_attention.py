@@ -99,7 +99,7 @@ class _WeightsReader:
         return args, {**options, _OPTION: True}
 
     def note(self, module: nn.Module, args: Arguments, options: Options, output: object) -> None:
-        """Note what may be weights in a module's output."""
+        """Record tensors that may be weights in a module's output."""
         if not self._depth or not isinstance(output, tuple | Mapping):
             return
         parts = output.values() if isinstance(output, Mapping) else output

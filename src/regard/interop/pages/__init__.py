@@ -1,1 +1,1 @@
-"""Pages of what a model looked at, and why it answered so."""
+"""Pages of a model's attention, and of explanations of its answers."""

@@ -293,7 +293,7 @@ def reading_of_checkpoint(
     example: Example,
     written: Sequence[int] | None,
 ) -> Reading:
-    """A text as a Hugging Face model reads it, and what it wrote, if it does."""
+    """A text as a Hugging Face model reads it, and its output, if it writes."""
 
     def text_of(number: int) -> str:
         decode = getattr(tokenizer, "decode", None)

@@ -1,4 +1,4 @@
-"""From a Hugging Face model and a text to the page of what it looked at, in one call."""
+"""From a Hugging Face model and a text to the page of its attention, in one call."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Logits and scores of an example by what wrote to the residual stream, for a page."""
+"""Logits and scores of an example by the writers of the residual stream, for a page."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast

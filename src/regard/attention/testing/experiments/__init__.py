@@ -1,1 +1,1 @@
-"""Experiments of an audit: each looks for one fault or two, and yields what it has shown."""
+"""Experiments of an audit: each looks for one fault or two, and yields those it has found."""

@@ -17,7 +17,7 @@ from regard.attention.testing.report import Fault
 
 
 def empty(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
-    """Queries with nothing to see: NaN, or the mean of what they should not see."""
+    """Queries with nothing to see: NaN, or the mean of masked values."""
     cure = "weights = rg.masked_softmax(scores, mask=visible)  # a row with nothing to see is zero"
     nan = ~call.base.out.isfinite()
     rows = [each for each in traced.softmaxes if bool((each.scores == -torch.inf).all(-1).any())]

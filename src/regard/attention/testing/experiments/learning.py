@@ -1,4 +1,4 @@
-"""Experiments with gradients: what they reach, and what no optimiser would be given."""
+"""Experiments with gradients: tensors that they reach, and those that no optimiser would get."""
 
 from collections.abc import Iterator
 from typing import Any

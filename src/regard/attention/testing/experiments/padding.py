@@ -1,4 +1,4 @@
-"""Experiments with padding: what it changes, what it is taken for, and rows of nothing else."""
+"""Experiments with padding: its effects, its polarity, and rows of padding alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

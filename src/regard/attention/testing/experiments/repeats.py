@@ -1,4 +1,4 @@
-"""Experiments that repeat a call: what is random, and what is kept from one call to the next."""
+"""Experiments that repeat a call: randomness, and state from one call to the next."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Experiments with other tokens and other rows: what they change that they should not."""
+"""Experiments with other tokens and other rows: changes of outputs that should stay."""
 
 import re
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def future(call: Call, traced: Traced, causal: bool | None, notes: list[str]) ->
 
 
 def _multiplied(traced: Traced, notes: list[str], *, is_causal: bool) -> Iterator[Fault]:
-    """Scores that a mask of zeros and ones multiplies: what it hides keeps exp(0) of the weight."""
+    """Scores that a mask of zeros and ones multiplies: masked keys keep exp(0) of the weight."""
     for each in traced.attentions:
         for name, mask, line in each.origin.steps if each.origin is not None else ():
             if name not in ("multiplied", "tril") or each.softmax is None:
