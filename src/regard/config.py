@@ -61,7 +61,7 @@ def check_plain_file(path: Path, *, most: int | None = None) -> None:
 
 
 def check_header(content: bytes) -> None:
-    """Raise ValueError where what lists the tensors of a safetensors file is longer than ours."""
+    """Raise ValueError where the header of a safetensors file is longer than ours are."""
     length = int.from_bytes(content[:8], "little")
     if length > _MOST_HEADER:
         raise ValueError(f"its header has {length:,} bytes, more than {_MOST_HEADER:,}")

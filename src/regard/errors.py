@@ -90,7 +90,7 @@ class ReportedElsewhere(RegardError, RuntimeError):  # noqa: N818  (the error is
 
 
 class OutOfMemory(RegardError, MemoryError):  # noqa: N818  (torch and Python have the other name)
-    """Work does not fit into the memory of the device; says what would."""
+    """Work does not fit into the memory of the device; the message says how it would."""
 
 
 class Interrupted(RegardError, KeyboardInterrupt):  # noqa: N818  (not an error of anyone's)

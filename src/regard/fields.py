@@ -1,4 +1,4 @@
-"""The fields of a config: what an annotation says of one is checked wherever a config is made.
+"""The fields of a config, checked against their annotations wherever a config is made.
 
 A choice is a ``Literal``; beside a number's type stands its range, as in ``Count``. So a field is
 checked by being annotated, and nobody has to think of it.

@@ -41,7 +41,7 @@ def say(text: str = "", *, end: str = "\n") -> None:
 
 
 def program() -> str:
-    """Return what runs the command line: ``regard``, or a file that registers parts of its own."""
+    """Return the program of the command line: ``regard``, or a file that registers parts."""
     name = Path(sys.argv[0]).name
     is_file = name.endswith(".py") and not name.startswith("__")
     return f"python {sys.argv[0]}" if is_file else "regard"

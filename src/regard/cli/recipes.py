@@ -1,4 +1,4 @@
-"""``regard recipes`` and ``regard settings``: what recipes there are, and what they may say."""
+"""``regard recipes`` and ``regard settings``: the recipes, and their settings."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Resolves device names, also where several processes train; what devices are and multiply fast."""
+"""Resolves device names, also where several processes train; kinds of devices and fast types."""
 
 import os
 import warnings

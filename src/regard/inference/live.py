@@ -1,4 +1,4 @@
-"""A page with the model inside, which answers what is typed into it without a server.
+"""A page with the model inside, which answers typed text without a server.
 
 The page's weights are int8 by row, as ``--precision int8`` rounds them, with the states in
 floating point. ``rounded`` is the same model in Python.

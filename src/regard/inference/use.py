@@ -290,7 +290,7 @@ class RunInUse(InUse, Generic[TaskT]):
         return document(self.model, self.recipe, examples, title=title)
 
     def notes(self, texts: Sequence[object], options: LookOptions) -> list[str]:
-        """Lines to print below what a terminal shows of texts."""
+        """Lines to print below the texts that a terminal shows."""
         return []
 
     def about(self) -> dict[str, JsonValue]:

@@ -218,7 +218,7 @@ class Record:
         links: Iterable[tuple[int, int]] | None,
         tree: Sequence[int] | None,
     ) -> HeadScores:
-        """Return what the heads do, of a pass that was made at once."""
+        """Return the roles of the heads, of a pass that was made at once."""
         calls = self.calls()
         if len(calls) > 1:
             raise SettingError("call must be a pass made at once; got one of several steps.")

@@ -108,7 +108,7 @@ class Watch(Sequence[Watched]):
         name: str | None = None,
         call: int = -1,
     ) -> Float[Tensor, "*b R M"]:
-        """The exact weights of chosen queries, (B, heads, chosen, M), of what ``summary`` takes.
+        """The exact weights of chosen queries, (B, heads, chosen, M), of the call of ``summary``.
 
         Raises:
             SettingError: There is no such attention or query, or ``keep=True`` was not asked for.

@@ -1,4 +1,4 @@
-"""Checks of what enters a model or its steps: token ids, lengths, rows of a state.
+"""Checks of inputs of a model or its steps: token ids, lengths, rows of a state.
 
 Shapes are always checked. Numbers are looked at on a CPU alone, as a GPU would be waited for, and
 not by a compiler, to which they are unknown.
@@ -125,7 +125,7 @@ def rows_of_ids(name: str, ids: Int[Tensor, "B N *parts"]) -> Int64[Tensor, "B N
 
 
 def check_beside(name: str, numbers: Tensor, ids: Int[Tensor, "B N"], is_so: bool = True) -> None:
-    """Raise ShapeError unless numbers stand beside each token; ``is_so`` is what else must hold."""
+    """Raise ShapeError unless numbers stand beside each token; ``is_so`` is another condition."""
     if torch.compiler.is_compiling() or (is_so and numbers.shape[:2] == ids.shape):
         return
     raise ShapeError(

@@ -69,7 +69,7 @@ class Pointer(nn.Module):
 
 
 class CopyAttention(nn.Module):
-    """One more head over the source, whose weights say what to copy."""
+    """One more head over the source, whose weights say which tokens to copy."""
 
     # ``softmax(x W^Q (m W^K)ᵀ / √C)``.
 

@@ -76,7 +76,7 @@ def takes_sequences(*inputs: Tensor) -> bool:
 
 
 def is_changed(module: nn.Module) -> bool:
-    """Whether a module has hooks, or does not compute what its class in the tree does."""
+    """Whether a module has hooks, or does not compute as its class in the tree does."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
     is_linear = not isinstance(module, nn.Linear) or type(module) is nn.Linear
     return not is_linear or any((*hooks, module._backward_pre_hooks))

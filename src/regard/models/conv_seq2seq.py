@@ -188,7 +188,7 @@ class GatedConvolution(nn.Module):
     def forward(
         self, states: Float[Tensor, "B N C"], past: Float[Tensor, "B P C"] | None = None
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B P C"]]:
-        """The positions one layer further on, and the last inputs: the ``past`` of what follows."""
+        """The positions one layer further on, and the last inputs: ``past`` of later positions."""
         B, N, C = states.shape
         inputs = F.dropout(states, self.dropout, training=self.training)
         before = inputs.new_zeros(B, self.before, C) if past is None else past

@@ -109,7 +109,7 @@ class Esim(PairClassifier):
 
 
 class MatchReader(PairReader):
-    """A state for each token of a text that knows what in another text it matches.
+    """A state for each token of a text that knows its matches in another text.
 
     A BiLSTM reads the other text, and a learned query makes one vector of its states ``q_j``. A
     token of the text is read, by another, as its embedding ``e``, what is said of it (its

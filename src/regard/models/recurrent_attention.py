@@ -63,7 +63,7 @@ class Soft(nn.Module):
 
 
 class Covering(nn.Module):
-    """Attention that is told what it has looked at: See et al. (2017), equations 11 and 12."""
+    """Attention that knows its weights so far: See et al. (2017), equations 11 and 12."""
 
     def __init__(self, key_dim: int) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ _MOST_SEALED = 2**28
 
 
 class DamageError(RunError):
-    """A file that is missing, or is not what was written: its checksum does not fit."""
+    """A file that is missing, or does not fit its checksum."""
 
 
 class RunWarning(UserWarning):

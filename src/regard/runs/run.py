@@ -169,7 +169,7 @@ class Run:
 
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":
-        """The run at ``path``, locked, to go on with; what a kill left half done is cleared."""
+        """The run at ``path``, locked, to resume; half-done work of a kill is cleared."""
         path = Path(path)
         read_card(path)
         with Lock(path).released_on_error() as lock:
@@ -331,7 +331,7 @@ class Run:
         self._update_card(finished=True, model=checksum(*parts), summary=finite(summary))
 
     def load_task(self) -> AnyTask:
-        """The task, with what it learned from the text."""
+        """The task, with its vocabulary and labels."""
         recipe = recipe_from_table(self.recipe)
         folder = self.tokenizer_folder
         with naming(self.path, self.folder):
@@ -356,7 +356,7 @@ class Run:
         fill_model(model, self.load_model(), self.path)
 
     def build(self, build: Callable[[], ModelT]) -> ModelT:
-        """A model with the weights to use, by what makes one of the recipe and the tokenizer."""
+        """A model with the weights to use, by a function of the recipe and the tokenizer."""
         return build_filled(build, self.load_model(), self.path)
 
     def _read_model(self, expected: str) -> bytes:

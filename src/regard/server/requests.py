@@ -214,7 +214,7 @@ if TYPE_CHECKING:
         """Inputs, and how they are answered."""
 
     class AttentionRequest(LookRequest):
-        """A text, and what of the attention is shown and explained."""
+        """A text, and the parts of the attention to show and explain."""
 
 else:
     PredictRequest = create_model(

@@ -1,4 +1,4 @@
-"""Checks of examples before a long training: what spoils it, or makes its results untrue."""
+"""Checks of examples before a long training, for faults that spoil it or its results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -47,7 +47,7 @@ class CrossAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:
-    """Attention that shades the tokens of a text, averaged over heads, and what it measures."""
+    """Attention that shades the tokens of a text, averaged over heads, and its meaning."""
 
     kind: Literal["encoder", "cross"]
     layer: int | None  # None is the last

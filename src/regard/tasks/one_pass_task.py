@@ -171,7 +171,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "OnePassTask[ExampleT, AnswerT]":
-        """The task with what ``save`` wrote; RunError if a file is missing or damaged."""
+        """The task of the files that ``save`` wrote; RunError if a file is missing or damaged."""
         tokenizer = cls.load_tokenizer(recipe, folder / "text")
         task = cls(recipe, tokenizer, **cls.load_learned(folder))
         if getattr(recipe.data, "shared_words", False):

@@ -1,4 +1,4 @@
-"""Text that is larger than memory: what a task makes of a part of it at a time."""
+"""Text that is larger than memory, encoded a part at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

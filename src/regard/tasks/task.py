@@ -238,7 +238,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def collate(
         self, encoded: Sequence[EncodedT], *, generator: torch.Generator | None = None
     ) -> BatchT:
-        """A padded batch; in training the generator draws noise, such as what is masked."""
+        """A padded batch; in training the generator draws noise, such as masked tokens."""
 
     def collate_part(
         self, encoded: Sequence[EncodedT], rows: slice, *, generator: torch.Generator

@@ -1,4 +1,4 @@
-"""How far training has come, what a checkpoint holds of that, and what it ends with."""
+"""The position of a training, its form in a checkpoint, and its end."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Parts of models that read text, and a reader as the encoder of what writes."""
+"""Parts of models that read text, and a reader as the encoder of a writer."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Plain data about what a model looked at, and the pages and text that show it."""
+"""Plain data about the attention of a model, and the pages and text that show it."""
 
 from typing import TYPE_CHECKING
 

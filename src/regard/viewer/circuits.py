@@ -72,7 +72,7 @@ class HeadCircuit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StrongNeuron:
-    """A neuron of a feed-forward part, and what it writes at a token, in words.
+    """A neuron of a feed-forward part, and its output at a token, in words.
 
     Attributes:
         kind: ``encoder`` or ``decoder``.

@@ -1,4 +1,4 @@
-"""One text, what a model made of it, and what it looked at: the parts of a document."""
+"""One text, the output and the attention of a model: the parts of a document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One text, what the model made of it, and what it looked at.
+    """One text, with the output and the attention of a model.
 
     A model of one text has it as ``source`` if it is an encoder and as ``output`` if it is a
     decoder (a language model); the other side is empty.

@@ -1,4 +1,4 @@
-"""Options of a page of what a model looked at, from which every door makes its settings.
+"""Options of a page of attention, from which every door makes its settings.
 
 The command line has a flag for each field, the server a member of its request, and functions of
 Python an argument of this name.

@@ -1,4 +1,4 @@
-"""How an output was found, as plain data: what a search held at every step."""
+"""The search for an output, as plain data: its beams at every step."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Scores and logits of an example as sums over what wrote to the residual stream."""
+"""Scores and logits of an example as sums over the writers of the residual stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ class LogitSum:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamSums:
-    """Parts that wrote to the residual stream, and what became of them.
+    """Parts that wrote to the residual stream, and their sums.
 
     Attributes:
         parts: Names of the parts of logits.

@@ -1,1 +1,1 @@
-"""Looking at the weights: exact rows, statistics and pictures of what was never a matrix."""
+"""Looking at the weights: exact rows, statistics and pictures of a matrix that is never built."""

@@ -29,7 +29,7 @@ def check(
     dim: int = 11,
     key_dim: int | None = None,
 ) -> None:
-    """Raise unless a score or mask of one's own keeps what the engine relies on.
+    """Raise unless a custom score or mask keeps the laws that the engine relies on.
 
     A score is compared with itself, pair by pair in float64 loops; its gradients with finite
     differences, and those of its learned tensors with autograd's; queries that see nothing get

@@ -1,4 +1,4 @@
-"""The pages of ``regard demo``: what a translator looked at, and one to type into."""
+"""The pages of ``regard demo``: a translator's attention, and one to type into."""
 
 from collections.abc import Sequence
 from pathlib import Path

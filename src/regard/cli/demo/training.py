@@ -51,7 +51,7 @@ class DemoReporter(ConsoleReporter):
         self._first_update_at = 0.0
 
     def on_start(self, lines: object, **_: str) -> None:
-        """Say nothing: the command has said what is trained."""
+        """Say nothing: the command has named the training."""
 
     def on_update(self, update: Update, /) -> None:
         """Estimate the time once; wait for the compiler before its loops are needed."""

@@ -1,4 +1,4 @@
-"""Circuits of a head: which tokens it likes to look at, and what it then does to the logits."""
+"""Circuits of a head: the tokens that it likes to look at, and the logits that it then raises."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ def head_circuits(
     top: int = 10,
     vocabulary: bool = True,
 ) -> HeadCircuits:
-    """The query-key and output-value circuits of a head: whom it looks at, and what that does.
+    """The query-key and output-value circuits of a head, in tokens.
 
     Both are of tokens alone, by their embeddings E, as if nothing else were in the residual stream
     (Elhage et al., 2021, https://transformer-circuits.pub/2021/framework). *Query-key*: the score

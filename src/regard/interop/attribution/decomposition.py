@@ -150,7 +150,7 @@ def decompose_score(
     key: int,
     kind: str | None = None,
 ) -> ScoreParts:
-    """Why a head looks there: its score of one query and one key, in pairs of what wrote them.
+    """The score of a head for one query and one key, in pairs of the parts that wrote them.
 
     A query is a linear map of the residual stream, to which the embeddings, each earlier head, each
     earlier feed-forward part and biases were added, and so is a key; their product is a sum over

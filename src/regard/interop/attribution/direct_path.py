@@ -137,7 +137,7 @@ class DirectPath:
         return made
 
     def _check(self, site: Site, head: int, position: int, made: Float[Tensor, "V E"]) -> None:
-        """Raise SettingError unless a head adds to a logit of the text what its map says."""
+        """Raise SettingError unless a head adds to a logit of the text as much as its map says."""
         assert self.logits is not None
         row = self.logits[0, position] if self.logits.dim() == 3 else self.logits[0]
         target = int(row.argmax())
@@ -169,7 +169,7 @@ class DirectPath:
         positions: Sequence[int],
         head: int | None = None,
     ) -> Float[Tensor, "R V"]:
-        """Changes of logits by what a head mixes, or, without one, what a feed-forward part writes.
+        """Changes of logits by a head's context, or without one by a feed-forward part's output.
 
         Each row is written at its position of the text, with the scales of norms that are there.
         """
@@ -198,7 +198,7 @@ class DirectPath:
     def of_tokens(
         self, site: Site, side: str, ids: Int[Tensor, " R"], *, has_biases: bool = False
     ) -> HeadInputs:
-        """Compute what an attention makes of tokens, each alone; ``side`` is "query" or "key".
+        """Compute the queries or keys of tokens, each alone; ``side`` is "query" or "key".
 
         Biases are left out, but with ``has_biases`` those after the last norm, which a run without
         them has counted.
@@ -227,7 +227,7 @@ class DirectPath:
         hold: Callable[[Tensor], Tensor],
         biases_from: int | None,
     ) -> Tensor:
-        """Run the model with nothing but its tokens, or what ``change`` writes."""
+        """Run the model with nothing but its tokens, or the outputs of ``change``."""
         model, is_writing = self.run.model, isinstance(change, _Writing)
 
         def add(tensor: Tensor, part: StreamPart) -> Tensor:
@@ -351,7 +351,7 @@ class _Capturing(_Silent):
 
 
 class _Writing(_Silent):
-    """Writes vectors (R, K) in place of what a head mixes, or of a feed-forward part's output."""
+    """Writes vectors (R, K) in place of a head's context, or of a feed-forward part's output."""
 
     def __init__(
         self, path: DirectPath, site: Site, head: int | None, vectors: Float[Tensor, "R K"]

@@ -1,4 +1,4 @@
-"""Input vectors of a model, one per position: found by what is called in a forward.
+"""Input vectors of a model, one per position: found by the calls of a forward.
 
 A table may be shared and be called by another name than the model has for it, and pixels or sounds
 have no table; so nothing is looked up by name.

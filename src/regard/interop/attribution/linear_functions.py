@@ -64,7 +64,7 @@ class StreamPart:
 
 
 class LinearFunctions(TorchFunctionMode):
-    """Holds the scales of norms, and makes parts of embeddings and of what is added."""
+    """Holds the scales of norms, and makes parts of embeddings and of summands."""
 
     # Parameters are taken without their gradients, so that only parts have some: biases, too,
     # wherever they are added.
@@ -185,7 +185,7 @@ class LinearFunctions(TorchFunctionMode):
         return out if weight is None else out * weight
 
     def _summands(self, args: Arguments) -> Arguments:
-        """Operands of a sum or a difference: what is constant in one with parts becomes a part."""
+        """Operands of a sum or a difference: a constant beside parts becomes a part."""
         first, second, *rest = args
         if not (_has_graph(first) or _has_graph(second)):
             return args

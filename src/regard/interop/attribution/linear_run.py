@@ -36,7 +36,7 @@ class _Leaf(NamedTuple):
 
 
 def token_inputs(inputs: Mapping[str, object]) -> dict[str, Tensor]:
-    """Inputs that are ids of tokens, by name: what is read, then what is written."""
+    """Inputs that are ids of tokens, by name: those read, then those written."""
     return {
         name: each
         for name, each in inputs.items()

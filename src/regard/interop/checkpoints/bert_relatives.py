@@ -96,7 +96,7 @@ def _distilbert_tensors(model: nn.Module) -> Iterator[TensorMap]:
 
 
 def _electra_tensors(model: nn.Module) -> Iterator[TensorMap]:
-    """ELECTRA's generator; of its discriminator, what reads the text."""
+    """ELECTRA's generator; of its discriminator, the reader of the text."""
     count = expect(model, MaskedLanguageModel).encoder.config.num_layers
     yield from embeddings("encoder", "electra.embeddings")
     yield from weight_and_bias("encoder.widen", "electra.embeddings_project")

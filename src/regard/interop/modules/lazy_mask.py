@@ -304,7 +304,7 @@ def _joined(masks: list[Mask | None], join: Callable[[Mask, Mask], Mask]) -> Mas
 
 
 def _known(function: MaskFunction) -> str:
-    """The name that transformers has for a mask function, or for what made it; else ""."""
+    """The name that transformers has for a mask function, or for its maker; else ""."""
     if getattr(function, "__module__", None) != _HOME:
         return ""
     return function.__qualname__.split(".")[0]

@@ -1,4 +1,4 @@
-"""Attention that a Hugging Face model computes past the registry: read from what it gives out.
+"""Attention that a Hugging Face model computes past the registry: read from its outputs.
 
 ``output_attentions`` has such a model give its weights, of every layer at once. Observers get them
 as a call whose scores are the weights themselves, so that nothing is rounded.

@@ -91,7 +91,7 @@ def functions_seen(model: nn.Module) -> AbstractContextManager[object]:
 
 
 def serve_functions(model: nn.Module) -> int:
-    """Have the engine compute the attention that modules of a model ask of torch; returns how many."""
+    """Have the engine compute torch's attention within a model; returns how many modules."""
     modules = [each for each in model.modules() if _is_own(each) and _names_function(each)]
     for module in modules:
         if _begin not in module._forward_pre_hooks.values():

@@ -124,7 +124,7 @@ class RecurrentState:
         return cls(carried.contiguous().numpy(), rows, sources, rows, owner, pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
-        """The state of these rows, in this order; what they carry is not copied."""
+        """The state of these rows, in this order; their tensors are not copied."""
         chosen = known_row_array(rows, self.num_rows)
         return replace(
             self,

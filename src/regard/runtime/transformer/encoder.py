@@ -1,4 +1,4 @@
-"""Encoders: of a Transformer, with what its decoder attends to, and of prompts.
+"""Encoders: of a Transformer, with its decoder's keys and values, and of prompts.
 
 Small layers run in one compiled loop, for each block of texts. Where weights are too large for the
 cache of a core, layers run one after the other, each product split among threads. Tokens of all
@@ -233,7 +233,7 @@ class TransformerEncoder:
 
 
 class PromptReader:
-    """Keys and values of a language model's prompts; its layers see what is before them."""
+    """Keys and values of a language model's prompts; its layers see earlier positions."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Baselines of tags: what a word or an entity is in training; regression on words around."""
+"""Baselines of tags: those of a word or an entity in training; regression on words around."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Tags of words or sentences: how a tagger is asked for them, what they mark, their baselines."""
+"""Tags of words or sentences: how a tagger is asked for them, their spans and baselines."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

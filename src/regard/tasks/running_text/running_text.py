@@ -1,4 +1,4 @@
-"""Running text: its passages, the end that is held out, and what tasks of it have in common."""
+"""Running text: its passages, the end that is held out, and the base of its tasks."""
 
 import math
 from abc import abstractmethod

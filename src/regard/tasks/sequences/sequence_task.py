@@ -1,4 +1,4 @@
-"""Tasks that write a text for a text, token by token: what a model reads of it, and says."""
+"""Tasks that write a text for a text, token by token: their batches and answers."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

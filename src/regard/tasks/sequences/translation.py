@@ -1,4 +1,4 @@
-"""Translation: what sentence pairs mean to a sequence-to-sequence model."""
+"""Translation: sentence pairs for a sequence-to-sequence model."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -231,7 +231,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> None:
-        """The source itself is what a translation stands beside."""
+        """The source itself as the output: the baseline of a translation."""
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         return PairLayout(columns=self.data.columns).fields[: 1 + with_answers]

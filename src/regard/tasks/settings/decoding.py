@@ -115,7 +115,7 @@ class DecodingConfig:
         return DecodingConfig(**values)
 
     def plain(self) -> "DecodingConfig":
-        """Greedy search with nothing to keep to: what a model says by itself."""
+        """Greedy search without constraints: the output of the model by itself."""
         return DecodingConfig(
             method="greedy",
             length_penalty=self.length_penalty,

@@ -1,4 +1,4 @@
-"""Lines of text files; what is wrong with one is named as ``file:line``."""
+"""Lines of text files; a wrong one is named as ``file:line``."""
 
 import itertools
 from collections import Counter

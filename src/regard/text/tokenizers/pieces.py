@@ -89,7 +89,7 @@ class Tokenizer(Protocol):
 
     @property
     def is_sampling(self) -> bool:
-        """Whether a seed changes what ``encode_all`` gives."""
+        """Whether a seed changes the ids of ``encode_all``."""
         return False
 
     @property

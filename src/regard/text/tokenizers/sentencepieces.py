@@ -85,7 +85,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def is_sampling(self) -> bool:
-        """Whether a seed changes what ``encode_all`` gives."""
+        """Whether a seed changes the ids of ``encode_all``."""
         return self._noise > 0
 
     @property

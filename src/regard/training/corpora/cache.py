@@ -1,4 +1,4 @@
-"""The folder where encoded text is kept: what of it is whose, and how large."""
+"""The folder where encoded text is cached: its entries, their owners and sizes."""
 
 import hashlib
 import json

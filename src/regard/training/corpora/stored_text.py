@@ -1,4 +1,4 @@
-"""A training text on disk: its sample, what is held out of it, its tokenizer, all of its ids."""
+"""A training text on disk: its sample, its held-out lines, its tokenizer, all of its ids."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ class StoredText:
         return examples[:most]
 
     def parts(self, bad_lines: BadLines | None = None) -> Parts[object]:
-        """Examples enough to see what language it is, and all that is validated on."""
+        """Examples enough to tell the language, and the whole validation part."""
         return Parts(self.sample(_FEW), self.valid(bad_lines))
 
     def valid(self, bad_lines: BadLines | None = None) -> list[object]:

@@ -1,1 +1,1 @@
-"""Data-parallel training: processes, strategies, and what they agree on."""
+"""Data-parallel training: processes, strategies, and their agreements."""

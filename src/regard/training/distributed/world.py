@@ -1,4 +1,4 @@
-"""The processes of a training, and what they exchange.
+"""The processes of a training, and their exchanges.
 
 They are started by ``torchrun``, by ``regard train --processes`` (see ``launching``) or by whatever
 else sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Rank 0 alone prints and writes the run

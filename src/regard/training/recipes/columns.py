@@ -1,4 +1,4 @@
-"""Columns of a table: what their names say, and the kind of their cells."""
+"""Columns of a table: the meaning of their names, and the kind of their cells."""
 
 import re
 from collections import Counter
