@@ -1,4 +1,6 @@
-"""The tree of errors a user can meet; each is also the builtin a caller would catch::
+"""The tree of errors a user can meet; each is also the builtin a caller would catch.
+
+::
 
     RegardError
     ├── SettingError       ValueError
