@@ -205,6 +205,8 @@ def test_every_request_before_a_stop_is_answered(run):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
         except ConnectionRefusedError:
             return "refused"
+        except OSError:
+            return "reset"
         try:
             writer.write(raw)
             return (await reader.read())[9:12].decode() or "nothing"
