@@ -132,13 +132,13 @@ def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | 
 
     Those of cross-attention, the third and the fourth kind, are lists of none without it.
     """
-    looks = [block.look for block in blocks if block.look is not None]
+    crosses = [cross for block in blocks if (cross := block.cross_attend) is not None]
     attends = [block.attend for block in blocks]
     return [
         [each.query_key_value for each in attends if each.query_key_value is not None],
         [each.output for each in attends],
-        [each.query for each in looks],
-        [each.output for each in looks],
+        [cross.query for cross in crosses],
+        [cross.output for cross in crosses],
         [block.feed.inner for block in blocks],
         [block.feed.outer for block in blocks],
     ]
