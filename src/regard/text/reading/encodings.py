@@ -1,4 +1,7 @@
-"""Encodings of text files, guessed where none is given."""
+"""Encodings of text files, guessed where none is given.
+
+``charset-normalizer`` takes Western text for that of Windows-1250, and short Chinese for Korean.
+"""
 
 import codecs
 import os
