@@ -1,7 +1,7 @@
 """Packages whose public names are imported when they are first used, so that nothing else is.
 
-``lazy_loader`` reads a stub beside each package, which would list all names again; it finds none in
-a zip, and suggests no names.
+The package lazy-loader reads a stub beside each package, which would list all names again; it finds
+none in a zip, and suggests no names.
 """
 
 import ast

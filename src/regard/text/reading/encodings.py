@@ -1,6 +1,6 @@
 """Encodings of text files, guessed where none is given.
 
-``charset-normalizer`` takes Western text for that of Windows-1250, and short Chinese for Korean.
+The package charset-normalizer takes Western text for Windows-1250, and short Chinese for Korean.
 """
 
 import codecs
