@@ -15,13 +15,10 @@ pytestmark = pytest.mark.slow
 CALL = """
 import torch
 from regard.attention import Additive, attend, explain
-query = torch.linspace(-1, 1, 40).reshape(1, 1, 5, 8).requires_grad_()
+query = torch.linspace(-1, 1, 40).reshape(1, 1, 5, 8)
 score = Additive(torch.ones(8))
-out = attend(query, query, score=score)
 print(explain(query, query, score=score))
-print(f"{out.sum().item():.4f}")
-out.sum().backward()
-print(f"{query.grad.abs().sum().item():.3f}")
+print(f"{attend(query, query, score=score).sum().item():.4f}")
 """
 SAYS = b"compiling for this processor"
 
@@ -117,7 +114,7 @@ def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, 
     output, message = run(folder, f"{code}\n{CALL}", **variables)
     assert output[0].startswith("tiled:")
     assert reason in output[0]
-    assert output[-2:] == lines[-2:]
+    assert output[-1] == lines[-1]
     assert SAYS not in message
 
 
