@@ -1,7 +1,7 @@
 """How much each input token contributes to one output, by gradients, leaving out and paths."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -177,6 +177,15 @@ class ExplainedText:
             self.body(**self.inputs)
         return seen
 
+    @cached_property
+    def traced(self) -> tuple[Watch, object]:
+        """The attention of a pass with gradients, and its output."""
+        with (
+            torch.enable_grad(),
+            watch(self.model, top=0, map=1, keep=True, gradients=True) as calls,
+        ):
+            return calls, self.model(**self.inputs)
+
     def attribute(
         self,
         method: Method,
@@ -187,27 +196,36 @@ class ExplainedText:
     ) -> Attribution:
         """Explain one output; arguments and errors are those of the function ``attribute``."""
         number, chosen = output_of(self.answer, self.model, target, against, position)
-        name = method.name
+        position = position if chosen is None else chosen[0]
+        return replace(self.attributions(method, [number], [position])[0], target=chosen)
+
+    def attributions(
+        self, method: Method, numbers: Sequence[Output], positions: Sequence[int | None]
+    ) -> list[Attribution]:
+        """Explain several outputs, each of a position, in the passes that one of them takes."""
+        name, vectors = method.name, self.vectors
         if name in BY_ATTENTION:
-            position = position if chosen is None else chosen[0]
-            return Attribution(name, *_by_attention(self, number, position, name), chosen)
-        vectors = self.vectors
+            pairs = zip(numbers, positions, strict=True)
+            return [Attribution(name, *_by_attention(self, *each, name)) for each in pairs]
         base = vectors.baseline(method.baseline)
-        if name == "leave_one_out":
-            with torch.no_grad():
-                whole = float(vectors.outputs(number, vectors.given))
-            values = _left_out(vectors, number, base, whole, method.rows)
-            return Attribution(name, values, whole, chosen)
+        with torch.no_grad():
+            wholes = vectors.outputs(_all_of(numbers), vectors.given)[:, 0]
+            ends: list[float | None] = [None] * len(numbers)
+            if name == "leave_one_out":
+                values = _left_out(vectors, numbers, base, wholes, method.rows)
+            elif name == "integrated_gradients":
+                ends = vectors.outputs(_all_of(numbers), base)[:, 0].tolist()
         with torch.enable_grad():
             if name == "gradient_times_input":
-                slopes, output = vectors.gradients(number, vectors.given)
-                pairs = zip(slopes, vectors.given, strict=True)
-                total = torch.as_tensor(sum((g * x).sum(-1)[0] for g, x in pairs))
-                return Attribution(name, total, float(output), chosen)
-            total = _integrated(vectors, number, base, method.steps, method.rows)
-        with torch.no_grad():
-            ends = [float(vectors.outputs(number, point)) for point in (vectors.given, base)]
-        return Attribution(name, total, ends[0], chosen, ends[1])
+                slopes = _slopes_of(vectors, numbers, vectors.given, method.rows)
+                pairs_of = zip(slopes, vectors.given, strict=True)
+                values = torch.stack([(g[:, 0] * x).sum(-1) for g, x in pairs_of]).sum(0)
+            elif name == "integrated_gradients":
+                values = _integrated(vectors, numbers, base, method.steps, method.rows)
+        return [
+            Attribution(name, each, whole, None, end)
+            for each, whole, end in zip(values, wholes.tolist(), ends, strict=True)
+        ]
 
 
 def output_of(
@@ -247,29 +265,57 @@ def position_of(position: int, length: int) -> int:
     return position % length
 
 
+def _all_of(numbers: Sequence[Output]) -> Output:
+    """The function that gives all of these numbers, (T, B)."""
+    return lambda answer: torch.stack([number(answer) for number in numbers])
+
+
 @torch.no_grad()
 def _left_out(
-    vectors: InputVectors, number: Output, base: list[Tensor], whole: float, rows: int
-) -> Tensor:
+    vectors: InputVectors,
+    numbers: Sequence[Output],
+    base: list[Tensor],
+    wholes: Tensor,
+    rows: int,
+) -> Float[Tensor, "T N"]:
     positions = torch.arange(vectors.given[0].shape[1])
     changed = []
     for some in torch.split(positions, rows):
         points = [each.expand(len(some), -1, -1).clone() for each in vectors.given]
         for point, other in zip(points, base, strict=True):
             point[torch.arange(len(some)), some] = other[0, some]
-        changed.append(vectors.outputs(number, points))
-    return whole - torch.cat(changed)
+        changed.append(vectors.outputs(_all_of(numbers), points))
+    return wholes[:, None] - torch.cat(changed, dim=1)
+
+
+def _slopes_of(
+    vectors: InputVectors, numbers: Sequence[Output], points: Sequence[Tensor], rows: int
+) -> list[Float[Tensor, "T R N C"]]:
+    """Gradients of several outputs at the same points, so many rows in a pass."""
+    R = len(points[0])
+    some = max(1, rows // R)
+    found = []
+    for first in range(0, len(numbers), some):
+        chosen = numbers[first : first + some]
+
+        def number(answer: object, chosen: Sequence[Output] = chosen) -> Tensor:
+            parts = (torch.split(each(answer), R)[n] for n, each in enumerate(chosen))
+            return torch.cat(list(parts))
+
+        slopes, _ = vectors.gradients(number, [each.repeat(len(chosen), 1, 1) for each in points])
+        found.append([torch.stack(torch.split(each, R)) for each in slopes])
+    return [torch.cat(each) for each in zip(*found, strict=True)]
 
 
 def _integrated(
-    vectors: InputVectors, number: Output, base: list[Tensor], steps: int, rows: int
-) -> Tensor:
+    vectors: InputVectors, numbers: Sequence[Output], base: list[Tensor], steps: int, rows: int
+) -> Float[Tensor, "T N"]:
     """Integrated gradients at Gauss-Legendre points, summed over each position's vector."""
     points, weights = (
         torch.as_tensor(each, dtype=torch.float64)
         for each in np.polynomial.legendre.leggauss(steps)
     )
-    total = [torch.zeros_like(each[0]) for each in vectors.given]
+    total = [each.new_zeros(len(numbers), *each[0].shape) for each in vectors.given]
     for at, weight in zip(
         torch.split((points + 1) / 2, rows), torch.split(weights / 2, rows), strict=True
     ):
@@ -277,11 +323,11 @@ def _integrated(
             other + at.to(given)[:, None, None] * (given - other)
             for given, other in zip(vectors.given, base, strict=True)
         ]
-        gradients, _ = vectors.gradients(number, path)
-        for sums, gradient in zip(total, gradients, strict=True):
-            sums.add_(torch.einsum("r,rnc->nc", weight.to(gradient), gradient))
+        slopes = _slopes_of(vectors, numbers, path, rows)
+        for sums, gradient in zip(total, slopes, strict=True):
+            sums.add_(torch.einsum("r,trnc->tnc", weight.to(gradient), gradient))
     products = [
-        (sums * (given - other)[0]).sum(dim=-1)
+        (sums * (given - other)).sum(dim=-1)
         for sums, given, other in zip(total, vectors.given, base, strict=True)
     ]
     return torch.stack(products).sum(dim=0)
@@ -291,12 +337,9 @@ def _by_attention(
     text: ExplainedText, output: Output, position: int | None, method: str
 ) -> tuple[Float[Tensor, " N"], float]:
     """Attribution by weights, and by their gradients; and the output."""
-    calls, answer = text.seen, text.answer
     needs_gradients = method == "attention_gradient"
+    calls, answer = text.traced if needs_gradients else (text.seen, text.answer)
     with torch.set_grad_enabled(needs_gradients):
-        if needs_gradients:
-            with watch(text.model, top=0, map=1, keep=True, gradients=True) as calls:
-                answer = text.model(**text.inputs)
         number = output(answer)[0]
         has_memory = any(each.kind == "cross" for each in calls)
         kinds = {each.kind for each in calls}

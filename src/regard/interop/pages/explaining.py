@@ -48,6 +48,7 @@ _LONGEST = 1024  # tokens of a text up to which cheap methods are computed witho
 _PRODUCTS = 2 * 10**11  # that the others may take of a text without being asked for
 _MOST_OUTPUTS = 32
 _STEPS = 32  # of integrated gradients
+_TOKENS = 1024  # of changed inputs that are computed at once
 
 
 def methods_named(names: str | None) -> list[str] | None:
@@ -94,10 +95,8 @@ class Reading:
                 example = self._predicted(text, example)
             if why.contributes and (why.requests_contributions or length <= _LONGEST):
                 choices = list(self._choices(text, why))
-                count = len(choices)
-                made = [self._importances(text, each, count, length, why) for each in choices]
-                importances = tuple(one for some in made for one in some)
-                example = replace(example, importances=importances or example.importances)
+                made = self._importances(text, choices, length, why) if choices else ()
+                example = replace(example, importances=made or example.importances)
         except SettingError:  # it has no logits
             if why.requests_contributions and why.contributes:
                 raise
@@ -214,13 +213,14 @@ class Reading:
         return min(known, key=lambda form: (len(form), -float(logits[form[0]])))[0]
 
     def _importances(
-        self, text: ExplainedText, choice: Choice, outputs: int, length: int, why: LookOptions
-    ) -> list[Importance]:
-        """Contributions to one output by several methods, attention first."""
-        size = sum(each.numel() for each in text.model.parameters()) * length * outputs
+        self, text: ExplainedText, choices: Sequence[Choice], length: int, why: LookOptions
+    ) -> tuple[Importance, ...]:
+        """Contributions to each output by several methods, attention first."""
+        size = sum(each.numel() for each in text.model.parameters()) * length * len(choices)
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
-        attributions: dict[str, Attribution] = {}
+        attributions: dict[str, list[Attribution]] = {}
         chosen = why.attribute
+        outputs = [each.number for each in choices], [each.position for each in choices]
         for method in _NAMES:
             is_small = method in passes and passes[method] * size <= _PRODUCTS
             is_selected = method in (chosen or _CHEAP) or (chosen is None and is_small)
@@ -229,19 +229,18 @@ class Reading:
             if not self.attends and method in BY_ATTENTION:
                 continue
             try:
-                by = Method(method, steps=_STEPS)
-                attributions[method] = text.attribute(
-                    by, target=choice.number, position=choice.position
-                )
+                by = Method(method, steps=_STEPS, rows=max(16, _TOKENS // length))
+                attributions[method] = text.attributions(by, *outputs)
             except SettingError:
                 if chosen is not None and len(chosen) == 1 and method in chosen:
                     raise
-        attention = attributions.get("attention")
-        return [
-            self._importance(each, attention, choice, length)
+        attention = attributions.get("attention", [None] * len(choices))
+        return tuple(
+            self._importance(each[n], attention[n], choice, length)
+            for n, choice in enumerate(choices)
             for each in attributions.values()
-            if bool(each.values.isfinite().all())
-        ]
+            if bool(each[n].values.isfinite().all())
+        )
 
     def _importance(
         self, score: Attribution, attention: Attribution | None, choice: Choice, length: int
