@@ -56,7 +56,7 @@ def test_weights_are_dropped_wherever_there_is_attention_and_in_training_alone(l
     attend = {
         "encoder": lambda: model.encoder[0].attend,
         "decoder": lambda: model.decoder[0].attend,
-        "cross": lambda: model.decoder[0].look,
+        "cross": lambda: model.decoder[0].cross_attend,
     }[layer]()
     assert attend.dropout == 0.5
     source, lengths, target = batch()

@@ -218,7 +218,7 @@ BROKEN = [
     ),
     ("search.probabilities.0", 1.5, r"probability must be between 0 and 1; got 1\.5"),
     ("search.probabilities", [0.5], r"must be as many as steps, 2; got 2 and 1"),
-    ("search.path.1", 2, r"places among the 2 beginnings of step 1; got 2"),
+    ("search.path.1", 2, r"indices among the 2 beginnings of step 1; got 2"),
     ("search.steps.1.1.parent", 1, r"among the 1 beginnings .* before; got \[0, 1\] at step 1"),
     ("search.answers.0.score", None, r"answers\[0\]\.score must be a number"),
     ("search.answers.0.log_prob", float("inf"), r"answers\[0\]: log_prob must be finite"),
