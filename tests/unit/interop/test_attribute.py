@@ -11,6 +11,7 @@ from torch.testing import assert_close
 import regard as rg
 from regard.errors import SettingError, ShapeError
 from regard.interop.attribution.attribute import METHODS
+from regard.layers import MultiHeadAttention
 
 N, C, K = 5, 3, 7
 GRADIENTS = METHODS[:3]
@@ -177,3 +178,27 @@ def test_what_cannot_be_explained_says_why(model):
         answer = model(IDS)[0]
     with pytest.raises(SettingError, match="gradients must be True; got False"):
         watched.weight_gradients(0, [0], answer.sum())
+
+
+class _OneHot(nn.Module):
+    """A model that looks its tokens up in no table."""
+
+    def __init__(self):
+        super().__init__()
+        self.vectors, self.head = nn.Linear(V, 8, bias=False), nn.Linear(8, V)
+        self.attend = MultiHeadAttention(8, 2)
+
+    def forward(self, input_ids):
+        states = self.vectors(nn.functional.one_hot(input_ids, V).float())
+        return self.head(self.attend(states)[0])
+
+
+def test_attention_explains_a_model_without_a_table():
+    torch.manual_seed(0)
+    model, ids = _OneHot().eval(), torch.tensor([[1, 2, 3]])
+    with pytest.raises(SettingError, match="look input_ids up in a table"):
+        rg.attribute(model, ids, method="leave_one_out")
+    found = rg.attribute(model, ids, method="attention")
+    with rg.watch(model, keep=True) as seen:
+        model(ids)
+    assert_close(found.values, seen.rows(0, [2]).mean(dim=1).flatten())

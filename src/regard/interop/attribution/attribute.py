@@ -177,15 +177,6 @@ class ExplainedText:
             self.body(**self.inputs)
         return seen
 
-    @cached_property
-    def traced(self) -> tuple[Watch, object]:
-        """The attention of a pass with gradients, and its output."""
-        with (
-            torch.enable_grad(),
-            watch(self.model, top=0, map=1, keep=True, gradients=True) as calls,
-        ):
-            return calls, self.model(**self.inputs)
-
     def attribute(
         self,
         method: Method,
@@ -203,10 +194,10 @@ class ExplainedText:
         self, method: Method, numbers: Sequence[Output], positions: Sequence[int | None]
     ) -> list[Attribution]:
         """Explain several outputs, each of a position, in the passes that one of them takes."""
-        name, vectors = method.name, self.vectors
+        name = method.name
         if name in BY_ATTENTION:
-            pairs = zip(numbers, positions, strict=True)
-            return [Attribution(name, *_by_attention(self, *each, name)) for each in pairs]
+            return self._by_attention(name, numbers, positions)
+        vectors = self.vectors
         base = vectors.baseline(method.baseline)
         with torch.no_grad():
             wholes = vectors.outputs(_all_of(numbers), vectors.given)[:, 0]
@@ -226,6 +217,44 @@ class ExplainedText:
             Attribution(name, each, whole, None, end)
             for each, whole, end in zip(values, wholes.tolist(), ends, strict=True)
         ]
+
+    def _by_attention(
+        self, name: str, numbers: Sequence[Output], positions: Sequence[int | None]
+    ) -> list[Attribution]:
+        """Attributions by weights, or by their gradients."""
+        with torch.set_grad_enabled(name == "attention_gradient"):
+            if name == "attention_gradient":
+                with watch(self.model, top=0, map=1, keep=True, gradients=True) as calls:
+                    answer = self.model(**self.inputs)
+            else:
+                calls, answer = self.seen, self.answer
+            found = []
+            for output, position in zip(numbers, positions, strict=True):
+                number = output(answer)[0]
+                values = self._of_calls(name, calls, number, position)
+                found.append(Attribution(name, values.detach(), float(number.detach())))
+        return found
+
+    def _of_calls(
+        self, name: str, calls: Watch, number: Tensor, position: int | None
+    ) -> Float[Tensor, " N"]:
+        """One output's attribution by the calls of a pass."""
+        has_memory = any(each.kind == "cross" for each in calls)
+        kinds = {each.kind for each in calls}
+        if position is None:  # of a class, the position that is looked from
+            position = 0 if kinds == {"encoder"} else -1
+        if name == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
+            raise SettingError(
+                "method must not be 'rollout' for a model that reads one text and writes another; "
+                f"got {type(self.model).__name__}."
+            )
+        length = calls.summary(-1, "cross" if has_memory else None).shape[-2]
+        position += length * (position < 0)
+        if name == "attention":
+            return attention_of(calls, position, has_memory)
+        if name == "rollout":
+            return calls.rollout([position]).reshape(-1)
+        return _relevance(calls, number, position)
 
 
 def output_of(
@@ -331,34 +360,6 @@ def _integrated(
         for sums, given, other in zip(total, vectors.given, base, strict=True)
     ]
     return torch.stack(products).sum(dim=0)
-
-
-def _by_attention(
-    text: ExplainedText, output: Output, position: int | None, method: str
-) -> tuple[Float[Tensor, " N"], float]:
-    """Attribution by weights, and by their gradients; and the output."""
-    needs_gradients = method == "attention_gradient"
-    calls, answer = text.traced if needs_gradients else (text.seen, text.answer)
-    with torch.set_grad_enabled(needs_gradients):
-        number = output(answer)[0]
-        has_memory = any(each.kind == "cross" for each in calls)
-        kinds = {each.kind for each in calls}
-        if position is None:  # of a class, the position that is looked from
-            position = 0 if kinds == {"encoder"} else -1
-        if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
-            raise SettingError(
-                "method must not be 'rollout' for a model that reads one text and writes another; "
-                f"got {type(text.model).__name__}."
-            )
-        length = calls.summary(-1, "cross" if has_memory else None).shape[-2]
-        position += length * (position < 0)
-        if method == "attention":
-            values = attention_of(calls, position, has_memory)
-        elif method == "rollout":
-            values = calls.rollout([position]).reshape(-1)
-        else:
-            values = _relevance(calls, number, position)
-    return values.detach(), float(number.detach())
 
 
 def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N"]:
