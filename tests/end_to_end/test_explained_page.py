@@ -128,7 +128,7 @@ def test_contributions_stand_beside_the_attention_with_their_numbers_and_signs(t
     assert tab.ask("document.activeElement.value") == "integrated gradients"
     assert "1.65 beside 1.5" in tab.text("dl.facts")
     assert "−0.3 with the attention" in tab.text("dl.facts")
-    assert "method=integrated" in tab.ask("location.hash")
+    tab.wait("() => location.hash.includes('method=integrated')")
     assert b"gradient" in tab.saved("CSV")
 
 
@@ -248,4 +248,4 @@ def test_circuits_and_neurons_stand_in_words_and_are_chosen_by_head_layer_and_to
     assert texts(tab, numbers) == ["5", "6"]
     tab.page.locator("input[name=stream-neuron]").nth(2).check(force=True)
     assert texts(tab, numbers) == ["6"]
-    assert "neuron=2" in tab.ask("location.hash")
+    tab.wait("() => location.hash.includes('neuron=2')")

@@ -47,7 +47,7 @@ def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab)
     tab.press("Enter")
     assert tab.text("[role=tab][aria-selected=true]") == "热图"
     assert tab.ask("document.activeElement.className") == "language"
-    assert "row=3" in tab.ask("location.hash")
+    tab.wait("() => location.hash.includes('row=3')")
     tab.wait("() => document.querySelector('.readout h3')?.innerText.includes('3 关注')")
     tab.page.reload()
     tab.settled()
@@ -62,7 +62,7 @@ def test_a_link_may_ask_for_a_language_until_it_is_switched(tab):
     assert tab.text("[role=tab][aria-selected=true]") == "弧线图"
     tab.click(".language")
     assert tab.text("[role=tab][aria-selected=true]") == "Arcs"
-    assert "lang" not in tab.ask("location.hash")
+    tab.wait("() => !location.hash.includes('lang')")
 
 
 def test_a_label_is_a_label_and_was_not_written_step_by_step(tab):
