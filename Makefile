@@ -28,7 +28,7 @@ TOOLS := $(VENV)/.installed-tools
 install: $(TOOLS)
 
 # Versions of today: the newest that go together, for tools, and the oldest that pyproject.toml
-# admits. Torch is in neither.
+# admits. Torch is in neither, nor is setuptools, of which each torch wants another.
 lock: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) --universal --fork-strategy fewest --extra dev --upgrade --output-file requirements/locked.txt
@@ -36,6 +36,7 @@ lock: | $(BIN)/python
 		$(COMPILE) --constraints - --extra test --upgrade --output-file requirements/oldest.txt
 
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --python-version 3.11 --no-annotate \
+	--no-emit-package setuptools \
 	--custom-compile-command "make lock"
 USED := bulk export interop parquet plots serve tensorboard vision
 
@@ -134,12 +135,13 @@ $(BIN)/python:
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 LOCKED := $(if $(LOCK),--constraint $(LOCK))
 
-# Torch first and by itself, so that the index is asked for nothing else.
+# Torch first and by itself, so that the index is asked for nothing else; then by name, so that it is
+# not replaced.
 $(RUNTIME): pyproject.toml $(LOCK) | $(BIN)/python
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)"
-	$(PIP) $(LOCKED) --editable .
+	$(PIP) $(LOCKED) "$(TORCH)" --editable .
 	touch $@
 
 $(TOOLS): $(RUNTIME)
-	$(PIP) $(LOCKED) --editable ".[$(EXTRAS)]"
+	$(PIP) $(LOCKED) "$(TORCH)" --editable ".[$(EXTRAS)]"
 	touch $@

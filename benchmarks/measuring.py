@@ -26,13 +26,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from benchmarks.occasion import ROOT, TINY, before_timing, occasion, versions
+from benchmarks.occasion import ROOT, TINY, before_timing, kind, occasion, versions
 from benchmarks.occasion import machine as machine
 
 RECORDS = (TINY or Path(__file__).resolve().parent) / "records"
 DRAWINGS = (TINY or ROOT / "docs") / "figures"
 FORMAT = 3
-SECOND = "second"  # folder of records of a second machine: another kind of processor
+SECOND = "second"  # folder of records of speed on another kind of processor
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -202,11 +202,13 @@ def write_record(
 ) -> Path:
     """Write ``NAME.json``, complete or not at all.
 
-    What was measured whole, of one commit, holds at that commit.
+    What was measured whole, of one commit, holds at that commit. Speed on another kind of processor
+    than that of the record before leaves it, as ``second/NAME``.
     ``threads`` are those of every side, by default torch's; ``rounds`` are given by what is timed.
     """
     when = occasion(started_on)
-    is_whole = {when["commit"], *_commits(details)} == {when["commit"]} != {None}
+    parts = set(_commits(details))
+    is_whole = {when["commit"], *parts} == {when["commit"]} != {None}
     holds = is_whole and not when["commit"].endswith("+")
     record = {
         "format": FORMAT,
@@ -221,7 +223,21 @@ def write_record(
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
     }
+    if rounds is not None and not parts:
+        _keep_other_processor(name, kind(when["machine"]), folder)
     return store(record, folder)
+
+
+def _keep_other_processor(name: str, processor: str, folder: Path) -> None:
+    """Put aside a record of another kind of processor; an older one of this kind goes."""
+    first, second = folder / f"{name}.json", folder / SECOND / f"{name}.json"
+    before, aside = (
+        json.loads(path.read_text("utf-8")) if path.exists() else None for path in (first, second)
+    )
+    if before is not None and kind(before["machine"]) != processor:
+        store({**before, "name": f"{SECOND}/{name}"}, folder)
+    elif aside is not None and kind(aside["machine"]) == processor:
+        second.unlink()
 
 
 def store(record: Mapping[str, Any], folder: Path = RECORDS) -> Path:
@@ -324,17 +340,14 @@ def measure_speed(
 ) -> None:
     """The command of a benchmark of speed: every work with each number of threads, then the record.
 
-    It takes ``--rounds``, ``--threads``, ``--dry``, ``--second``, ``--only`` where there are
-    several works, ``--work`` where it needs a folder, which ``measure`` takes too, and ``--side``,
-    for itself in another process.
+    It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works,
+    ``--work`` where it needs a folder, which ``measure`` takes too, and ``--side``, for itself in
+    another process.
     """
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, nargs="+", default=threads)
     parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument(
-        "--second", action="store_true", help="a record beside that of a first machine"
-    )
     parser.add_argument("--side", nargs="+", help=argparse.SUPPRESS)
     if needs_folder:
         parser.add_argument("--work", type=Path, help="folder outside the repository")
@@ -362,7 +375,7 @@ def measure_speed(
                 print(*lines, sep="\n")
     if not is_dry:
         write_record(
-            f"{SECOND}/{name}" if options.second else name,
+            name,
             title=title,
             figures=figures,
             details=found,
@@ -374,13 +387,13 @@ def measure_speed(
 
 
 def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:
-    """Every record of a folder, by name; then those of a second machine."""
+    """Every record of a folder, by name; then those of another processor."""
     paths = [*sorted(folder.glob("*.json")), *sorted(folder.glob(f"{SECOND}/*.json"))]
     return [json.loads(path.read_text("utf-8")) for path in paths]
 
 
 def script_of(record: str) -> str:
-    """Name of the script that writes a record, which those of a second machine share."""
+    """Name of the script that writes a record, which those of another processor share."""
     return record.removeprefix(f"{SECOND}/")
 
 

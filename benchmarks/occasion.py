@@ -42,6 +42,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def kind(machine: Mapping[str, Any]) -> str:
+    """The kind of a machine: its processor, and the last of its telling instructions."""
+    return ", ".join([machine["cpu"], *machine["flags"][-1:]])
+
+
 def before_timing(rounds: int, *, is_dry: bool) -> dict[str, Any]:
     """The machine before something is timed; ends the script where no record could be written.
 

@@ -53,7 +53,11 @@ _SPLITS = ("train", "valid", "test")
 
 def replay(record: dict[str, Any], work: Path, code: Path, jobs: int) -> None:
     """Take or compare the fingerprint of each training, and judge whether the record holds."""
-    now = {"date": occasion.occasion()["date"], "commit": occasion.commit(), "machine": kind()}
+    now = {
+        "date": occasion.occasion()["date"],
+        "commit": occasion.commit(),
+        "machine": occasion.kind(occasion.machine()),
+    }
     trainings = importlib.import_module(f"benchmarks.{record['name']}").trainings(work)
     prints = record.setdefault("fingerprint", {})
     with ThreadPoolExecutor(jobs) as pool:
@@ -219,12 +223,6 @@ def is_same(one: str | None, other: str | None) -> bool:
     """Whether two names of commits, one of which may be shorter, mean the same."""
     shorter, longer = sorted((one or "", other or ""), key=len)
     return bool(shorter) and not longer.endswith("+") and longer.startswith(shorter)
-
-
-def kind() -> str:
-    """The kind of this machine: its processor, and the last of its telling instructions."""
-    machine = occasion.machine()
-    return ", ".join([machine["cpu"], *machine["flags"][-1:]])
 
 
 def measure(name: str, work: Path) -> None:

@@ -45,6 +45,30 @@ def test_a_record_holds_where_when_and_what(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_speed_on_another_processor_is_put_beside_the_new(tmp_path):
+    def write(cpu, **options):
+        machine = {"cpu": cpu, "flags": ["avx2"]}
+        measuring.write_record(
+            "made_up",
+            title=cpu,
+            figures=[],
+            details=options.pop("details", {}),
+            started_on=machine,
+            folder=tmp_path,
+            **options,
+        )
+        return [(each["name"], each["title"]) for each in measuring.read_records(tmp_path)]
+
+    assert write("one", rounds=5) == [("made_up", "one")]
+    both = [("made_up", "other"), ("second/made_up", "one")]
+    assert write("other", rounds=5) == both
+    assert write("other", rounds=5) == both
+    assert write("one", rounds=5) == [("made_up", "one"), ("second/made_up", "other")]
+    (tmp_path / "made_up.json").rename(tmp_path / "second" / "made_up.json")
+    assert write("one", rounds=5) == [("made_up", "one")]  # an older one of the same kind
+    assert write("other") == [("made_up", "other")]  # trainings are the same on both
+
+
 @pytest.mark.parametrize(
     ("commit", "of_part", "holds"),
     [

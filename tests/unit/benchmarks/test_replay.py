@@ -16,7 +16,7 @@ LOSSES = {"10": 2.0, "50": 1.0, "200": 0.5}
 def begin(monkeypatch, tmp_path):
     """Replays a record of trainings `a` and `b`, whose losses are given by their code."""
     monkeypatch.setattr(measuring, "RECORDS", tmp_path)
-    monkeypatch.setattr(replay, "kind", lambda: "a processor")
+    monkeypatch.setattr(replay.occasion, "kind", lambda _: "a processor")
 
     def run(record, *, commit, losses=LOSSES, code=occasion.ROOT, machine="a processor"):
         made = []
@@ -30,7 +30,7 @@ def begin(monkeypatch, tmp_path):
             made.append(code)
             return losses if code == occasion.ROOT else LOSSES
 
-        monkeypatch.setattr(replay, "kind", lambda: machine)
+        monkeypatch.setattr(replay.occasion, "kind", lambda _: machine)
         monkeypatch.setattr(replay, "importlib", importlib)
         monkeypatch.setattr(importlib, "import_module", lambda name: Script)
         monkeypatch.setattr(replay, "first_losses", first_losses)
