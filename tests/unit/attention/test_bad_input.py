@@ -269,7 +269,7 @@ def test_parts_that_cannot_be_made_say_so_at_once(make_it, error, message):
         make_it()
 
 
-def test_no_heads_are_no_error():
+def test_no_heads_are_no_error():  # to torch 2.11, a division by zero that ends the process
     empty = torch.zeros(2, 0, 5, 4)
     for score in (None, rg.Gaussian(1.0), rg.Laplace(1.0)):
         options = {} if score is None else {"score": score}

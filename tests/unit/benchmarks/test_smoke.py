@@ -59,7 +59,10 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "simple_methods": ("--work", "WORK", "--only", "hotel"),
     "reasons": ("--work", "WORK", *ALONE),
     "start_up": (*ONE,),
-    "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
+    "summarisation": (
+        *("--work", "WORK", "--corpus", "csl-titles"),
+        *("--model", "Transformer, masked words first", "sentences taken out"),
+    ),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", *ONE, *ALONE),

@@ -111,9 +111,9 @@ def choose_backend(request: Request, pinned: str | None) -> tuple[str, Offer, st
 def is_small(request: Request) -> bool:
     """Whether a bare kernel is over so soon that nothing else should be done."""
     numbers = request.query.numel() + request.key.numel() + request.value.numel()
-    if numbers > MOST_NUMBERS_OF_A_KERNEL or not request.key.shape[2]:
-        return False
     pairs = request.query.shape[:3].numel() * request.key.shape[2]
+    if numbers > MOST_NUMBERS_OF_A_KERNEL or not pairs:
+        return False
     mask = request.mask
     return mask is None or pairs <= MOST_OF_ITS_MASK or mask.size <= MOST_OF_ITS_MASK
 

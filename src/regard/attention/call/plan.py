@@ -98,7 +98,7 @@ class Plan:
         # A pattern of dropout that is the offer's own has no second gradient.
         is_once = offer.differentiates_once and not (request.dropout and offer.draws_dropout)
         with without_autocast(request.query.device.type):
-            if not request.key.shape[2]:
+            if not (request.query.shape[1] and request.key.shape[2]):
                 return _nothing_of(request)
             if request.dropout and is_once:
                 request.seed = request.draw_seed()  # one for both gradients
@@ -198,11 +198,11 @@ def explain(
 
 
 def _nothing_of(request: Request) -> Answer:
-    """The answer where there are no keys: zeros that keep their place in the graph."""
+    """The answer where there are no heads or no keys: zeros that keep their place in the graph."""
     empty, value = request.query[..., :0], with_heads(request.value, request.query.shape[1])
     wide = torch.promote_types(empty.dtype, torch.float32)
     nothing = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
-    return empty @ value, nothing if request.return_lse else None
+    return empty @ value[..., :0, :], nothing if request.return_lse else None
 
 
 def _metric(number: int) -> str:
