@@ -110,8 +110,8 @@ class _Brief(io.FileIO):
     """A file that is read in small parts only: a long list of members is not made, but refused."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        rest = os.fstat(self.fileno()).st_size - self.tell()
-        if (rest if size is None or size < 0 else min(size, rest)) > _MOST_LISTED:
+        remaining = os.fstat(self.fileno()).st_size - self.tell()
+        if (remaining if size is None or size < 0 else min(size, remaining)) > _MOST_LISTED:
             raise zipfile.BadZipFile(f"more than {_MOST_MEMBERS} members")
         return super().read(size) or b""
 

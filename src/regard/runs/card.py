@@ -20,7 +20,7 @@ from regard.runs.files import (
     RunWarning,
     checksum,
     explain_path,
-    known_table,
+    parse_sealed,
     read_checked,
     read_file,
     unseal,
@@ -157,7 +157,7 @@ def read_card(path: Path) -> Card:
         )
     content = read_file(card, most=_MOST_CARD)
     _check_format(path, content)
-    return known_table(unseal(content, where=card), Card, where=card)
+    return parse_sealed(unseal(content, where=card), Card, where=card)
 
 
 def _near(path: Path) -> str | None:
@@ -167,7 +167,9 @@ def _near(path: Path) -> str | None:
         (path.parent, "*"),
         (path.parent.parent, f"*/{escape(path.name)}"),
     ]
-    runs = [card.parent for where, each in patterns for card in where.glob(f"{each}/{CARD_FILE}")]
+    runs = [
+        card.parent for where, pattern in patterns for card in where.glob(f"{pattern}/{CARD_FILE}")
+    ]
     shipped = (Path(bundle.stem) for bundle in SHIPPED.glob(f"*{SUFFIX}"))
     names, paths = {run.name: run for run in (*shipped, *runs)}, list(map(str, runs))
     if path.name in names:  # of another folder
@@ -272,11 +274,11 @@ def recipe_after(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     """The recipe as it is after all changes to it."""
     table = deepcopy(recipe)
     sections = cast(dict[str, dict[str, JsonValue]], table)
-    for each in history:
-        for name, value in each["is"].items():
+    for change in history:
+        for name, value in change["is"].items():
             section, dot, key = name.partition(".")
-            is_known = isinstance(sections.get(section), dict) if dot else True
-            if not is_known or name not in each["was"]:
+            is_setting = isinstance(sections.get(section), dict) if dot else True
+            if not is_setting or name not in change["was"]:
                 raise DamageError(
                     f"changes of run.json must be of settings of the recipe; got {excerpt(name)}. "
                     "The run folder is damaged."
@@ -289,12 +291,12 @@ def recipe_after(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
 def format_changes(history: Sequence[Change]) -> list[str]:
     """The changes in lines for people."""
     return [
-        f"since update {each['update']}: "
+        f"since update {change['update']}: "
         + ", ".join(
-            f"{name} = {_value(now)} ({_value(each['was'][name])} before)"
-            for name, now in each["is"].items()
+            f"{name} = {_value(now)} ({_value(change['was'][name])} before)"
+            for name, now in change["is"].items()
         )
-        for each in history
+        for change in history
     ]
 
 
@@ -311,7 +313,7 @@ def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
         )
     listing = folder / CHECKSUMS
     content = read_file(listing, most=_MOST_LISTING)
-    files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]
+    files = parse_sealed(unseal(content, where=listing), _Listing, where=listing)["files"]
     if expected not in (None, checksum(content)):
         raise RunError(
             f"{folder} must hold the tokenizer that the run began with; got another one. "

@@ -291,7 +291,7 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.
 def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path) -> None:
     """Put saved weights into a model; RunError if they are of another one, or not finite."""
     if (difference := _difference(model, tensors)) is not None:
-        raise _other_weights(where, difference)
+        raise _mismatch(where, difference)
     for name, tensor in tensors.items():
         if not is_finite(tensor):
             raise RunError(
@@ -311,13 +311,13 @@ def build_filled(
     for tensor in tensors.values():
         several[id(tensor)] += 1
         numbers += tensor.numel() if several[id(tensor)] <= 2 else 0
-    refusal = _other_weights(where, f"no more than {len(tensors)} tensors of {numbers:,} numbers")
+    refusal = _mismatch(where, f"no more than {len(tensors)} tensors of {numbers:,} numbers")
     model = build_within(build, tensors=len(tensors), numbers=numbers, refusal=refusal)
     fill_model(model, tensors, where)
     return model
 
 
-def _other_weights(where: Path, got: str) -> RunError:
+def _mismatch(where: Path, got: str) -> RunError:
     return RunError(
         f"{where} must hold weights of the model that its recipe and tokenizer describe; got "
         f"{got}. They are of different trainings: restore the whole folder from a copy, or train "

@@ -187,10 +187,10 @@ def unseal(content: bytes, *, where: Path) -> dict[str, JsonValue]:
 
 def read_sealed(path: Path, kind: type[TableT]) -> TableT:
     """The table ``seal`` wrote into a file."""
-    return known_table(unseal(read_file(path, most=_MOST_SEALED), where=path), kind, where=path)
+    return parse_sealed(unseal(read_file(path, most=_MOST_SEALED), where=path), kind, where=path)
 
 
-def known_table(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Path) -> TableT:
+def parse_sealed(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Path) -> TableT:
     """A sealed table, checked against its kind: its checksum anyone can make fit."""
     try:
         return checked_table(str(where), table, kind)

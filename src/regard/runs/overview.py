@@ -53,9 +53,9 @@ def find_runs(folder: str | Path) -> tuple[list[RunOverview], list[Path]]:
             )
         if is_run(folder):
             return [overview(folder)], []
-        inside = {each: list(_runs_below(each, _DEPTH)) for each in _folders(folder)}
+        inside = {child: list(_runs_below(child, _DEPTH)) for child in _folders(folder)}
     runs = [overview(path) for paths in inside.values() for path in paths]
-    return runs, [each for each, paths in inside.items() if not paths]
+    return runs, [child for child, paths in inside.items() if not paths]
 
 
 def overview(path: Path) -> RunOverview:
@@ -121,8 +121,8 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
         if is_run(folder):
             yield folder
         elif depth > 1 and not folder.is_symlink() and os.access(folder, os.R_OK | os.X_OK):
-            for each in _folders(folder):
-                yield from _runs_below(each, depth - 1)
+            for child in _folders(folder):
+                yield from _runs_below(child, depth - 1)
     except (OSError, RunError):
         return
 

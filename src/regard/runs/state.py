@@ -77,7 +77,7 @@ def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> list[memoryvie
             raise RunError(f"{name} must be of one of {kinds} to be saved; got {tensor.dtype}.")
         original = first_name.setdefault(_memory(name, tensor), name)
         if original == name:
-            stored[name] = _own_copy(tensor, storages)
+            stored[name] = _unshared_copy(tensor, storages)
         else:
             aliases[name] = original
     return _file_of(stored, {_ALIASES: json.dumps(aliases)} if aliases else None)
@@ -206,7 +206,7 @@ def _memory(name: str, tensor: Tensor) -> tuple[object, ...]:
     return tensor.device, start, tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
-def _own_copy(tensor: Tensor, storages: set[int]) -> Tensor:
+def _unshared_copy(tensor: Tensor, storages: set[int]) -> Tensor:
     """Safetensors takes only contiguous tensors which share no memory with another."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     storage = plain.untyped_storage().data_ptr()

@@ -98,7 +98,7 @@ def words_text(words: Sequence[str], space: str = " ") -> Text:
 
 def likeliest_first(labels: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     """Labels with their probabilities in descending order."""
-    return tuple(sorted(labels, key=lambda each: -each[1]))
+    return tuple(sorted(labels, key=lambda pair: -pair[1]))
 
 
 def check_drawn_length(length: int, longest: int, unit: str) -> None:

@@ -139,13 +139,13 @@ def _single_labels(corpus: Corpus) -> Iterator[Note]:
     meaning = "labels that hold several, each combination learned as a class of its own. Leave the"
     yield "combined label", cases, f"{meaning} one that decides", True
     ((most, count),) = counts.most_common(1)
-    others = counts.total() - count
+    minority = counts.total() - count
     cases = [
         f"{one.where}: {one.labels[0]!r}: {_short(one.text)}"
         for one in corpus.train
         if one.labels[0] != most
     ]
-    is_one = others < _FEW and others < _FEW_OTHERS * counts.total()
+    is_one = minority < _FEW and minority < _FEW_OTHERS * counts.total()
     meaning = f"texts that are not {most!r}, as all others are: too few to learn them"
     yield "one label", cases if is_one else [], meaning, True
 
@@ -229,7 +229,7 @@ def _repeats(corpus: Corpus) -> Iterator[Note]:
     # A sentence may have other tags elsewhere; a text's one label may not.
     is_problem = all(len(one.labels) == 1 for one in corpus.train)
     yield "contradiction", cases, "training texts labelled otherwise before", is_problem
-    for side, (name, other) in enumerate((("source", "target"), ("target", "source"))):
+    for side, (name, opposite) in enumerate((("source", "target"), ("target", "source"))):
         groups: dict[str, dict[str, CheckedExample]] = {}
         for one in corpus.train if corpus.is_translation else ():
             groups.setdefault(one.parts[side], {}).setdefault(one.parts[1 - side], one)
@@ -238,7 +238,8 @@ def _repeats(corpus: Corpus) -> Iterator[Note]:
             for text, group in groups.items()
             if len(group) > 1
         ]
-        yield f"repeated {plural(name)}", cases, f"{plural(name)} with more than one {other}", False
+        meaning = f"{plural(name)} with more than one {opposite}"
+        yield f"repeated {plural(name)}", cases, meaning, False
 
 
 FINDERS: tuple[Callable[[Corpus], Iterator[Note]], ...] = (

@@ -136,7 +136,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """Tables of the scores by ``groups``."""
         groups = [self.groups(example) for example in examples]
         titles = groups[0] if groups else ()
-        return [by_group(title, [each[title] for each in groups], scores) for title in titles]
+        return [by_group(title, [group[title] for group in groups], scores) for title in titles]
 
     @abstractmethod
     def batch_loss(self, model: nn.Module, batch: Any, smoothing: float) -> Loss:
@@ -149,7 +149,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         data: Any = recipe.data
         handling = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
         files = recipe.files(split)
-        return [each for file in files for each in cls.read_file(file, data, handling)]
+        return [example for file in files for example in cls.read_file(file, data, handling)]
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[ExampleT]:
@@ -331,7 +331,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             indices = range(first, min(count, first + _ROWS))
             batch = self.collate([(without or without_id)(sample, index) for index in indices])
             answers = self.predict(model, moved(batch, device_of(model)))
-            losses += [whole - score(each) for each in answers]
+            losses += [whole - score(ablated) for ablated in answers]
         return tuple(losses)
 
 

@@ -117,14 +117,14 @@ class Overlap:
         shared, missing = a.counts.keys() & b.counts.keys(), a.counts.keys() - b.counts.keys()
         alike = {w for w in missing if len(w) > _BEGINNING - 2 and w[:_BEGINNING] in b.beginnings}
         rarity, total = self.rarity, self._weight(a.counts) or 1.0
-        own, absent = b.names - a.written, [rarity(name.lower()) for name in a.names - b.written]
-        count = sum(name[0].isdigit() for name in own)
+        added, absent = b.names - a.written, [rarity(name.lower()) for name in a.names - b.written]
+        count = sum(name[0].isdigit() for name in added)
         repeated = math.fsum(rarity(word) * math.log1p(b.counts[word]) for word in shared)
         numbers = [
             self._weight(shared) / total,
             len(shared) / max(1, len(a.counts)),
             self._weight(alike) / total,
-            math.fsum(rarity(one) + rarity(other) for one, other in a.pairs & b.pairs) / total / 2,
+            math.fsum(sum(map(rarity, pair)) for pair in a.pairs & b.pairs) / total / 2,
             len(a.names & b.written) / max(1, len(a.names)),
             max(map(rarity, shared), default=0.0) / 10,
             max(map(rarity, missing - alike), default=0.0) / 10,
@@ -133,7 +133,7 @@ class Overlap:
             math.log1p(len(b.order)) / 5,
             total / 50,
             len(a.order) / 20,
-            math.log1p(len(own) - count) / 3,
+            math.log1p(len(added) - count) / 3,
             math.log1p(count) / 3,
             self._weight_of_runs(a.runs & b.runs) / (self._weight_of_runs(a.runs) or 1.0),
             math.fsum(absent) / total,
@@ -149,9 +149,9 @@ class Overlap:
 
     def among(self, first: str, seconds: Sequence[str]) -> list[list[float]]:
         """``features`` of each of several texts, and ``AMONG_FEATURES`` of it beside the others."""
-        a, others = self._words(first), [self._words(second) for second in seconds]
-        shared = [a.counts.keys() & each.counts.keys() for each in others]
-        begun = [a.beginnings & each.beginnings for each in others]
+        a, candidates = self._words(first), [self._words(second) for second in seconds]
+        shared = [a.counts.keys() & candidate.counts.keys() for candidate in candidates]
+        begun = [a.beginnings & candidate.beginnings for candidate in candidates]
         counts, starts = Counter(chain.from_iterable(shared)), Counter(chain.from_iterable(begun))
         total, present = self._weight(a.counts) or 1.0, self._weight(counts) or 1.0
         rows = []
@@ -160,7 +160,7 @@ class Overlap:
                 math.fsum(self.rarity(word) / counts[word] for word in words) / total,
                 self._weight(words) / present,
                 self._weight(word for word in words if counts[word] == 1) / total,
-                math.fsum(1 / starts[each] for each in beginnings) / max(1, len(a.beginnings)),
+                math.fsum(1 / starts[start] for start in beginnings) / max(1, len(a.beginnings)),
             ]
             both = [*self.features(first, second), *(_SCALE * number for number in numbers)]
             rows.append(both[: self.num_among])

@@ -117,7 +117,7 @@ class SlidingWindow:
                 candidates.append([])
             else:
                 candidates[-1].append(word)
-        return [each[:_LONGEST] for each in candidates if each]
+        return [candidate[:_LONGEST] for candidate in candidates if candidate]
 
 
 @lru_cache(maxsize=256)  # of one text there are several questions
@@ -147,7 +147,7 @@ def text_rank(sentences: Sequence[str]) -> list[float]:
     """
     count = len(sentences)
     cut = [rouge_words(sentence) for sentence in sentences]
-    held = [set(each) for each in cut]
+    held = [set(words) for words in cut]
     weights = np.zeros((count, count))
     for i, j in combinations(range(count), 2):
         length = math.log(max(len(cut[i]), 1)) + math.log(max(len(cut[j]), 1))

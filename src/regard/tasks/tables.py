@@ -53,8 +53,8 @@ class Table:
         lines = []
         for row in cells:
             spaces = [" " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)]
-            others = (f"{space}{text}" for space, text in zip(spaces[1:], row[1:], strict=True))
-            lines.append("  ".join((row[0] + spaces[0], *others)).rstrip())
+            padded = (f"{space}{text}" for space, text in zip(spaces[1:], row[1:], strict=True))
+            lines.append("  ".join((row[0] + spaces[0], *padded)).rstrip())
         return [self.title, *lines]
 
 
@@ -94,7 +94,7 @@ def by_group(
     rows: list[tuple[str | int | float, ...]] = []
     for group in sorted(members, key=key):
         inside = members[group]
-        means = (100 * sum(each[i] for i in inside) / len(inside) for each in scores.values())
+        means = (100 * sum(values[i] for i in inside) / len(inside) for values in scores.values())
         rows.append((group, *means, len(inside)))
     return Table(f"by {title}", (column or title, *scores, "count"), tuple(rows))
 

@@ -33,7 +33,7 @@ class Answer(Protocol):
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The answer as plain data, ready for JSON: the fields of a dataclass, numbers rounded."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -116,9 +116,9 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def named_texts(example: ExampleT, /) -> dict[str, str]:
         """The texts of an example by the names of its fields, for people."""
         members = {
-            each.name: getattr(example, each.name)
-            for each in fields(example)  # type: ignore[arg-type]
-            if each.name not in ("where", "target_where")
+            field.name: getattr(example, field.name)
+            for field in fields(example)  # type: ignore[arg-type]
+            if field.name not in ("where", "target_where")
         }
         return {
             name: value if isinstance(value, str) else " ".join(value)
@@ -139,7 +139,9 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
-            return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
+            return [
+                cls.checked(example) for example in cls.read(recipe, split, bad_lines=bad_lines)
+            ]
 
         return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
 
@@ -290,5 +292,5 @@ def _plain(value: Any) -> JsonValue:
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, list | tuple) else value

@@ -60,8 +60,8 @@ class Batch:
 
     def twice(self) -> "Batch":
         """All rows, and behind them all rows again."""
-        each = (self.source, self.source_lengths, self.target_in, self.labels, self.target_lengths)
-        return Batch(*(torch.cat([tensor, tensor]) for tensor in each))
+        parts = (self.source, self.source_lengths, self.target_in, self.labels, self.target_lengths)
+        return Batch(*(torch.cat([tensor, tensor]) for tensor in parts))
 
 
 class Batches:

@@ -211,8 +211,8 @@ class MappedArrays(Mapping[str, Sequences]):
     def release(self) -> None:
         """Give back the memory of pages that were read."""
         if hasattr(mmap, "MADV_DONTNEED"):
-            for each in self._maps:
-                each.madvise(mmap.MADV_DONTNEED)
+            for mapped in self._maps:
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def _mapped(self, path: Path, kind: "np.dtype[np.signedinteger]") -> Int[np.ndarray, " _"]:
         try:

@@ -41,10 +41,10 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
 
 def read_saved(folder: Path, name: str, kind: type[TableT]) -> TableT:
     """Read a table of a known kind, or raise RunError."""
-    return known(read_table(folder, name), kind, folder / name)
+    return parse_saved(read_table(folder, name), kind, folder / name)
 
 
-def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
+def parse_saved(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
     """Check that a table fits its kind, each word of a list once, or raise RunError."""
     try:
         checked = checked_table(str(path), table, kind)

@@ -60,8 +60,8 @@ def misplaced(sources: Sequence[str], targets: Sequence[str]) -> dict[str, list[
         if placed[index] == scripts[::-1]:
             indices["exchanged"].append(index)
         elif pair[0] != pair[1]:
-            for side, text, other in zip(("source", "target"), pair, scripts[::-1], strict=True):
-                if set(_script_counts(text)) == {other}:
+            for side, text, opposite in zip(("source", "target"), pair, scripts[::-1], strict=True):
+                if set(_script_counts(text)) == {opposite}:
                     indices[side].append(index)
     return indices
 

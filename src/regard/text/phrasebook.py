@@ -83,7 +83,7 @@ def _damaged(path: Path, reason: str) -> DataError:
 
 
 def _phrase(line: str) -> Phrase:
-    _, source, target, sure, others, constructions = line.split("\t")
+    _, source, target, sure, possible, constructions = line.split("\t")
     text = target.replace("|", "")
     return Phrase(
         source=source.replace("|", ""),
@@ -91,7 +91,7 @@ def _phrase(line: str) -> Phrase:
         source_words=_spans(source),
         target_words=_spans(target),
         sure=_links(sure),
-        possible=_links(sure) | _links(others),
+        possible=_links(sure) | _links(possible),
         constructions=tuple(constructions.split()),
         references=(text,),
     )

@@ -66,8 +66,8 @@ def fit_scales(
 def _log_probs(distributions: Sequence[Sequence[float]]) -> Float[Tensor, "N K"]:
     """Logarithms of probabilities; of fewer labels than others have, −∞ for the rest."""
     rows = [
-        torch.tensor(each, dtype=torch.float64).clamp(_LEAST_PROBABILITY).log()
-        for each in distributions
+        torch.tensor(probabilities, dtype=torch.float64).clamp(_LEAST_PROBABILITY).log()
+        for probabilities in distributions
     ]
     return pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
 

@@ -174,29 +174,29 @@ class Callbacks(Callback):
         self._users += callbacks
 
     def on_start(self, lines: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
-        self._call(lambda each: each.on_start(lines, loss_unit=loss_unit, valid=valid))
+        self._call(lambda callback: callback.on_start(lines, loss_unit=loss_unit, valid=valid))
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
         with ExitStack() as stack:
-            for callback in (*(each for each, _ in self._tolerated), *self._users):
+            for callback in (*(tolerated for tolerated, _ in self._tolerated), *self._users):
                 stack.enter_context(callback.training(share))
             yield
 
     def on_update(self, update: Update, /) -> None:
-        self._call(lambda each: each.on_update(update), update.training)
+        self._call(lambda callback: callback.on_update(update), update.training)
 
     def on_validation(self, validation: Validation, /) -> None:
-        self._call(lambda each: each.on_validation(validation), validation.training)
+        self._call(lambda callback: callback.on_validation(validation), validation.training)
 
     def on_resume(self, update: int) -> None:
-        self._call(lambda each: each.on_resume(update))
+        self._call(lambda callback: callback.on_resume(update))
 
     def on_interrupt(self, path: Path, update: int) -> None:
-        self._call(lambda each: each.on_interrupt(path, update))
+        self._call(lambda callback: callback.on_interrupt(path, update))
 
     def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        self._call(lambda each: each.on_finish(path, summary, seconds))
+        self._call(lambda callback: callback.on_finish(path, summary, seconds))
 
     def _call(
         self, call: Callable[[Callback], None], training: OngoingTraining | None = None

@@ -85,7 +85,7 @@ def record_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
 def resume_command(run: Run, *settings: str) -> str:
     """The command that resumes a run, with these settings over its own."""
     words = ["regard", "train", "--resume", "--run", str(run.path)]
-    return shlex.join([*words, *(word for each in settings for word in ("--set", each))])
+    return shlex.join([*words, *(word for setting in settings for word in ("--set", setting))])
 
 
 def describe_memory(run: Run, config: TrainingConfig, device: torch.device, update: int) -> str:

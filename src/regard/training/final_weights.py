@@ -69,10 +69,10 @@ def candidate_weights(
     run: Run, model: nn.Module, ema: MovingAverage | None, keep: int, best_update: int
 ) -> dict[str, Callable[[], dict[str, Tensor]]]:
     """Where final weights may come from: last, best, an average of the last, the EMA, its best."""
-    *others, last = run.checkpoints()
+    *earlier, last = run.checkpoints()
     candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
     best_average: Mapping[str, Tensor] | None = None
-    for checkpoint in others:
+    for checkpoint in earlier:
         if checkpoint.step == best_update:
             candidates["best"] = checkpoint.load_model
             best_average = cast(TrainerState, checkpoint.load_trainer())["ema"]

@@ -59,7 +59,10 @@ class Optimizers:
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Load a state, but for its settings; ValueError if it is of other parameters."""
-        settings = [{k: v for k, v in each.items() if k != "params"} for each in self.param_groups]
+        settings = [
+            {k: v for k, v in param_group.items() if k != "params"}
+            for param_group in self.param_groups
+        ]
         if len(self.parts) == 1:
             self.parts[0].load_state_dict(dict(state))
         else:
@@ -73,8 +76,8 @@ class Optimizers:
                     "tables of embeddings to AdamW, where the checkpoint's Muon stepped them too. "
                     "Begin another run from its weights: --pretrained RUN."
                 )
-            for part, each in zip(self.parts, saved, strict=True):
-                part.load_state_dict(each)
+            for part, part_state in zip(self.parts, saved, strict=True):
+                part.load_state_dict(part_state)
         for group, current in zip(self.param_groups, settings, strict=True):
             group.update(current)  # decays and momentum are those of now
         for part in self.parts:

@@ -65,7 +65,7 @@ class Position:
     def add_validation(self, score: float, loss: float, share: float) -> None:
         """Note the figures of a validation, of which less is better; one that is NaN is no best."""
         self.validated, self.validated_share, self.stale = self.update, share, self.stale + 1
-        best = (math.inf if each is None else each for each in (self.best, self.best_loss))
+        best = (math.inf if figure is None else figure for figure in (self.best, self.best_loss))
         if (score, loss) < tuple(best):
             self.best, self.best_loss = score, loss
             self.best_update, self.stale = self.update, 0

@@ -35,7 +35,7 @@ def is_table(name: str) -> bool:
 def pooler_of(model: nn.Module) -> nn.Linear | None:
     """Pooler of the first state, before a last layer."""
     poolers = (getattr(part, "pooler", None) for part in model.modules())
-    return next((each for each in poolers if isinstance(each, nn.Linear)), None)
+    return next((pooler for pooler in poolers if isinstance(pooler, nn.Linear)), None)
 
 
 def reader_in(model: nn.Module, kind: type[nn.Module]) -> nn.Module:

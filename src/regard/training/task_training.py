@@ -131,8 +131,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             return []
         texts = [
             line
-            for each in self.valid[:_LOOKED_AT]
-            for line in getattr(each, "lines", [getattr(each, "target", "")])
+            for example in self.valid[:_LOOKED_AT]
+            for line in getattr(example, "lines", [getattr(example, "target", "")])
         ]
         incomparable = "not to be compared with that of subwords"
         if length_unit(side_script(texts)) == "characters":
@@ -208,7 +208,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         total, tokens = 0.0, 0
         plans = self._plan(corpus, seed=0).epoch(0)
         collate = self.task.collate
-        batches = (collate([corpus[index] for index in each.indices.tolist()]) for each in plans)
+        batches = (collate([corpus[index] for index in plan.indices.tolist()]) for plan in plans)
         for batch in Ahead(batches, device_of(model)):
             loss_sum, terms = self.task.loss(model, batch)
             total, tokens = total + float(loss_sum), tokens + terms
@@ -245,7 +245,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         task = cast("OnePassTask[Any, Any]", self.task)
         answers, _ = OnePass(model, task).answers_and_loss(self.valid, self._valid_corpus)
         every = map(task.distribution, answers, self.valid)
-        distributions = [each for each in every if each is not None]
+        distributions = [distribution for distribution in every if distribution is not None]
         return [row for row, _ in distributions], [index for _, index in distributions]
 
     def beside_baselines(self, figures: Mapping[str, float]) -> str | None:
@@ -307,7 +307,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         batches = self._plan(self.corpus, seed=self.config.seed, tokens=tokens)
         plans = [plan.indices for plan in islice(batches.epoch(0), _LOOKED_AT)]
         lengths_at = self._lengths_at(self.corpus)
-        sizes = [(len(each), *lengths_at(each).max(axis=1).tolist()) for each in plans]
+        sizes = [(len(indices), *lengths_at(indices).max(axis=1).tolist()) for indices in plans]
         wholes = [rows * sum(longest) for rows, *longest in sizes]
         rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
         for number in {int(np.argmax(of)) for of in (wholes, rows, longest)}:

@@ -353,8 +353,8 @@ class Trainer(Generic[BatchT]):
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
         """Restore the state that a checkpoint holds beside the weights."""
         self.position = restored_position(checkpoint, state, self.task.num_samples)
-        since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
-        if any("training.batch_tokens" in each for each in since):
+        since = [change["is"] for change in self.run.changes if change["update"] >= checkpoint.step]
+        if any("training.batch_tokens" in settings for settings in since):
             # No other batches end where that one did: some samples are seen twice.
             self.position.cursor -= self.position.cursor % WINDOW
         self.strategy.restore(self.optimizer, state["optimizer"])

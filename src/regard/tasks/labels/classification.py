@@ -202,7 +202,7 @@ class Classification(LabelTask[LabelledText]):
         measures = {
             NGRAM_SCORES.format(label=label): self._ngram_scores(model, encoded, ngrams, label),
             ODDS.format(label=label): self.leave_one_out(
-                model, encoded, answer, lambda each: each.log_odds(label), without=without
+                model, encoded, answer, lambda ablated: ablated.log_odds(label), without=without
             ),
         }
         for measure, values in measures.items():
@@ -229,5 +229,5 @@ class Classification(LabelTask[LabelledText]):
         ids = torch.from_numpy(encoded["ngrams"]).to(device)
         values = torch.from_numpy(encoded["ngram_values"]).to(device)
         terms = model.ngrams.log_odds(ids, values, self.labels.index(label)).tolist()
-        of_each = dict(zip(encoded["ngrams"].tolist(), terms, strict=True))
-        return tuple(math.fsum(of_each[number + 1] for number in each) for each in ngrams)
+        term_of = dict(zip(encoded["ngrams"].tolist(), terms, strict=True))
+        return tuple(math.fsum(term_of[number + 1] for number in numbers) for numbers in ngrams)

@@ -81,7 +81,7 @@ class ImageClassification(LabelTask[Picture]):
         lines = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
         pictures: list[Picture] = []
         for name in names:
-            if name.is_dir() and any(each.is_dir() for each in name.iterdir()):
+            if name.is_dir() and any(child.is_dir() for child in name.iterdir()):
                 pictures += read_picture_folder(name, size=data.size, **lines)
             else:
                 for file in shards(name, split):
@@ -190,16 +190,16 @@ class ImageClassification(LabelTask[Picture]):
         self, train: Sequence[Picture], examples: Sequence[Picture]
     ) -> dict[str, list[str]]:
         """The label of the nearest mean picture, and of the nearest picture."""
-        known_pixels, pixels = (
-            torch.tensor(np.stack([example.pixels.ravel() for example in each]))
-            for each in (train, examples)
+        train_pixels, pixels = (
+            torch.tensor(np.stack([example.pixels.ravel() for example in pictures]))
+            for pictures in (train, examples)
         )
         labels = [example.label or "" for example in train]
         names = sorted(set(labels))
         rows = {name: [at for at, label in enumerate(labels) if label == name] for name in names}
-        means = torch.stack([known_pixels[rows[name]].mean(0) for name in names])
+        means = torch.stack([train_pixels[rows[name]].mean(0) for name in names])
         by_mean = torch.cdist(pixels, means).argmin(-1).tolist()
-        by_picture = torch.cdist(pixels, known_pixels).argmin(-1).tolist()
+        by_picture = torch.cdist(pixels, train_pixels).argmin(-1).tolist()
         return {
             "nearest mean": [names[at] for at in by_mean],
             "nearest picture": [labels[at] for at in by_picture],

@@ -176,7 +176,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return cls.texts(example)[0]
 
     def unknown(self, example: LabelledT, encoded: Sequence[Sample]) -> list[str]:
-        read = [each.get(name, ()) for each in encoded for name in ("ids", "other")]
+        read = [sample.get(name, ()) for sample in encoded for name in ("ids", "other")]
         if not (isinstance(self.tokenizer, Tokenizer) and any(UNK_ID in ids for ids in read)):
             return []
         return unknown_pieces(self.tokenizer, self.texts(example))
@@ -184,11 +184,11 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     @classmethod
     def checked(cls, example: LabelledT) -> CheckedExample:
         """The texts, a category before the first, and the label."""
-        first, *others = cls.texts(example)
+        first, *more_texts = cls.texts(example)
         for name, field in cls.fields.items():
             if isinstance(field, CategoryField) and (value := getattr(example, name)) is not None:
                 first = f"{value}: {first}"
-        return CheckedExample((first, *others), (example.label or "",), example.where)
+        return CheckedExample((first, *more_texts), (example.label or "",), example.where)
 
     @classmethod
     def columns(cls, data: object, *, inputs: bool = False) -> list[Field]:
@@ -347,8 +347,8 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         ((most, _),) = Counter(example.label or "" for example in train).most_common(1)
         labels = {f"always {most}": [most] * len(examples), **self.more_baselines(train, examples)}
         return {
-            name: [LabelPrediction(label, {label: 1.0}) for label in each]
-            for name, each in labels.items()
+            name: [LabelPrediction(label, {label: 1.0}) for label in predicted]
+            for name, predicted in labels.items()
         }
 
     def tables(

@@ -223,9 +223,9 @@ class Regression(OnePassTask[Point, Guess]):
         if self.data.scale == "none" and len(model.bandwidth) == 1:
             return [f"bandwidth {widths[0]:.4g} ({began:.4g} before training)"]
         steps = zip(self.names, widths, self.step.tolist(), strict=True)
-        each = [f"{name} {width:.4g} ({began * step:.4g})" for name, width, step in steps]
-        more = " …" if len(each) > _MOST_NAMED else ""
-        return [f"bandwidths (before training): {', '.join(each[:_MOST_NAMED])}{more}"]
+        described = [f"{name} {width:.4g} ({began * step:.4g})" for name, width, step in steps]
+        more = " …" if len(described) > _MOST_NAMED else ""
+        return [f"bandwidths (before training): {', '.join(described[:_MOST_NAMED])}{more}"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Point:
         """The inputs in a JSON record, or in a line between tabs or commas; else a DataError."""
@@ -255,8 +255,8 @@ class Regression(OnePassTask[Point, Guess]):
         """Numbers of each point; in training, its index among the training points as ``own``."""
         for index, example in enumerate(examples):
             _check_names(example, self.names)
-            own = index if training else -1
-            yield {"inputs": example.inputs, "target": [_target(example)], "own": own}
+            excluded = index if training else -1
+            yield {"inputs": example.inputs, "target": [_target(example)], "own": excluded}
 
     def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         batch = super().collate(encoded)
@@ -278,11 +278,11 @@ class Regression(OnePassTask[Point, Guess]):
 
     def guesses(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B 1"]:
         """The number at each point: of a training point, made from the others."""
-        own, others = batch["own"], None
-        if own.ge(0).any():
-            others = ~documents(own, torch.arange(len(self.places), device=own.device))
-        keys, values = moved((self.places, self.seen), own.device)
-        numbers: Tensor = model(batch["inputs"], keys, values, mask=others)
+        indices, mask = batch["own"], None
+        if indices.ge(0).any():
+            mask = ~documents(indices, torch.arange(len(self.places), device=indices.device))
+        keys, values = moved((self.places, self.seen), indices.device)
+        numbers: Tensor = model(batch["inputs"], keys, values, mask=mask)
         return numbers
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Guess]:

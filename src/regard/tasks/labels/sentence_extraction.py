@@ -218,7 +218,7 @@ def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[in
     reached = 0.0
     while len(selected) < min(most, len(sentences)):
         values = {
-            index: _nearness([held[each] for each in (*selected, index)], target)
+            index: _nearness([held[number] for number in (*selected, index)], target)
             for index in range(len(sentences))
             if index not in selected
         }
@@ -238,7 +238,7 @@ def _nearness(held: Sequence[_Grams], target: _Grams) -> float:
     """ROUGE-1 and ROUGE-2 of some sentences, in which no bigram spans two of them."""
     total = 0.0
     for order, there in enumerate(target):
-        made = sum((each[order] for each in held), Counter[tuple[str, ...]]())
+        made = sum((grams[order] for grams in held), Counter[tuple[str, ...]]())
         common = (made & there).total()
         total += 2 * common / max(1, made.total() + there.total())
     return total

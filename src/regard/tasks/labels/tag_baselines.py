@@ -59,14 +59,14 @@ class LocalTagger:
     """
 
     def __init__(self, train: Sequence[TaggedWords]) -> None:
-        drawn = train[:: -(-sum(len(each.words) for each in train) // _ENOUGH)]
-        self._names = sorted({tag for each in drawn for tag in each.tags or ()})
+        drawn = train[:: -(-sum(len(sentence.words) for sentence in train) // _ENOUGH)]
+        self._names = sorted({tag for sentence in drawn for tag in sentence.tags or ()})
         counts = Counter(chain.from_iterable(chain.from_iterable(_inputs(s.words) for s in drawn)))
         inputs = (name for name, count in counts.items() if count >= _LEAST)
         self._columns = {name: column for column, name in enumerate(inputs)}
         numbers = {name: number for number, name in enumerate(self._names)}
-        tags = torch.tensor([numbers[tag] for each in drawn for tag in each.tags or ()])
-        rows = self._rows(each.words for each in drawn)
+        tags = torch.tensor([numbers[tag] for sentence in drawn for tag in sentence.tags or ()])
+        rows = self._rows(sentence.words for sentence in drawn)
         self._model = fit_with(rows, tags, len(self._names), cost=_COST)
         allowed = transitions(self._names) if is_bio(self._names) else None
         self._sequences = Crf(len(self._names), allowed=allowed)  # without scores of pairs of tags
@@ -97,7 +97,7 @@ class LocalTagger:
 def _inputs(words: Sequence[str]) -> Iterator[list[str]]:
     """Names of the features of each word: its letters, and the words around it."""
     around = [_OUTSIDE, _OUTSIDE, *words, _OUTSIDE, _OUTSIDE]
-    pairs = [f"{one} {other}" for one, other in pairwise(around)]
+    pairs = [f"{left} {right}" for left, right in pairwise(around)]
     for at, word in enumerate(words):
         shape = "".join("d" if c.isdigit() else "X" if c.isupper() else "x" for c in word[:8])
         yield [

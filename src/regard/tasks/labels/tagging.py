@@ -124,7 +124,8 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         if names is None:
             return every
         return [
-            replace(each, tags=as_bio([names[tag] for tag in each.tags or ()])) for each in every
+            replace(sentence, tags=as_bio([names[tag] for tag in sentence.tags or ()]))
+            for sentence in every
         ]
 
     @classmethod
@@ -223,16 +224,16 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     def _parted(self, word: str) -> list[str]:
         """The word, or its parts where training has such parts as words."""
         parts = [word[start:end] for start, end in words_of(word)]
-        if len(parts) == 1 or self._is_known(word):
+        if len(parts) == 1 or self._in_vocabulary(word):
             return [word]
         if has_unspaced(word):
-            is_parted = not any(len(each) > 1 and has_unspaced(each) for each in self.words)
+            is_parted = not any(len(entry) > 1 and has_unspaced(entry) for entry in self.words)
         else:
             marks = [part for part in parts if not part.isalnum()]
-            is_parted = bool(marks) and all(map(self._is_known, marks))
+            is_parted = bool(marks) and all(map(self._in_vocabulary, marks))
         return parts if is_parted else [word]
 
-    def _is_known(self, word: str) -> bool:
+    def _in_vocabulary(self, word: str) -> bool:
         return self.word_ids.ids([_folded(word, self.data)]) != [UNK_ID]
 
     def samples(
@@ -257,7 +258,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         }
         if self._parts_of is not None:
             parts = self._parts_of(example.words)
-            sample["parts"] = [self.part_ids.ids(each) for each in parts]
+            sample["parts"] = [self.part_ids.ids(word_parts) for word_parts in parts]
         if self.tokenizer is not None:
             cut = pieces_of(folded, self.tokenizer)
             sample["pieces"] = [ids[: self.data.max_length] for ids in cut]
@@ -270,12 +271,12 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
     def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         """Padded sentences; a row of one that is too long is a part of it, as ``owners`` say."""
         every = [
-            (owner, self._part(each, part))
-            for owner, each in enumerate(encoded)
-            for part in stretches(each["sizes"], self.data.max_length)
+            (owner, self._part(sample, part))
+            for owner, sample in enumerate(encoded)
+            for part in stretches(sample["sizes"], self.data.max_length)
         ]
         batch = super().collate([row for _, row in every], generator=generator)
-        texts = [each["words"] for each in encoded]
+        texts = [sample["words"] for sample in encoded]
         return {**batch, "owners": [owner for owner, _ in every], "texts": texts}
 
     def _part(self, sample: Sample, part: slice) -> Sample:
@@ -305,11 +306,11 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         tags: list[list[str]] = [[] for _ in texts]
         for owner, row, count in zip(batch["owners"], best, counts.tolist(), strict=True):
             tags[owner] += [self.tags[tag] for tag in row[:count]]
-        return [Tags(words, tuple(each)) for words, each in zip(texts, tags, strict=True)]
+        return [Tags(words, tuple(predicted)) for words, predicted in zip(texts, tags, strict=True)]
 
     def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
         """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
-        predicted, true = [each.tags for each in answers], self._true(examples)
+        predicted, true = [answer.tags for answer in answers], self._true(examples)
         flat = flattened(predicted), flattened(true)
         is_marked = marks_entities(self.tags)
         f1 = entity_scores(predicted, true)[0].f1 if is_marked else macro_f1(*flat)
@@ -334,15 +335,15 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         }
         if marks_entities(self.tags):
             met = entities_of_training(tagged, examples)
-            rows["entities met in training"] = [as_known(each, self.tags) for each in met]
+            rows["entities met in training"] = [as_known(looked_up, self.tags) for looked_up in met]
         return {
-            name: [Tags(each.words, tags) for each, tags in zip(examples, every, strict=True)]
+            name: [Tags(example.words, tags) for example, tags in zip(examples, every, strict=True)]
             for name, every in rows.items()
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
         """By entity type or by tag, known words and unknown ones, the confusion matrix."""
-        predicted, true = [each.tags for each in answers], self._true(examples)
+        predicted, true = [answer.tags for answer in answers], self._true(examples)
         flat = flattened(predicted), flattened(true)
         words = flattened(example.words for example in examples)
         ids = self.word_ids.ids(_folded(word, self.data) for word in words)

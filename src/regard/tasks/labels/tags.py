@@ -64,7 +64,7 @@ def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
     allowed = torch.ones(len(tags) + 1, len(tags), dtype=torch.bool)
     for column, tag in enumerate(tags):
         if tag[:1] == "I":
-            before = [other != "O" and other[1:] == tag[1:] for other in tags]
+            before = [previous != "O" and previous[1:] == tag[1:] for previous in tags]
             allowed[:, column] = torch.tensor([*before, False])
     return allowed
 
@@ -85,8 +85,10 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
     if not marks:
         return None
     indices = [index for index in range(len(words)) if index not in marks]
-    rest_words, rest_tags = (tuple(each[index] for index in indices) for each in (words, tags))
-    return TaggedWords(rest_words, rest_tags, example.where)
+    remaining_words, remaining_tags = (
+        tuple(column[index] for index in indices) for column in (words, tags)
+    )
+    return TaggedWords(remaining_words, remaining_tags, example.where)
 
 
 def in_scheme(example: TaggedWords, tags: Sequence[str]) -> TaggedWords:
@@ -117,12 +119,12 @@ def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) ->
     predicted, true = entities(tags), entities(right)
     notes = [
         f"{name}: "
-        + ", ".join(f"{space.join(words[first:end])} {kind}".rstrip() for kind, first, end in each)
-        for name, each in (
+        + ", ".join(f"{space.join(words[first:end])} {kind}".rstrip() for kind, first, end in spans)
+        for name, spans in (
             ("wrong", [one for one in predicted if one not in true]),
             ("right", [one for one in true if one not in predicted]),
         )
-        if each
+        if spans
     ]
     text = marked(words, tags)
     return f"{text}  ({'; '.join(notes)})" if notes else text

@@ -111,9 +111,9 @@ class TextNgrams:
         pairs of words, and those of characters; in a text without spaces between words, of all.
         """
         counts = Counter(_grams(text))
-        known = [(self._numbers[gram], counts[gram]) for gram in counts if gram in self._numbers]
-        numbers = np.array([number for number, _ in known], np.int32)
-        values = 1 + np.log(np.array([count for _, count in known], np.float32))
+        numbered = [(self._numbers[gram], counts[gram]) for gram in counts if gram in self._numbers]
+        numbers = np.array([number for number, _ in numbered], np.int32)
+        values = 1 + np.log(np.array([count for _, count in numbered], np.float32))
         values *= self._rarity[numbers]
         part = (self._are_words[numbers] & (not has_unspaced(text))).astype(np.int64)
         length = np.sqrt(np.bincount(part, values**2, minlength=2)).astype(np.float32)
@@ -133,9 +133,9 @@ class TextNgrams:
         self, rows: Sequence[tuple[Int32[np.ndarray, "_"], Float32[np.ndarray, "_"]]]
     ) -> SparseRows:
         """The matrix of texts, a row each, from their ``tfidf``."""
-        numbers = np.concatenate([np.zeros(0, np.int32), *(each for each, _ in rows)])
-        values = np.concatenate([np.zeros(0, np.float32), *(each for _, each in rows)])
-        starts = torch.tensor([0, *(len(each) for each, _ in rows)]).cumsum(0)
+        numbers = np.concatenate([np.zeros(0, np.int32), *(columns for columns, _ in rows)])
+        values = np.concatenate([np.zeros(0, np.float32), *(weights for _, weights in rows)])
+        starts = torch.tensor([0, *(len(columns) for columns, _ in rows)]).cumsum(0)
         return SparseRows(
             torch.from_numpy(numbers).long(), torch.from_numpy(values), starts, len(self)
         )

@@ -49,7 +49,7 @@ def characters(words: Sequence[str]) -> list[list[str]]:
 
 def neighbours(words: Sequence[str]) -> list[list[str]]:
     """Pairs of each word with its neighbours: the bigrams of Chen et al. (2015)."""
-    pairs = [f"{one} {other}" for one, other in pairwise([BEGIN, *words, END])]
+    pairs = [f"{left} {right}" for left, right in pairwise([BEGIN, *words, END])]
     return [[before, after] for before, after in pairwise(pairs)]
 
 

@@ -106,7 +106,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
             "choices",
             story_of=lambda question: question.article or question.context,
             part_of=lambda question: question.answers[0].text if question.answers else None,
-            make=lambda question, others: _with_choices(question, others, data.num_wrong),
+            make=lambda question, candidates: _with_choices(question, candidates, data.num_wrong),
         )
 
     @staticmethod
@@ -148,7 +148,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         """Ids of each answer, after its question, beside the text."""
         longest = self.data.max_length
         # The question's end asks.
-        parts = {"part": slice(-self.data.max_answer, None), "other_part": slice(longest)}
+        parts = {"part": slice(-self.data.max_answer, None), "paired_part": slice(longest)}
         cut = text_cutter(self.tokenizer)
         for example in examples:
             text, question = cut(example.context), cut(example.text)
@@ -168,11 +168,11 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         """A padded batch, a row for each answer; questions with fewer have rows without tokens."""
-        counts = torch.tensor([len(each["pairs"]) for each in encoded])
+        counts = torch.tensor([len(sample["pairs"]) for sample in encoded])
         most = int(counts.max())
         rows = [
-            each["pairs"][min(index, len(each["pairs"]) - 1)]
-            for each in encoded
+            sample["pairs"][min(index, len(sample["pairs"]) - 1)]
+            for sample in encoded
             for index in range(most)
         ]
         pairs = self.collate_pairs(rows, every=most)
@@ -180,8 +180,8 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         return {
             **pairs,
             "answer_lengths": pairs["lengths"].view(-1, most) * is_answer,
-            "right": torch.tensor([each["right"] for each in encoded]),
-            "choices": [each["choices"] for each in encoded],
+            "right": torch.tensor([sample["right"] for sample in encoded]),
+            "choices": [sample["choices"] for sample in encoded],
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
@@ -191,8 +191,8 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         loss = F.nll_loss(log_probs, right.clamp(min=0), reduction="none")
         # What is no answer has no probability to be smoothed.
         spread = -log_probs.masked_fill(~is_answer, 0).sum(-1) / is_answer.sum(-1)
-        each = (1 - smoothing) * loss + smoothing * spread + penalty
-        return (each * is_labelled).sum(), int(is_labelled.sum())
+        losses = (1 - smoothing) * loss + smoothing * spread + penalty
+        return (losses * is_labelled).sum(), int(is_labelled.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Choice]:
         rows = self._logits(model, batch)[0].softmax(-1).tolist()
@@ -247,11 +247,11 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
             question_text = self.drawn_text(question, len(pair["other"]))
             return self._drawn(("answer", sentence), ("question", question_text), example, answer)
         end = len(question)
-        tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(question)]
+        tokens = [Token(text=word.text, start=word.start, end=word.end) for word in cut(question)]
         tokens.append(Token(text=END, start=end, end=end))
         tokens += [
-            Token(text=each.text, start=each.start + end + 1, end=each.end + end + 1)
-            for each in cut(answer.answer)
+            Token(text=word.text, start=word.start + end + 1, end=word.end + end + 1)
+            for word in cut(answer.answer)
         ]
         read = Text(text=f"{question} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
         context = self.drawn_text(example.context, len(pair["other"]))
@@ -281,15 +281,15 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         lengths = batch["answer_lengths"]
         # What is read once for all answers has an axis of one answer.
         by_answer = {
-            name: each.view(len(lengths), -1, *each.shape[1:])
-            for name, each in batch["reading"].items()
+            name: tensor.view(len(lengths), -1, *tensor.shape[1:])
+            for name, tensor in batch["reading"].items()
         }
         ids = batch["ids"].view(*lengths.shape, -1)
         logits, penalty = model(ids, lengths, return_penalty=True, **by_answer)
         return logits.float(), penalty
 
 
-def _with_choices(question: Question, others: Sequence[str], num_wrong: int) -> Choices:
+def _with_choices(question: Question, candidates: Sequence[str], num_wrong: int) -> Choices:
     """The question with its choices, or always the same of the answers to others of its story."""
     right, choices = question.answers[0].text if question.answers else "", question.choices
     if choices and right not in choices:
@@ -298,7 +298,7 @@ def _with_choices(question: Question, others: Sequence[str], num_wrong: int) -> 
             f"and {list(choices)}."
         )
     if not choices:
-        choices = _drawn(question, right, others, num_wrong)
+        choices = _drawn(question, right, candidates, num_wrong)
     return Choices(question.text, question.context, choices, choices.index(right), question.where)
 
 
@@ -314,16 +314,16 @@ def _with_sentences(question: Question) -> Choices:
 
 
 def _drawn(
-    question: Question, right: str, others: Sequence[str], num_wrong: int
+    question: Question, right: str, candidates: Sequence[str], num_wrong: int
 ) -> tuple[str, ...]:
     """The right answer among wrong ones, which are right ones to other questions."""
     right_words = {answer_words(answer.text) for answer in question.answers}
     dice = random.Random(f"{question.text}\0{question.context}")
     wrong: list[str] = []
-    for other in dice.sample(others, len(others)):
-        if len(wrong) < num_wrong and answer_words(other) not in right_words:
-            right_words.add(answer_words(other))
-            wrong.append(other)
+    for candidate in dice.sample(candidates, len(candidates)):
+        if len(wrong) < num_wrong and answer_words(candidate) not in right_words:
+            right_words.add(answer_words(candidate))
+            wrong.append(candidate)
     if len(wrong) < num_wrong:
         raise DataError(
             f"{question.where}: its story must have {num_wrong} other answers to draw wrong ones "

@@ -93,7 +93,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             first, second = cut(example.first), cut(example.second)
             size = max(len(first.ids), len(second.ids))
             too_long.add_cut("text", example.where, size=size, longest=longest)
-            pair = self.encode_pair(second, first, part=part, other_part=part)
+            pair = self.encode_pair(second, first, part=part, paired_part=part)
             numbers = [] if self.overlap is None else self.overlap.features(*self.texts(example))
             yield {**pair, "overlap": numbers, "label": self.number(example)}
 
@@ -110,8 +110,8 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
         ids, lengths, reading = batch["ids"], batch["lengths"], batch["reading"]
         overlap = {} if self.overlap is None else {"overlap": batch["overlap"]}
         if issubclass(pair_model(self.recipe), PairClassifier):
-            others = reading["other"], reading["other_lengths"]
-            return model(*others, ids, lengths, **overlap).float(), None
+            paired = reading["other"], reading["other_lengths"]
+            return model(*paired, ids, lengths, **overlap).float(), None
         logits, penalty = model(ids, lengths, return_penalty=True, **reading, **overlap)
         return logits.float(), penalty
 

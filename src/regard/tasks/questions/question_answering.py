@@ -96,7 +96,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         for example in examples:
             text, question = cut(example.context), cut(example.text)
             too_long.add_cut("question", example.where, size=len(question.ids), longest=most)
-            sample = self.encode_pair(text, question, other_part=slice(most))
+            sample = self.encode_pair(text, question, paired_part=slice(most))
             sample["spans"], sample["context"] = text.spans, example.context
             sample["answers"] = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
             yield sample
@@ -111,7 +111,9 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         does, drawn of several by the generator, and ``NO_ANSWER`` where there is none.
         """
         rows = [
-            (owner, window) for owner, each in enumerate(encoded) for window in self._windows(each)
+            (owner, window)
+            for owner, sample in enumerate(encoded)
+            for window in self._windows(sample)
         ]
         pairs = self.collate_pairs([_part(encoded[owner], window) for owner, window in rows])
         positions = torch.arange(pairs["ids"].shape[1])
@@ -149,12 +151,12 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
             batch["owners"],
             batch["windows"],
             batch["firsts"],
-            *(each.tolist() for each in numbers),
+            *(tensor.tolist() for tensor in numbers),
             strict=True,
         )
         for owner, window, before, first, last, score, none, norm in rows:
-            known = best[owner]
-            if known is not None and known[0] >= score - none:
+            current = best[owner]
+            if current is not None and current[0] >= score - none:
                 continue
             question = batch["questions"][owner]
             begin = question["spans"][window.start + first - before][0]

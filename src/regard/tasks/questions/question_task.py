@@ -57,12 +57,12 @@ class ContextTask(OnePassTask[ExampleT, AnswerT]):
 
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
         columns = self._columns(answers, examples)
-        return {name: 100 * sum(each) / max(1, len(each)) for name, each in columns.items()}
+        return {name: 100 * sum(values) / max(1, len(values)) for name, values in columns.items()}
 
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Figures by question word and by ``groups``."""
         columns = self._columns(answers, examples)
-        scores = {_COLUMNS.get(name, name): each for name, each in columns.items()}
+        scores = {_COLUMNS.get(name, name): values for name, values in columns.items()}
         words = [question_word(example.text) for example in examples]
         by_word = [by_group("question word", words, scores)] if words else []
         return [*by_word, *self.tables_by_group(examples, scores)]
@@ -71,7 +71,7 @@ class ContextTask(OnePassTask[ExampleT, AnswerT]):
         self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]
     ) -> dict[str, list[float]]:
         every = [self.scores(a, e) for a, e in zip(answers, examples, strict=True)]
-        return {name: [each[name] for each in every] for name in self.metrics}
+        return {name: [scores[name] for scores in every] for name in self.metrics}
 
 
 class QuestionTask(ContextTask[Question, AnswerT]):
@@ -134,17 +134,17 @@ def read_matching(file: Path, handling: Handling) -> Iterator[LabelledPair]:
     """Questions of SQuAD's layout, each with its own passage and with another of its article."""
 
     def make(question: Question, passages: Sequence[str]) -> list[LabelledPair]:
-        others = [passage for passage in passages if passage != question.context]
-        if not others:
+        distractors = [passage for passage in passages if passage != question.context]
+        if not distractors:
             raise DataError(
                 f"{question.where}: its article must have another passage; got none. Leave it out: "
                 "on_bad_line = skip."
             )
         # Always the same one, whatever else the file holds.
-        other = random.Random(f"{question.text}\0{question.context}").choice(others)
+        distractor = random.Random(f"{question.text}\0{question.context}").choice(distractors)
         return [
             LabelledPair(question.text, normalize(passage), label, question.where)
-            for passage, label in ((question.context, MATCH), (other, OTHER))
+            for passage, label in ((question.context, MATCH), (distractor, OTHER))
         ]
 
     article, context = attrgetter("article"), attrgetter("context")

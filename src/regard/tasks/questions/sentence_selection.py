@@ -88,7 +88,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:
-        return (each for each in super().read_file(file, data, handling) if each.answers)
+        return (example for example in super().read_file(file, data, handling) if example.answers)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
@@ -152,11 +152,11 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
 
     def collate(self, encoded: Sequence[Sample], *, generator: Generator | None = None) -> Batch:
         return {
-            "sentences": boxed([padded(each["sentences"]) for each in encoded]),
-            "counts": torch.tensor([len(each["sentences"]) for each in encoded]),
-            "question": padded([each["question"] for each in encoded]),
-            "overlap": pad_sequence([each["overlap"] for each in encoded], batch_first=True),
-            "right": padded([each["right"] for each in encoded], False).bool(),
+            "sentences": boxed([padded(sample["sentences"]) for sample in encoded]),
+            "counts": torch.tensor([len(sample["sentences"]) for sample in encoded]),
+            "question": padded([sample["question"] for sample in encoded]),
+            "overlap": pad_sequence([sample["overlap"] for sample in encoded], batch_first=True),
+            "right": padded([sample["right"] for sample in encoded], False).bool(),
             "samples": list(encoded),
         }
 
@@ -169,15 +169,15 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     def predict(self, model: nn.Module, batch: Batch) -> list[SentenceAnswer]:
         share, index = _logits(model, batch).softmax(-1).max(-1)
         return [
-            _sentence(each["context"], each["spans"][at], probability)
-            for each, at, probability in zip(
+            _sentence(sample["context"], sample["spans"][at], probability)
+            for sample, at, probability in zip(
                 batch["samples"], index.tolist(), share.tolist(), strict=True
             )
         ]
 
     def scores(self, answer: SentenceAnswer, example: Question) -> Mapping[str, float]:
         return {
-            "accuracy": any(answer.start <= each.start < answer.end for each in example.answers)
+            "accuracy": any(answer.start <= right.start < answer.end for right in example.answers)
         }
 
     def groups(self, example: Question) -> Mapping[str, str]:

@@ -70,11 +70,11 @@ def joined(first: CutText, second: CutText) -> CutText:
     )
 
 
-def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
+def match_features(text: CutText, paired: CutText) -> Float32[np.ndarray, "n F"]:
     """``FEATURES`` of each token of the text, from 0 to 1."""
     lower = [word.lower() for word in text.words]
-    theirs = [word.lower() for word in other.words]
-    exact, folded = set(other.words), set(theirs)
+    theirs = [word.lower() for word in paired.words]
+    exact, folded = set(paired.words), set(theirs)
     beginnings = {word[:_BEGINNING] for word in theirs}
     both = set(itertools.pairwise(theirs))
     counts = Counter(lower)
@@ -123,16 +123,16 @@ class PairReading:
         return reader
 
     def encode_pair(
-        self, text: CutText, other: CutText, *, part: slice = _ALL, other_part: slice = _ALL
+        self, text: CutText, paired: CutText, *, part: slice = _ALL, paired_part: slice = _ALL
     ) -> Sample:
-        """Ids and features of a pair; ``part`` and ``other_part`` are the tokens that stay."""
+        """Ids and features of a pair; ``part`` and ``paired_part`` are the tokens that stay."""
         model = pair_model(self.recipe)
         of_both = model.reads_features and not model.reads_apart
         return {
             "ids": text.ids[part],
-            "other": other.ids[other_part],
-            "features": match_features(text, other)[part],
-            "other_features": match_features(other, text)[other_part] if of_both else None,
+            "other": paired.ids[paired_part],
+            "features": match_features(text, paired)[part],
+            "other_features": match_features(paired, text)[paired_part] if of_both else None,
         }
 
     def collate_pairs(self, pairs: Sequence[Sample], *, every: int = 1) -> Batch:
@@ -141,8 +141,8 @@ class PairReading:
         if model.reads_apart:
             rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
             firsts = [1] * len(rows)
-            others = [[*pair["other"], EOS_ID] for pair in pairs[::every]]
-            reading = {"other": padded(others), "other_lengths": lengths_of(others)}
+            paired_rows = [[*pair["other"], EOS_ID] for pair in pairs[::every]]
+            reading = {"other": padded(paired_rows), "other_lengths": lengths_of(paired_rows)}
         else:
             rows = [[BOS_ID, *pair["other"], EOS_ID, *pair["ids"], EOS_ID] for pair in pairs]
             firsts = [len(pair["other"]) + 2 for pair in pairs]
@@ -167,17 +167,17 @@ class PairReading:
     def cross_attentions(
         self,
         text: tuple[str, Text],
-        other: tuple[str, Text],
+        paired: tuple[str, Text],
         *,
         read: range | None = None,
         row: int = 0,
     ) -> tuple[CrossAttention, ...]:
         """Attention between two named texts in a row; ``read`` limits the first one's tokens."""
         model = pair_model(self.recipe)
-        start, other_start = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
+        start, paired_start = (1, 0) if model.reads_apart else (len(paired[1].tokens) + 2, 1)
         forth = CrossAttention(
             queries=TextPart(*text, start, read),
-            keys=TextPart(*other, other_start),
+            keys=TextPart(*paired, paired_start),
             is_answered=True,
             kind="cross" if model.reads_apart else "encoder",
             row=row,

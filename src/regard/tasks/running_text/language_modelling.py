@@ -135,9 +135,9 @@ class LanguageModelling(RunningTextTask[Surprise]):
         """
         data = self.data
         rows: list[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], int]] = []
-        for owner, each in enumerate(encoded):
-            first = each.first if generator is None else each.shifted(generator, self.ahead)
-            window = each.ids[first : first + each.length + 1]
+        for owner, stretch in enumerate(encoded):
+            first = stretch.first if generator is None else stretch.shifted(generator, self.ahead)
+            window = stretch.ids[first : first + stretch.length + 1]
             rows += [(*part, owner) for part in _windows(window, data.context, data.overlap)]
         ids, labels, owners = (list(part) for part in zip(*rows, strict=True))
         return {

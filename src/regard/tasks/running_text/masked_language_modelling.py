@@ -59,15 +59,15 @@ class MaskedAnswer:
     def text(self) -> str:
         """The likeliest token for each blank, with its probability."""
         return "\t".join(
-            " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
+            " ".join(f"{piece}/{share:.3f}" for piece, share in pieces) for pieces in self.likeliest
         )
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {
             "blanks": [
-                [{"piece": piece, "probability": round(share, 6)} for piece, share in each]
-                for each in self.likeliest
+                [{"piece": piece, "probability": round(share, 6)} for piece, share in pieces]
+                for pieces in self.likeliest
             ]
         }
 
@@ -149,21 +149,21 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         owners, windows = zip(
             *(
                 (owner, window)
-                for owner, each in enumerate(encoded)
+                for owner, stretch in enumerate(encoded)
                 for window in windows_of(
-                    each, length=self.window, halves=halves, generator=generator
+                    stretch, length=self.window, halves=halves, generator=generator
                 )
             ),
             strict=True,
         )
         masked = mask_windows(windows, mask_id=self.mask_id, rate=data.rate, generator=generator)
-        follows = [each.follows for each in windows if each.follows is not None]
+        follows = [window.follows for window in windows if window.follows is not None]
         return {
             "ids": masked.ids,
-            "lengths": torch.tensor([len(each.ids) for each in windows]),
-            "segments": padded([each.segments for each in windows]),
+            "lengths": torch.tensor([len(window.ids) for window in windows]),
+            "segments": padded([window.segments for window in windows]),
             "chosen": masked.chosen,
-            "tokens": padded([each.ids for each in windows]),
+            "tokens": padded([window.ids for window in windows]),
             "follows": torch.tensor(follows, dtype=torch.int64),
             "owners": torch.tensor(owners),
             "count": len(encoded),
@@ -196,14 +196,14 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             indices[owner].append(index)
         return [
             MaskedAnswer(
-                nats=math.fsum(nats[index] for index in own),
-                right=sum(is_right[index] for index in own),
-                count=len(own),
+                nats=math.fsum(nats[index] for index in rows),
+                right=sum(is_right[index] for index in rows),
+                count=len(rows),
                 pairs=pairs,
-                likeliest=tuple(likeliest[index] for index in own),
-                answers=tuple(answers[index] for index in own),
+                likeliest=tuple(likeliest[index] for index in rows),
+                answers=tuple(answers[index] for index in rows),
             )
-            for own, pairs in zip(indices, self._next_sentences(model, states, batch), strict=True)
+            for rows, pairs in zip(indices, self._next_sentences(model, states, batch), strict=True)
         ]
 
     def score(
@@ -290,7 +290,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         read = self.collate([encoded])
         row = slice(int(read["lengths"][0]))
         ids, chosen = read["ids"][0, row].tolist(), read["chosen"][0, row].tolist()
-        likeliest = [each[0][0] for each in answer.likeliest]
+        likeliest = [candidates[0][0] for candidates in answer.likeliest]
         words, names = iter(likeliest), {BOS_ID: BEGIN, EOS_ID: END}
         return Drawing(
             text=words_text([names.get(token) or self.token_name(token) for token in ids]),
@@ -316,7 +316,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
             ids += [*tokens, EOS_ID]
             words += [NO_WORD if n == NO_WORD else n + first for n in numbers] + [NO_WORD]
             first += max(numbers, default=-1) + 1
-        text, word_numbers = (np.array(each, dtype=np.int64) for each in (ids, words))
+        text, word_numbers = (np.array(values, dtype=np.int64) for values in (ids, words))
         return Stretch(text, 0, len(ids), word_numbers, blanks)
 
     def _with_words(self, line: str) -> tuple[list[int], list[int]]:

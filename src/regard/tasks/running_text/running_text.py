@@ -215,10 +215,10 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     def _joined(self, examples: Sequence[Passage]) -> Stretch:
         """The passages as one text, in which the end of a line is the next one's ``ahead``."""
         ids, words, number = [_NONE], [_NONE], 0
-        for index, each in enumerate(map(self.stretch, examples)):
-            ids.append(each.ids[self.ahead if index else 0 :])
-            words.append(np.where(each.words == NO_WORD, NO_WORD, each.words + number))
-            number += int(each.words.max(initial=-1)) + 1
+        for index, stretch in enumerate(map(self.stretch, examples)):
+            ids.append(stretch.ids[self.ahead if index else 0 :])
+            words.append(np.where(stretch.words == NO_WORD, NO_WORD, stretch.words + number))
+            number += int(stretch.words.max(initial=-1)) + 1
         text = np.concatenate(ids)
         return Stretch(text, 0, len(text) - self.ahead, np.concatenate(words))
 

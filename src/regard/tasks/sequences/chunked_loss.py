@@ -101,7 +101,7 @@ def _compiled(
     passes = 2 if r_drop else 1
     gradient = torch.empty(logits.shape, dtype=logits.dtype)
     losses = torch.empty(len(labels) // passes)
-    read, slopes = (numbers(each).reshape(passes, len(losses), -1) for each in (logits, gradient))
+    read, slopes = (numbers(rows).reshape(passes, len(losses), -1) for rows in (logits, gradient))
     once = labels[: len(losses)].contiguous().numpy()
 
     tasks, out = (-(-len(losses) // kernels.WORDS), len(losses)), losses.numpy()
@@ -123,13 +123,13 @@ def _cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Te
 
 def _slope_of_divergence(logits: Tensor) -> Tensor:
     """Gradient of ``(KL(p‖q) + KL(q‖p)) / 2``, summed over the words; p is of the first half."""
-    one, other = logits.to(_wide(logits)).log_softmax(-1).chunk(2)
-    p, q = one.exp(), other.exp()
-    gap = one - other
-    to_other, to_one = ((each * gap).sum(-1, keepdim=True) for each in (p, q))
+    first, second = logits.to(_wide(logits)).log_softmax(-1).chunk(2)
+    p, q = first.exp(), second.exp()
+    gap = first - second
+    to_second, to_first = ((probs * gap).sum(-1, keepdim=True) for probs in (p, q))
     # Of KL(p‖q) it is p · (gap − KL), of KL(q‖p) it is p − q; the other way round likewise.
     slope = p - q
-    gradient = torch.cat([(gap - to_other).mul_(p) + slope, (to_one - gap).mul_(q) - slope])
+    gradient = torch.cat([(gap - to_second).mul_(p) + slope, (to_first - gap).mul_(q) - slope])
     return (gradient / 2).to(logits.dtype)
 
 

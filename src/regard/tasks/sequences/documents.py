@@ -121,7 +121,7 @@ def _answers(record: Mapping[str, JsonValue], column: int | str, where: str) -> 
     answers: list[str] = []
     for value in (value_at(record, key) for key in (keys[:1] if is_named else keys)):
         values = value if isinstance(value, list) else [] if value is None else [value]
-        if not all(isinstance(each, str) for each in values):
+        if not all(isinstance(item, str) for item in values):
             raise DataError(f"{where}: answers must be a text or a list of texts; got {value!r}.")
         answers += map(str, values)
     return answers
@@ -194,11 +194,11 @@ def chosen(parts: Sequence[str], indices: Iterable[int]) -> str:
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
     """Sentences by the words they share with a question, most first; the rarer, the more."""
     vocabularies = [set(words(part)) for part in parts]
-    counts = Counter(word for each in vocabularies for word in each)
+    counts = Counter(word for vocabulary in vocabularies for word in vocabulary)
     query = set(words(question))
     worth = [
-        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(query & each))
-        for each in vocabularies
+        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(query & vocabulary))
+        for vocabulary in vocabularies
     ]
     return [parts[index] for index in sorted(range(len(parts)), key=lambda i: -worth[i])]
 
@@ -212,9 +212,9 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
 
 
 def extracts(
-    documents: Sequence[DocumentExample], known: Sequence[str] = ()
+    documents: Sequence[DocumentExample], answers: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Extractive baselines by name; of summaries as many sentences as the ``known`` ones have."""
+    """Extractive baselines by name; of summaries as many sentences as ``answers`` have."""
     cut = [sentences(document.text) for document in documents]
     if any(document.question for document in documents):
         nearest = []
@@ -226,14 +226,14 @@ def extracts(
             "the first sentence": [parts[0] for parts in cut],
             "the sentence that shares most words with the question": nearest,
         }
-    count = max(1, round(fmean(len(sentences(one)) for one in known))) if known else 1
+    count = max(1, round(fmean(len(sentences(one)) for one in answers))) if answers else 1
     size = "sentence" if count == 1 else f"{count} sentences"
     outputs = {f"the first {size}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
-    if known:
-        counts = [len(words(one)) for one in known]
+    if answers:
+        counts = [len(words(one)) for one in answers]
         length, texts = max(1, round(fmean(counts))), [document.text for document in documents]
         # Without spaces between words, each character counts as one.
-        is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in known)
+        is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in answers)
         unit = "words" if is_spaced else "characters"
         outputs[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
     outputs[f"the {size} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]

@@ -71,7 +71,7 @@ class GenerationTask(SequenceTask):
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
         """The documents to train on, to validate on and to test on: no text is in two of them."""
         data, parts = recipe.settings(DocumentData), cls._documents(recipe, bad_lines)
-        valid, test = (pairs_of(each, data, merge=True) for each in (parts.valid, parts.test))
+        valid, test = (pairs_of(split, data, merge=True) for split in (parts.valid, parts.test))
         return Parts(pairs_of(parts.train, data), valid, test)
 
     @staticmethod
@@ -81,13 +81,13 @@ class GenerationTask(SequenceTask):
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
         """Sentences of the documents, as many as the answers of training have: see ``extracts``."""
-        known: list[str] = []
+        answers: list[str] = []
         with suppress(DataError):  # the text of training may be gone
-            known = [pair.target for pair in cls.read_parts(recipe).train]
+            answers = [pair.target for pair in cls.read_parts(recipe).train]
         is_held = {"valid": not recipe.named("valid"), "test": recipe.holds_out_test}
         if is_held.get(split):
-            return extracts(getattr(cls._documents(recipe), split), known)
-        return extracts(read_documents(recipe.files(split), recipe.settings(DocumentData)), known)
+            return extracts(getattr(cls._documents(recipe), split), answers)
+        return extracts(read_documents(recipe.files(split), recipe.settings(DocumentData)), answers)
 
     def describe(self) -> list[str]:
         return [*super().describe(), self._describe_reading()]

@@ -230,8 +230,8 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         if isinstance(encoded, EncodedCorpus):
             source, target = encoded.corpus.source.lengths, encoded.corpus.target.lengths
         else:
-            source = np.array([len(each.source) for each in encoded], dtype=np.int64)
-            target = np.array([len(each.target) for each in encoded], dtype=np.int64)
+            source = np.array([len(pair.source) for pair in encoded], dtype=np.int64)
+            target = np.array([len(pair.target) for pair in encoded], dtype=np.int64)
         return np.stack([source + int(self.data.source_end), target + 1])
 
     def collate(
@@ -239,8 +239,8 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     ) -> SequenceBatch:
         """A padded batch; with a generator, nothing else."""
         padded = pad_pairs(
-            [each.source for each in encoded],
-            [each.target for each in encoded],
+            [pair.source for pair in encoded],
+            [pair.target for pair in encoded],
             source_end=self.data.source_end,
         )
         return SequenceBatch(padded, encoded)

@@ -255,7 +255,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             source, target = map(normalize, sides_of(text, line.where, layout, 2))
             return Pair(source, target, (target,), line.where)
         cells = list(map(normalize, text.split("\t")))
-        columns = [each for each in layout.columns[:2] if isinstance(each, int)] or [1, 2]
+        columns = [column for column in layout.columns[:2] if isinstance(column, int)] or [1, 2]
         if len(cells) < max(columns):
             raise DataError(
                 f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "

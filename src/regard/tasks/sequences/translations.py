@@ -88,8 +88,8 @@ class Translations(Hypotheses):
         if number is None:
             yield self.text()
             return
-        for each in self:
-            yield f"{number}\t{each.score:.4f}\t{each.text}"
+        for hypothesis in self:
+            yield f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
@@ -97,7 +97,7 @@ class Translations(Hypotheses):
         if self.parts > 1:
             members["parts"] = self.parts
         if len(self) > 1:
-            members["n_best"] = [_members(each) for each in self]
+            members["n_best"] = [_members(hypothesis) for hypothesis in self]
         if (alignment := self.alignment) is not None:
             members["source_tokens"] = [piece.text for piece in alignment.source_pieces]
             members["output_tokens"] = [piece.text for piece in alignment.output_pieces]
@@ -132,9 +132,9 @@ class Continuations(Hypotheses):
 
     def lines(self, number: int | None = None) -> Iterator[str]:
         """The text with each continuation, and an empty line after it, which may be many lines."""
-        for each in self:
-            yield f"{self.source}{each.text}\n"
+        for hypothesis in self:
+            yield f"{self.source}{hypothesis.text}\n"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        return {"prompt": self.source, "continuations": [each.text for each in self]}
+        return {"prompt": self.source, "continuations": [hypothesis.text for hypothesis in self]}

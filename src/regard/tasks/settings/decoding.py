@@ -82,10 +82,10 @@ class DecodingConfig:
         check_fields(self)
         if not all(word.strip() for word in self.avoid):
             raise SettingError("avoid must name words; got an empty one.")
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value != each.default and not _is_used(each.name, self.method):
-                raise _unused(each.name, value, self.method)
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if value != setting.default and not _is_used(setting.name, self.method):
+                raise _unused(setting.name, value, self.method)
         if self.method == "beam" and self.n_best > self.beam_size:
             raise SettingError(
                 f"n_best must be at most beam_size; got n_best={self.n_best}, "
@@ -108,7 +108,7 @@ class DecodingConfig:
             # A single answer is what every method gives.
             if not _is_used(name, str(method)) and (name, value) != ("n_best", 1):
                 raise _unused(name, value, str(method))
-        names = [each.name for each in fields(self)]
+        names = [setting.name for setting in fields(self)]
         used = [n for n in names if method == self.method or _is_used(n, str(method))]
         values = {name: getattr(self, name) for name in used}
         values.update(changes)
@@ -144,7 +144,7 @@ def _is_used(name: str, method: str) -> bool:
 
 
 def _unused(name: str, value: object, method: str) -> SettingError:
-    methods = " or ".join(each for each, used in _USED_BY.items() if name in used)
+    methods = " or ".join(candidate for candidate, used in _USED_BY.items() if name in used)
     return SettingError(
         f"{name} must go with method {methods}; got {name}={value} with method {method}."
     )

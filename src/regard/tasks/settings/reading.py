@@ -64,7 +64,7 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
     sections = _sections(table, kind.sections)
     model_table = dict(sections["model"])
     model_type = model_table.pop("type", next(iter(kind.models)))
-    configs = {name: each.config for name, each in kind.models.items()}
+    configs = {name: model.config for name, model in kind.models.items()}
     config = choose("model.type", model_type, configs, _OWN)
 
     def section(name: str, settings: type[SettingsT] | None) -> SettingsT | None:

@@ -51,10 +51,10 @@ class SplitFiles:
         columns = {name: getattr(self, name) for name in self.column_names}
         numbers = [column for column in columns.values() if column]  # 0: it is not there
         if len(set(numbers)) < len(numbers):
-            (*names, name), (*others, last) = columns, map(str, columns.values())
+            (*names, name), (*initial, last) = columns, map(str, columns.values())
             raise SettingError(
                 f"{', '.join(names)} and {name} must be different columns; got "
-                f"{', '.join(others)} and {last}."
+                f"{', '.join(initial)} and {last}."
             )
 
 

@@ -92,9 +92,9 @@ def _of_prodigy(record: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     elif isinstance(accepted := record.get("accept"), list):
         options = record.get("options")
         texts = {
-            str(each.get("id")): each.get("text")
-            for each in (options if isinstance(options, list) else [])
-            if isinstance(each, dict)
+            str(option.get("id")): option.get("text")
+            for option in (options if isinstance(options, list) else [])
+            if isinstance(option, dict)
         }
         chosen = [one if isinstance(one, str) else texts.get(str(one), one) for one in accepted]
         members["label"] = _single(chosen)
@@ -105,10 +105,14 @@ def _of_label_studio(
     data: dict[str, JsonValue], annotations: Sequence[JsonValue]
 ) -> dict[str, JsonValue]:
     """A task's data, and the annotations of most annotators, or of the ground truth."""
-    every = [each for each in annotations if isinstance(each, dict)]
-    done = [each for each in every if not (each.get("was_cancelled") or each.get("skipped"))]
-    done = [each for each in done if each.get("ground_truth")][:1] or done
-    results = [json.dumps(_members(each.get("result"))) for each in done]
+    every = [annotation for annotation in annotations if isinstance(annotation, dict)]
+    done = [
+        annotation
+        for annotation in every
+        if not (annotation.get("was_cancelled") or annotation.get("skipped"))
+    ]
+    done = [annotation for annotation in done if annotation.get("ground_truth")][:1] or done
+    results = [json.dumps(_members(annotation.get("result"))) for annotation in done]
     ranked = Counter(results).most_common(2)
     if not ranked:
         return {**data, LEFT_OUT: REJECTED if every else UNANNOTATED}
@@ -131,8 +135,8 @@ def _members(results: JsonValue) -> dict[str, JsonValue]:
             members[name] = _single(chosen)
         elif any(key in value for key in _LABELS):
             spans.setdefault(name, []).append(value)
-    for each in spans.values():
-        each.sort(key=lambda span: json.dumps(span, sort_keys=True))
+    for group in spans.values():
+        group.sort(key=lambda span: json.dumps(span, sort_keys=True))
     return {**members, **spans}
 
 
@@ -155,8 +159,8 @@ def brat_lines(text: Sequence[str], annotations: Sequence[str], name: str) -> It
         end = int(match[3]) - first if match[3].isdecimal() else match[3]
         span = {"start": begin - first, "end": end, "label": match[1], "where": where}
         spans[index].append({**span, "text": match[4]} if match[4] else span)
-    for line, each in zip(text, spans, strict=True):
-        record = {"text": line.rstrip("\r\n"), "spans": each}
+    for line, line_spans in zip(text, spans, strict=True):
+        record = {"text": line.rstrip("\r\n"), "spans": line_spans}
         yield f"{json.dumps(record) if line.strip() else ''}\n".encode()
 
 
@@ -168,7 +172,7 @@ def are_spans(value: JsonValue) -> TypeGuard[list[JsonValue]]:
 def _is_span(value: JsonValue) -> bool:
     if isinstance(value, list):
         is_triple = len(value) == 3 and isinstance(value[2], str | list)
-        return is_triple and all(isinstance(each, int) for each in value[:2])
+        return is_triple and all(isinstance(bound, int) for bound in value[:2])
     return isinstance(value, dict) and all(
         any(key in value for key in keys) for keys in (_STARTS, _ENDS, _LABELS)
     )
@@ -195,11 +199,11 @@ def tagged_words(text: str, spans: Sequence[JsonValue], where: str) -> tuple[lis
     words, tags = [text[start:end] for start, end in word_spans], ["O"] * len(word_spans)
     parsed = {_span(span, text, where): None for span in spans}
     ordered = sorted(parsed, key=lambda span: (span.start, span.end))
-    for one, other in pairwise(ordered):
-        if other.start < one.end:
+    for previous, following in pairwise(ordered):
+        if following.start < previous.end:
             raise DataError(
-                f"{other.where}: spans must not overlap, as a word has one tag; got "
-                f"{_quote(one, text)} and {_quote(other, text)}. Keep one of them."
+                f"{following.where}: spans must not overlap, as a word has one tag; got "
+                f"{_quote(previous, text)} and {_quote(following, text)}. Keep one of them."
             )
     for span in ordered:
         positions = enumerate(word_spans)

@@ -220,8 +220,8 @@ def _is_western(text: str) -> bool:
     within = Counter(sign[0] for sign in _SIGN_IN_WORD.finditer(text))
     odd = (1 - _LEAST_KNOWN) * far.total()
     return within.total() <= odd + 1 and any(
-        sum(far[char] for char in far.keys() - {*one, *other, *_SIGNS}) <= odd
-        for one, other in combinations_with_replacement(_LETTERS, 2)
+        sum(far[char] for char in far.keys() - {*first, *second, *_SIGNS}) <= odd
+        for first, second in combinations_with_replacement(_LETTERS, 2)
     )
 
 

@@ -198,7 +198,7 @@ def _is_csv(rows: Sequence[str]) -> bool:
 def _are_delimited(rows: Sequence[str]) -> bool:
     """Whether nearly all rows have as many commas, semicolons or bars outside of quotes."""
     counts = (_delimiters_of(rows, delimiter) for delimiter in _DELIMITERS)
-    return any(_share(each) >= _MOST for each in counts)
+    return any(_share(row_counts) >= _MOST for row_counts in counts)
 
 
 def _are_tagged(lines: Sequence[str], rows: Sequence[str]) -> bool:
@@ -336,8 +336,8 @@ def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
     if isinstance(names := record.get("columns"), list) and _is_list(record.get("data"), list):
         return [dict(zip(map(str, names), row, strict=False)) for row in record["data"]]  # type: ignore[union-attr, arg-type]
     annotated = record.get("annotations")
-    if isinstance(annotated, list) and any(isinstance(each, list) for each in annotated):
-        return [each for each in annotated if each is not None]
+    if isinstance(annotated, list) and any(isinstance(entry, list) for entry in annotated):
+        return [entry for entry in annotated if entry is not None]
     names = record if len(record) == 1 else _LISTS
     rows = next((record[key] for key in names if _is_list(record.get(key), dict)), None)
     if isinstance(rows, list):

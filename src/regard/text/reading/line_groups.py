@@ -43,7 +43,7 @@ def groups_of(
     ending, lines = text_suffix(file), decode_lines(lines_of(file), name or str(file))
     if [field.name for field in fields] == ["word"] and ending in _WORD_A_LINE:
         words = read_words(lines, ending, fields[0])
-        texts = (Line(json.dumps({"tokens": each.words}), each.where) for each in words)
+        texts = (Line(json.dumps({"tokens": sentence.words}), sentence.where) for sentence in words)
         return _whole_groups(texts), ".jsonl"
     if fields and ending in TABLES:
         return _whole_groups(_records(lines, ending, fields)), ".jsonl"

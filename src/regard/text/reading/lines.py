@@ -82,12 +82,12 @@ class BadLines:
         if size > longest:
             self.add(f"{unit} cut", f"{where}: cut to {longest} of {size} tokens.")
 
-    def merge(self, others: "BadLines") -> None:
-        """Count those of ``others`` too."""
-        for reason, count in others.counts.items():
+    def merge(self, added: "BadLines") -> None:
+        """Count those of ``added`` too."""
+        for reason, count in added.counts.items():
             self.counts[reason] += count
             examples = self.examples.setdefault(reason, [])
-            examples += others.examples[reason][: _EXAMPLES - len(examples)]
+            examples += added.examples[reason][: _EXAMPLES - len(examples)]
 
     def without(self, reason: str) -> "BadLines":
         """Those for other reasons."""

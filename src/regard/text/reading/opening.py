@@ -99,7 +99,7 @@ def missing(path: Path) -> DataError:
 def _similar(path: Path) -> str:
     if not path.parent.is_dir():
         return f" There is no folder {path.parent}."
-    names = [other.name for other in path.parent.iterdir()]
+    names = [sibling.name for sibling in path.parent.iterdir()]
     near = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
     near = near or get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f" Did you mean {path.parent / near[0]}?" if near else ""

@@ -86,7 +86,9 @@ class PairLayout:
         columns = self.columns or (1, 2)
         names = ("source", "target", *(f"reference {n}" for n in range(2, len(columns))))
         is_fixed = bool(self.columns)
-        return tuple(Field(*each, is_fixed) for each in zip(names, columns, strict=True))
+        return tuple(
+            Field(name, column, is_fixed) for name, column in zip(names, columns, strict=True)
+        )
 
     def __post_init__(self) -> None:
         check_fields(self)

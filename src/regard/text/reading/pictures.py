@@ -29,7 +29,7 @@ class Picture:
     def check(self, shape: Sequence[int], why: str) -> None:
         """See that the picture is of this shape."""
         if self.pixels.shape != tuple(shape):
-            want, got = (" × ".join(map(str, each)) for each in (shape, self.pixels.shape))
+            want, got = (" × ".join(map(str, sizes)) for sizes in (shape, self.pixels.shape))
             raise DataError(
                 f"{self.where}: pixels must be {want} (rows, columns, channels), {why}; got {got}."
             )

@@ -190,7 +190,7 @@ def _question(item: _Item, spans: bool) -> Question:
             f"{where}: answers must hold at least one; got {_quote(answers)}. Of a question that "
             "its context does not answer, set is_impossible to true."
         )
-    parsed = tuple(_answer(each, question.context, where, spans) for each in answers)
+    parsed = tuple(_answer(answer, question.context, where, spans) for answer in answers)
     return replace(question, answers=parsed)
 
 
@@ -200,8 +200,8 @@ def answer_list(answers: JsonValue) -> JsonValue:
         return answers
     if isinstance(answers.get("text"), str):
         return [dict(answers)]
-    lists = [each for each in answers.values() if isinstance(each, list)]
-    return [dict(zip(answers, each, strict=True)) for each in zip(*lists, strict=False)]
+    lists = [column for column in answers.values() if isinstance(column, list)]
+    return [dict(zip(answers, row, strict=True)) for row in zip(*lists, strict=False)]
 
 
 def _answer(answer: JsonValue, context: str, where: str, spans: bool) -> Answer:

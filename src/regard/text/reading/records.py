@@ -110,9 +110,9 @@ def member(record: Mapping[str, JsonValue], field: Field) -> JsonValue:
 def _at(record: Mapping[str, JsonValue], key: str) -> JsonValue:
     if key in record:
         return record[key]
-    first, dot, rest = key.partition(".")
+    first, dot, remainder = key.partition(".")
     inner = record.get(first)
-    return _at(inner, rest) if dot and isinstance(inner, Mapping) else None
+    return _at(inner, remainder) if dot and isinstance(inner, Mapping) else None
 
 
 def record_in(text: str) -> str | dict[str, JsonValue]:

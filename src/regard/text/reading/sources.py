@@ -65,7 +65,7 @@ def _of_one_kind(folder: Path, files: list[Path]) -> list[Path]:
     if len({text_suffix(file) for file in files}) > 1:
         # As a pattern has them: ``.tsv.gz``, where ``.gz`` would say too little.
         endings = sorted(
-            {"".join(each.suffixes[-2 if each.suffix in PACKED else -1 :]) for each in files}
+            {"".join(file.suffixes[-2 if file.suffix in PACKED else -1 :]) for file in files}
         )
         names = ", ".join(ending or "none" for ending in endings)
         raise DataError(
@@ -95,13 +95,13 @@ def _complete(files: list[Path], named: Path) -> list[Path]:
 
 def _split_of(folder: Path, split: str) -> Path:
     """The part of a saved data set of several."""
-    known: list[str] = _saved(folder / _DATASETS).get("splits", [])  # type: ignore[assignment]
+    splits: list[str] = _saved(folder / _DATASETS).get("splits", [])  # type: ignore[assignment]
     for name in _SPLITS.get(split, (split,)):
-        if name in known:
+        if name in splits:
             return folder / name
     raise DataError(
-        f"{folder} must hold a split for data.{split}; it holds {', '.join(known) or 'none'}. Name "
-        f"one of them: {folder / (known[0] if known else split)}."
+        f"{folder} must hold a split for data.{split}; it holds {', '.join(splits) or 'none'}. "
+        f"Name one of them: {folder / (splits[0] if splits else split)}."
     )
 
 
@@ -114,7 +114,7 @@ def _dataset_files(folder: Path) -> list[Path]:
             "it has. Save it again after flatten_indices()."
         )
     entries: Sequence[dict[str, str]] = state.get("_data_files", [])  # type: ignore[assignment]
-    files = [folder / each["filename"] for each in entries]
+    files = [folder / entry["filename"] for entry in entries]
     missing = [file.name for file in files if not file.is_file()]
     if missing or not files:
         raise DataError(
@@ -132,8 +132,8 @@ def _saved(path: Path) -> dict[str, object]:
 
 
 def _join_names(names: Iterable[str]) -> str:
-    first, *rest = [*names][:4] or [""]
-    return ", ".join([first, *rest[:2], *(["…"] if len(rest) > 2 else [])])
+    first, *following = [*names][:4] or [""]
+    return ", ".join([first, *following[:2], *(["…"] if len(following) > 2 else [])])
 
 
 Row: TypeAlias = Mapping[str, JsonValue] | Sequence[JsonValue]
@@ -144,7 +144,7 @@ def is_files(data: object) -> bool:
     if isinstance(data, str | Path):
         return True
     is_list = isinstance(data, list | tuple) and len(data) > 0
-    return is_list and all(isinstance(each, str | Path) for each in cast(Sequence[object], data))
+    return is_list and all(isinstance(name, str | Path) for name in cast(Sequence[object], data))
 
 
 @contextmanager
@@ -174,8 +174,8 @@ def rows_of(data: object) -> list[Row]:
     ):
         inputs, targets = map(plain, data)
         rows = [
-            [*(each if isinstance(each, list) else [each]), target]
-            for each, target in _joined([inputs, targets])
+            [*(values if isinstance(values, list) else [values]), target]
+            for values, target in _joined([inputs, targets])
         ]
     else:
         rows = [_row(row, number) for number, row in enumerate(items_of(data), 1)]
@@ -247,11 +247,11 @@ def _row(row: object, number: int) -> Row:
 def plain(value: object) -> object:
     """A value as JSON can hold it: arrays as lists, NaN as None."""
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if hasattr(value, "tolist"):  # arrays, tensors, series, and their numbers
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and value != value:
         return None
     if value is None or isinstance(value, str | int | float):

@@ -95,7 +95,7 @@ class TextTable:
     lines: Iterator[Line]
 
 
-def known_names(field: str | None = None) -> frozenset[str]:
+def usual_names(field: str | None = None) -> frozenset[str]:
     """Lower-case header names of a field, or of all."""
     names = [field] if field is not None else list(_NAMES)
     return frozenset(word for name in names for word in _names_of(name))
@@ -104,7 +104,7 @@ def known_names(field: str | None = None) -> frozenset[str]:
 @cache
 def header_names() -> frozenset[str]:
     """Lower-case names by which a row of any table is known to be a header."""
-    return known_names() | {"id"}
+    return usual_names() | {"id"}
 
 
 @cache
@@ -177,14 +177,14 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
         if not read:
             yield Line(text, line.where, OPEN_QUOTE)
             continue
-        odd = next((each for each in read if each.problem is not None), line)
+        odd = next((part for part in read if part.problem is not None), line)
         yield Line(text, line.where, odd.problem)
         if text:
             width = width or len(cells)
 
 
 def _quoted(
-    line: Line, waiting: deque[Line], rest: Iterator[Line], delimiter: str, width: int | None
+    line: Line, waiting: deque[Line], remaining: Iterator[Line], delimiter: str, width: int | None
 ) -> tuple[list[str], list[Line]]:
     """The cells of a row and the lines it spans; no lines where a quote does not close."""
     parsed = partial(csv.reader, delimiter=delimiter, strict=True, skipinitialspace=True)
@@ -194,7 +194,7 @@ def _quoted(
 
     def texts() -> Iterator[str]:
         yield f"{line.text}\n"
-        while following := [waiting.popleft()] if waiting else list(islice(rest, 1)):
+        while following := [waiting.popleft()] if waiting else list(islice(remaining, 1)):
             read.extend(following)
             yield f"{read[-1].text}\n"
 
@@ -213,7 +213,7 @@ def _quoted(
     escaped: list[str] = []  # the cells of a row whose quotes stand behind backslashes
     with suppress(csv.Error):
         escaped = next(csv.reader([line.text], delimiter=delimiter, strict=True, escapechar="\\"))
-    fitting = (each for each in (escaped, literal, cells) if len(each) == width)
+    fitting = (candidate for candidate in (escaped, literal, cells) if len(candidate) == width)
     return next(fitting, escaped or cells), [line]
 
 
@@ -282,7 +282,7 @@ def _named(
         if number is not None:
             numbers[field.name] = number
     if not is_header:
-        usual = known_names()
+        usual = usual_names()
         for field in fields:
             number = _number(field)
             is_name = (
@@ -318,19 +318,19 @@ def _columns_at(
 
 def _cell_number(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
     """The number of the cell that is called like a field: by its own name, or else the first."""
-    own, *others = names = [key.casefold() for key in field.keys]
+    name, *aliases = names = [key.casefold() for key in field.keys]
     free = [n for n in range(1, len(cells) + 1) if n not in taken]
     if field.is_fixed and isinstance(field.column, int):
         free = [n for n in free if n == field.column]
-    named = [n for n in free if cells[n - 1] == own]
+    named = [n for n in free if cells[n - 1] == name]
     if isinstance(field.column, str):
         return next(iter(named), None)
-    named = named or [n for n in free if cells[n - 1] in others]
+    named = named or [n for n in free if cells[n - 1] in aliases]
     return next(iter(named or [n for n in free if _is_called(cells[n - 1], names)]), None)
 
 
 def _is_called(cell: str, names: Collection[str]) -> bool:
     """Whether a cell is one of these names, or one with other known ones: english sentence."""
     words = _NAME_WORD.findall(cell)
-    are_known = known_names().issuperset(words)
-    return cell in names or (are_known and not set(words).isdisjoint(names))
+    are_usual = usual_names().issuperset(words)
+    return cell in names or (are_usual and not set(words).isdisjoint(names))

@@ -215,7 +215,7 @@ def _from_record(line: Line, fields: Sequence[Field]) -> TaggedWords:
     keys = [
         (f.column, *KEYS[f.name]) if isinstance(f.column, str) else KEYS[f.name] for f in fields
     ]
-    words, tags = (value_at(record, *each) for each in keys)
+    words, tags = (value_at(record, *names) for names in keys)
     (first, *_), (second, *_) = keys
     if words is None or tags is None:
         raise DataError(
@@ -227,8 +227,8 @@ def _from_record(line: Line, fields: Sequence[Field]) -> TaggedWords:
             f"{line.where}: tags must be as many as tokens, one each; got {_count(tags)} for "
             f"{_count(words)}. Correct the line, or leave it out."
         )
-    for name, each in (("tokens", words), ("tags", tags)):
-        odd = [value for value in each if not isinstance(value, str | int) or value == ""]
+    for name, values in (("tokens", words), ("tags", tags)):
+        odd = [value for value in values if not isinstance(value, str | int) or value == ""]
         if odd:
             raise DataError(f"{line.where}: {name} must be texts; got {odd[0]!r} among them.")
     return _sentence([str(word) for word in words], [str(tag) for tag in tags], line.where)
@@ -237,7 +237,7 @@ def _from_record(line: Line, fields: Sequence[Field]) -> TaggedWords:
 def words_in(record: Mapping[str, JsonValue], word: Field) -> list[JsonValue]:
     """The words of a record, which are those of its text where it has none; empty without any."""
     words = value_at(record, "tokens", *_keys(word))
-    if isinstance(words, list) and not any(isinstance(each, Mapping) for each in words):
+    if isinstance(words, list) and not any(isinstance(item, Mapping) for item in words):
         return words
     text = value_at(record, *_keys(word, TEXTS))
     return [text[a:b] for a, b in words_of(text)] if isinstance(text, str) else []
@@ -254,7 +254,7 @@ def _spans_in(
     """A text and the spans of its characters; None if the record has words with tags."""
     text, spans = value_at(record, *_keys(word, TEXTS)), value_at(record, *_keys(tag, SPANS))
     words = value_at(record, *KEYS["word"])
-    has_words = isinstance(words, list) and all(isinstance(each, str) for each in words)
+    has_words = isinstance(words, list) and all(isinstance(item, str) for item in words)
     if not isinstance(text, str) or (has_words and not are_spans(spans)):
         return None
     if spans is None and isinstance(tag.column, str):

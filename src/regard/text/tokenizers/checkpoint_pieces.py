@@ -15,7 +15,7 @@ from regard.checks import as_path
 from regard.config import JsonValue, parse_json, read_file
 from regard.errors import DataError, RunError, SettingError, excerpt
 from regard.files import write_file
-from regard.text.files import TABLE_FILE, known, read_plain, write_plain
+from regard.text.files import TABLE_FILE, parse_saved, read_plain, write_plain
 from regard.text.normalization import normalize
 from regard.text.tokenizers.pieces import (
     BOS_ID,
@@ -26,7 +26,7 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
-    known_pieces,
+    checked_ids,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CheckpointPieces(Tokenizer):
         return [[self.ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
-        pieces = known_pieces(ids, self.vocab_size)
+        pieces = checked_ids(ids, self.vocab_size)
         text: str = self._cut.decode([self.theirs[i] for i in pieces if i >= len(RESERVED)])
         return text
 
@@ -109,7 +109,7 @@ class _CheckpointFile(TypedDict):
 
 def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> CheckpointPieces:
     """Load the files of ``save``."""
-    saved = known(table, _CheckpointFile, folder / TABLE_FILE)
+    saved = parse_saved(table, _CheckpointFile, folder / TABLE_FILE)
     theirs, path = saved["theirs"], folder / _PIECES_FILE
     content = read_plain(path, digest=saved["sha256"])
     parse_json(content)  # which bounds how deep it is
@@ -164,7 +164,7 @@ def _reserved(
 ) -> int | None:
     """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
     named = [config.get(f"{role}_token") for role in roles]
-    names = [each.get("content") if isinstance(each, dict) else each for each in named]
+    names = [token.get("content") if isinstance(token, dict) else token for token in named]
     ids = [library.token_to_id(name) for name in (*names, *usual) if isinstance(name, str)]
     return next((i for i in ids if i is not None), None)
 

@@ -123,14 +123,14 @@ def unknown_pieces(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     return [piece.text for piece in pieces if piece.id == UNK_ID]
 
 
-def known_pieces(ids: Sequence[int], vocab_size: int) -> list[int]:
+def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
     """The ids as whole numbers; TokenError unless a vocabulary of this size has each."""
     try:
-        indices = [index(each) for each in ids]
+        indices = [index(token_id) for token_id in ids]
     except TypeError:
         raise TokenError(f"ids must be a list of whole numbers; got {excerpt(ids)}.") from None
     if indices and not 0 <= min(indices) <= max(indices) < vocab_size:
-        wrong = next(each for each in indices if not 0 <= each < vocab_size)
+        wrong = next(token_id for token_id in indices if not 0 <= token_id < vocab_size)
         raise TokenError(f"ids must be from 0 to {vocab_size - 1}; got {wrong}.")
     return indices
 

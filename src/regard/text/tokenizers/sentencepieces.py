@@ -22,7 +22,7 @@ from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import Weight
 from regard.files import write_file
-from regard.text.files import TABLE_FILE, known, read_plain, write_plain
+from regard.text.files import TABLE_FILE, parse_saved, read_plain, write_plain
 from regard.text.normalization import normalize, opens_with_word
 from regard.text.tokenizers.pieces import (
     BOS_ID,
@@ -33,9 +33,9 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
+    checked_ids,
     display_text,
     join,
-    known_pieces,
 )
 
 Kind = Literal["bpe", "unigram"]
@@ -108,7 +108,7 @@ class SentencePieceTokenizer(Tokenizer):
         return encoded
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        return join(known_pieces(ids, self.vocab_size), self._surfaces, self._byte_values)
+        return join(checked_ids(ids, self.vocab_size), self._surfaces, self._byte_values)
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; a byte shows as ``<0xE2>``."""
@@ -213,7 +213,7 @@ class _Subwords(TypedDict):
 
 def load_sentencepiece(folder: Path, table: dict[str, JsonValue]) -> SentencePieceTokenizer:
     """Load the files of ``save``."""
-    saved = known(table, _Subwords, folder / TABLE_FILE)
+    saved = parse_saved(table, _Subwords, folder / TABLE_FILE)
     model = read_plain(folder / _MODEL_FILE, digest=saved["model_sha256"])
     try:
         tokenizer = SentencePieceTokenizer(model, kind=saved["type"], noise=saved["noise"])

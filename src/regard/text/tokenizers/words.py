@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 from regard.checks import as_path, choose
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.text.files import TABLE_FILE, known, write_plain
+from regard.text.files import TABLE_FILE, parse_saved, write_plain
 from regard.text.normalization import normalize, opens_with_word, split_words
 from regard.text.tokenizers.pieces import (
     PAD_ID,
@@ -20,9 +20,9 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
+    checked_ids,
     display_text,
     join,
-    known_pieces,
 )
 
 SPLITTERS: dict[str, Callable[[str], list[str]]] = {"characters": list, "words": split_words}
@@ -52,7 +52,7 @@ class ListTokenizer(Tokenizer):
         return [[id_of(part, UNK_ID) for part in self._cut(text)] for text in texts]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        return join(known_pieces(ids, self.vocab_size), self._surfaces)
+        return join(checked_ids(ids, self.vocab_size), self._surfaces)
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
@@ -122,7 +122,7 @@ class _Pieces(TypedDict):
 
 def load_list(folder: Path, table: dict[str, JsonValue]) -> ListTokenizer:
     """Load the file of ``save``."""
-    saved = known(table, _Pieces, folder / TABLE_FILE)
+    saved = parse_saved(table, _Pieces, folder / TABLE_FILE)
     return ListTokenizer(saved["pieces"], kind=saved["type"])
 
 

@@ -50,9 +50,9 @@ def sum_of(file: Path, cache: Path) -> str:
     entry = cache / _SUMS / hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]
     now = [state.st_size, state.st_mtime_ns]
     with suppress(OSError, ValueError, TypeError):
-        *before, known = json.loads(entry.read_text(encoding="utf-8"))
+        *before, checksum = json.loads(entry.read_text(encoding="utf-8"))
         if before == now:
-            return str(known)
+            return str(checksum)
     digest = hashlib.sha256()
     with file.open("rb") as content:
         while part := content.read(_READ_AT_ONCE):

@@ -45,16 +45,16 @@ def raw_lines(shard: Shard) -> Iterator[RawLine]:
         if target is None:
             yield from ((line, None) for line in lines)
             return
-        with open_text(target) as others:
-            for number, (line, other) in enumerate(zip_longest(lines, others), start=1):
-                if line is None or other is None:
+        with open_text(target) as target_lines:
+            for number, (line, target_line) in enumerate(zip_longest(lines, target_lines), start=1):
+                if line is None or target_line is None:
                     shorter, longer = (source, target) if line is None else (target, source)
                     raise DataError(
                         f"{source} and {target} must have as many lines as each other; {shorter} "
                         f"ends before line {number} of {longer}. Line n of one must translate line "
                         "n of the other."
                     )
-                yield line, other
+                yield line, target_line
 
 
 def chunks(
@@ -65,10 +65,10 @@ def chunks(
     for shard, count in zip(shards, lines, strict=True):
         count_here = min(count, remaining)
         remaining -= count_here
-        own = -(-count_here // CHUNK_LINES)
-        if own > skip:
+        num_chunks = -(-count_here // CHUNK_LINES)
+        if num_chunks > skip:
             yield from _chunks(shard, count_here, skip)
-        skip = max(0, skip - own)
+        skip = max(0, skip - num_chunks)
 
 
 def _chunks(shard: Shard, count: int, skip: int) -> Iterator[Chunk]:
@@ -84,7 +84,7 @@ def _chunks(shard: Shard, count: int, skip: int) -> Iterator[Chunk]:
                 "Start again."
             )
         if first >= skip * CHUNK_LINES:
-            targets = [other for _, other in part if other is not None]
+            targets = [target_line for _, target_line in part if target_line is not None]
             lines = [line for line, _ in part]
             numbers = range(first + 1, first + 1 + len(part))
             yield Chunk(shard, numbers, lines, targets or None, header)

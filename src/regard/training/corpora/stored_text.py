@@ -173,7 +173,7 @@ class StoredText:
                 progress=advance,
             )
         if not samples:
-            reasons = [each[0] for each in (too_long.examples | bad_lines.examples).values()]
+            reasons = [cases[0] for cases in (too_long.examples | bad_lines.examples).values()]
             raise DataError(
                 f"data.train must hold {self.unit} that can be learned from; got none. "
                 f"{' '.join(reasons[:1])}"

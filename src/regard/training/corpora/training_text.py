@@ -59,8 +59,8 @@ class TrainingText:
         identify = TASKS[self.recipe.task].task.fingerprint
         for example in (*self.parts.train, *self.parts.valid):
             identity = identify(example)
-            for name, other in names.items():
-                identity = identity.replace(name, other)
+            for name, replacement in names.items():
+                identity = identity.replace(name, replacement)
             digest.update(identity.encode())
         return digest.hexdigest()
 
@@ -113,7 +113,7 @@ class TrainingText:
         unreadable = self.bad_lines
         for reason in HARMLESS:
             if many := self.bad_lines.counts[reason]:
-                first = [each.partition(": ")[0] for each in self.bad_lines.examples[reason]]
+                first = [message.partition(": ")[0] for message in self.bad_lines.examples[reason]]
                 more = ", …" if many > len(first) else ""
                 lines.append(f"{many:,} {reason} left out: {', '.join(first)}{more}")
             unreadable = unreadable.without(reason)

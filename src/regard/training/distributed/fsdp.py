@@ -68,7 +68,7 @@ class FSDP:
         """Load the full state of an optimizer."""
         groups = optimizer.param_groups
         parameters = [p for group in groups for p in cast(list[Tensor], group["params"])]
-        of_each = cast(Mapping[int, Mapping[str, object]], state["state"])
+        parameter_states = cast(Mapping[int, Mapping[str, object]], state["state"])
         split = {
             number: {
                 name: _split(value, parameters[number])
@@ -76,7 +76,7 @@ class FSDP:
                 else value
                 for name, value in values.items()
             }
-            for number, values in of_each.items()
+            for number, values in parameter_states.items()
         }
         optimizer.load_state_dict({**state, "state": split})
 
@@ -88,7 +88,7 @@ class FSDP:
         """The full weights; tied ones share a tensor."""
         saved = self.learner.state_dict()
         named = self.learner.named_parameters(remove_duplicate=False)
-        tied = {name: id(each) for name, each in named}
+        tied = {name: id(parameter) for name, parameter in named}
         full: dict[int, Tensor] = {}
         for name, tensor in saved.items():
             key = tied.get(name, id(tensor))
@@ -118,7 +118,7 @@ def _split(whole: Tensor, like: Tensor) -> Tensor:
 def _gathered(value: object) -> object:
     """The full tensor of a sharded one, or of each in a mapping, in the same order everywhere."""
     if isinstance(value, Mapping):
-        return {key: _gathered(each) for key, each in value.items()}
+        return {key: _gathered(item) for key, item in value.items()}
     if not isinstance(value, DTensor):
         return value
     with lost_process_errors():

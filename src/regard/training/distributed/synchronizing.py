@@ -80,7 +80,9 @@ def check_shardable(config: TrainingConfig) -> None:
         ("compile", config.compile, (False,)),
     ):
         if value not in may_be:
-            allowed = " or ".join("none" if each is None else str(each).lower() for each in may_be)
+            allowed = " or ".join(
+                "none" if choice is None else str(choice).lower() for choice in may_be
+            )
             got = "true" if value is True else repr(value)
             raise SettingError(
                 f"training.{name} must be {allowed} where training.shard is true, since each "
@@ -98,9 +100,9 @@ def check_agreement(world: World, recipe: Recipe) -> None:
         "the version of torch": torch.__version__,
         "the program of regard": _program(),
     }
-    first, *others = world.gather(mine)
-    for rank, other in enumerate(others, 1):
-        for name, (theirs, ours) in differences(other, first).items():
+    first, *following = world.gather(mine)
+    for rank, settings in enumerate(following, 1):
+        for name, (theirs, ours) in differences(settings, first).items():
             raise SettingError(
                 f"{name} must be the same in all processes; got {ours!r} in process 0 and "
                 f"{theirs!r} in process {rank}. Start all by the same command."

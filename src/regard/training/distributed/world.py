@@ -265,9 +265,9 @@ class _Monitor(threading.Thread):
 
     def wait_for(self, size: int) -> None:
         """Wait until all others have acknowledged the error; killed ones never will."""
-        others = [f"{_ACKNOWLEDGED}{rank}" for rank in range(size) if rank != self._rank]
+        keys = [f"{_ACKNOWLEDGED}{rank}" for rank in range(size) if rank != self._rank]
         until = time.monotonic() + _ACKNOWLEDGED_WITHIN
-        while not self._store.check(others) and time.monotonic() < until:
+        while not self._store.check(keys) and time.monotonic() < until:
             time.sleep(0.02)
 
     def _acknowledge(self, error: str) -> None:

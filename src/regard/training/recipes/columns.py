@@ -23,7 +23,7 @@ from regard.text.reading.headers import (
     without_row_names,
 )
 from regard.text.reading.lines import Line
-from regard.text.reading.tables import csv_rows, header_names, known_names
+from regard.text.reading.tables import csv_rows, header_names, usual_names
 
 LEAST_ROWS = 12
 # Labels are few, short, and come again and again; and so many of a column are listed.
@@ -54,7 +54,7 @@ _REMARKS, _HEADLINES, _GRADES = (
         "score overall grade",
     )
 )
-_SUMMARIES = known_names("answer") - _HEADLINES
+_SUMMARIES = usual_names("answer") - _HEADLINES
 _SUMMARIES -= {"answer", "answers", "abstract", "答案", "回答"}
 
 
@@ -87,7 +87,7 @@ class Column:
         is_constant = len(set(cells)) < 2 and len(cells) >= LEAST_ROWS
         is_begun = len(cells) >= LEAST_ROWS and self.has_name("label")  # some are annotated
         is_sparse = len(cells) < len(self.cells) / 2 and not is_begun
-        if is_sparse or (is_constant and self.name not in known_names()):
+        if is_sparse or (is_constant and self.name not in usual_names()):
             return "none"
         if most_match(DATE, cells):
             return "date"
@@ -112,12 +112,12 @@ class Column:
 
     def has_name(self, *fields: str) -> bool:
         """Whether it has one of the names of one of these fields."""
-        return any(self.name in known_names(field) for field in fields)
+        return any(self.name in usual_names(field) for field in fields)
 
     def is_called(self, *fields: str) -> bool:
         """Match the name or its last word with a field's; a label's may stand anywhere in it."""
-        names = {name for field in fields for name in known_names(field)}
-        if self.name in names or ("label" in fields and known_names("label") & {*self.words}):
+        names = {name for field in fields for name in usual_names(field)}
+        if self.name in names or ("label" in fields and usual_names("label") & {*self.words}):
             return True
         last = self.words[-1] if self.words else None
         return last in names or any(
@@ -128,9 +128,9 @@ class Column:
     def is_remark(self) -> bool:
         """Whether its name says that it is about an example rather than a part of it."""
         last = self.words[-1] if self.words else ""
-        if last in known_names("text") | known_names("label"):
+        if last in usual_names("text") | usual_names("label"):
             return False
-        is_number_of = bool(known_names("label") & {*self.words}) and last in ("id", "index")
+        is_number_of = bool(usual_names("label") & {*self.words}) and last in ("id", "index")
         return not is_number_of and self._is_one_of(_REMARKS)
 
     @property
@@ -159,7 +159,7 @@ class Column:
     @property
     def is_mixed(self) -> bool:
         """Whether its cells change as those of labels do, not as those of chapters of a book."""
-        changes = sum(one != other for one, other in pairwise(self.cells))
+        changes = sum(cell != following for cell, following in pairwise(self.cells))
         return changes > 3 * len(set(self.cells))
 
     @property
@@ -176,7 +176,7 @@ class Column:
     def is_row_number(self) -> bool:
         """Whether it numbers its rows."""
         try:
-            steps = {int(other) - int(one) for one, other in pairwise(self.cells)}
+            steps = {int(following) - int(cell) for cell, following in pairwise(self.cells)}
         except ValueError:
             return False
         return steps == {1} and self.cells[0] in ("0", "1") and len(self.cells) >= LEAST_ROWS

@@ -26,7 +26,7 @@ from regard.text.reading.pictures import read_pixels
 from regard.text.reading.questions import answer_list
 from regard.text.reading.records import HARMLESS, example_of, value_at
 from regard.text.reading.sources import shards
-from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
+from regard.text.reading.tables import TABLES, Field, csv_rows, usual_names
 from regard.text.reading.tagged import (
     DOCUMENT_MARK,
     KEYS,
@@ -111,7 +111,7 @@ def _is_header(line: Line, ending: str) -> bool:
     """Whether a row of a table holds nothing but names of columns that are known."""
     row = next(csv_rows([line]), line) if ending == ".csv" else line
     names = {cell.strip().casefold() for cell in row.text.split("\t")}
-    return ending in TABLES and names <= known_names() | {"id"}
+    return ending in TABLES and names <= usual_names() | {"id"}
 
 
 def _later_lines(path: Path, first: Line) -> list[list[Line]]:
@@ -134,10 +134,10 @@ def _of_pictures(path: Path) -> InferredTasks:
     """Pictures with labels, small ones as they are and others scaled to a size of patches."""
     files = sorted(path.glob("*/[!._]*"))
     sizes = {read_pixels(file).shape[:2] for file in files[:: len(files) // _PICTURES + 1]}
-    (height, width), *others = sizes
-    is_small = not others and height == width <= _SIZE and height % _PATCH == 0
+    (height, width), *more_sizes = sizes
+    is_small = not more_sizes and height == width <= _SIZE and height % _PATCH == 0
     settings = {"model.patch": _PATCH, **({} if is_small else {"data.size": _SIZE})}
-    labels = sorted(each.name for each in path.iterdir() if each.is_dir())
+    labels = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
     reason = f"it is a folder of folders of pictures ({', '.join(labels[:4])}, …)"
     task = InferredTask("pictures with labels", reason, "vision-transformer", settings)
     return InferredTasks((task,))
@@ -189,7 +189,7 @@ def _of_records(path: Path, lines: Sequence[Line], settings: Settings) -> Inferr
         tasks = of_columns(columns, path, settings)
         unusual = []
         for task in tasks.candidates:
-            named = dict(each for each in task.settings.items() if each not in _USUAL)
+            named = dict(setting for setting in task.settings.items() if setting not in _USUAL)
             unusual.append(replace(task, settings=named))
         return replace(tasks, candidates=tuple(unusual))
     raise DataError(
@@ -233,7 +233,7 @@ def _cell(value: JsonValue) -> JsonValue:
     """The value, or the texts of a list as one, which may be a label."""
     if isinstance(value, bool):
         return json.dumps(value)
-    is_list = isinstance(value, list) and all(isinstance(each, str | int) for each in value)
+    is_list = isinstance(value, list) and all(isinstance(item, str | int) for item in value)
     return ", ".join(map(str, value)) if is_list else value  # type: ignore[arg-type]
 
 
@@ -242,8 +242,8 @@ def _of_spans(
 ) -> InferredTasks:
     """Texts with spans of their characters, which become tags of their words."""
     columns = _columns(records, keys)
-    texts = [each for each in columns if each.kind == "text"] or columns
-    text = max(texts, key=lambda each: (each.name in TEXTS, each.size), default=None)
+    texts = [column for column in columns if column.kind == "text"] or columns
+    text = max(texts, key=lambda column: (column.name in TEXTS, column.size), default=None)
     if text is None:
         raise DataError(f"{path} must hold a text beside its spans at {spans!r}; got none.")
     key = str(text.called)
@@ -251,7 +251,7 @@ def _of_spans(
     kind = "chinese-entities" if is_chinese(text.cells) else "entities"
     reason = f"its objects have {key!r}, and spans of its characters at {spans!r}"
     tagging = InferredTask("words with tags, by spans", reason, f"tagging-{kind}", settings)
-    labels = [each for each in columns if each.kind == "label" and each.is_named_label]
+    labels = [column for column in columns if column.kind == "label" and column.is_named_label]
     if not labels:
         return InferredTasks((tagging,))
     every = of_columns([text, *labels], path)
@@ -292,7 +292,7 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     value = record.get("answers", record.get("answer"))
     answers = [value] if isinstance(value, str) else _list(answer_list(value))
-    return [str(each.get("text") if isinstance(each, Mapping) else each) for each in answers]
+    return [str(entry.get("text") if isinstance(entry, Mapping) else entry) for entry in answers]
 
 
 def _of_words(
@@ -321,7 +321,7 @@ def _of_words(
     if tag >= last:
         return None
     words, tags = [row[word] for row in filled], [row[tag].strip() for row in filled]
-    is_short = sum(" " not in each for each in words) >= MOST * len(words)
+    is_short = sum(" " not in cell for cell in words) >= MOST * len(words)
     if not is_short or not is_label(tags):
         return None
     if blank or column is not None:
@@ -385,7 +385,7 @@ def _tagging(
 
 def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:
     cells = [record.get(key or "", "") for record in records]
-    return [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in cells]
+    return [" ".join(map(str, cell)) if isinstance(cell, list) else str(cell) for cell in cells]
 
 
 def _list(value: JsonValue) -> Sequence[JsonValue]:

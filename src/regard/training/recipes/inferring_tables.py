@@ -12,7 +12,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.languages import guess_language
 from regard.text.reading.lines import Line, readable
-from regard.text.reading.tables import csv_rows, known_names
+from regard.text.reading.tables import csv_rows, usual_names
 from regard.training.recipes import InferredTask, InferredTasks, Settings
 from regard.training.recipes.columns import (
     LEAST_ROWS,
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 # Names of columns that hold a number to predict, and that answer a question.
 _TARGETS = {*["target", "y", "label", "price", "output", "value", "目标", "价格"]}
 _ANSWERS = {*["answer", "answers", "response", "reply", "答案", "回答", "回复"]}
-_LANGUAGES = known_names("source") & known_names("target")
+_LANGUAGES = usual_names("source") & usual_names("target")
 _NAMED_PAIRS = {("1", "2"), ("a", "b"), ("一", "二"), ("甲", "乙")}
 
 
@@ -122,7 +122,7 @@ def _of_names(
     question, context = called("question"), called("context")
     is_squad = any(column.name == "answer_start" for column in columns)
     answers = {*_ANSWERS, "text"} if is_squad else _ANSWERS
-    answer = next((each for each in (*texts, *columns) if each.name in answers), None)
+    answer = next((column for column in (*texts, *columns) if column.name in answers), None)
     if question and answer and question is not answer:
         if context and context not in (question, answer):
             return _of_questions(question, context, answer, why)
@@ -140,8 +140,8 @@ def _of_names(
     summary = next((text for text in texts if text.is_summary), None)
     if source and target and len({source, target} - {summary}) == 2:
         return InferredTasks((sentence_pairs(source, target, why, is_whole=is_whole),))
-    others = [text for text in texts if text is not summary]
-    documents = [text for text in others if text.is_called("document", "source")] or others
+    remaining = [text for text in texts if text is not summary]
+    documents = [text for text in remaining if text.is_called("document", "source")] or remaining
     if summary is None or not documents:
         return None
     document = max(documents, key=lambda text: text.size)
@@ -256,8 +256,8 @@ def _of_numbers(
         )
     used = [column for column in every if not column.is_row_number and not column.ends_as_remark]
     target = target or next((c for c in used[::-1] if c.name in _TARGETS), (used or every)[-1])
-    others = [column for column in used if column is not target]
-    inputs = others or [column for column in every if column is not target]
+    remaining = [column for column in used if column is not target]
+    inputs = remaining or [column for column in every if column is not target]
     settings: dict[str, JsonValue] = {}
     if len(inputs) < len(columns) - 1:
         settings["data.inputs"] = [str(column.called) for column in inputs]
@@ -268,8 +268,8 @@ def _of_numbers(
     if len(every) == len(columns):
         return InferredTasks((task,))
     kinds = {"date": "dates", "label": "labels", "code": "ids", "link": "links"}
-    other_kinds = (kinds.get(column.kind) for column in columns if column not in every)
-    content = " and ".join([*dict.fromkeys(filter(None, other_kinds)), "numbers"])
+    unused_kinds = (kinds.get(column.kind) for column in columns if column not in every)
+    content = " and ".join([*dict.fromkeys(filter(None, unused_kinds)), "numbers"])
     cure = f"A number can be predicted from the other numbers: {task.command([str(path)])}"
     raise _no_job(path, content, cure)
 
@@ -322,7 +322,7 @@ def _distinct(labels: Sequence[Column]) -> list[Column]:
 
     distinct: list[Column] = []
     for label in labels:
-        same = next((other for other in distinct if _is_same(label, other)), None)
+        same = next((column for column in distinct if _is_same(label, column)), None)
         if same is None:
             distinct.append(label)
         elif rank(same) > rank(label):
@@ -330,9 +330,9 @@ def _distinct(labels: Sequence[Column]) -> list[Column]:
     return distinct
 
 
-def _is_same(label: Column, other: Column) -> bool:
-    two = len(set(zip(label.cells, other.cells, strict=True)))
-    return two == len(set(label.cells)) == len(set(other.cells))
+def _is_same(first: Column, second: Column) -> bool:
+    two = len(set(zip(first.cells, second.cells, strict=True)))
+    return two == len(set(first.cells)) == len(set(second.cells))
 
 
 def _ranked(labels: Sequence[Column]) -> list[Column]:
@@ -372,7 +372,7 @@ def _are_two_languages(first: Column, second: Column) -> bool:
     if len(_frequent_words(first) & _frequent_words(second)) > _SHARED:
         return False
     lengths = [[len(cell) for cell in column.cells] for column in (first, second)]
-    if min(len(set(each)) for each in lengths) < 2:
+    if min(len(set(sizes)) for sizes in lengths) < 2:
         return False
     return correlation(*lengths) > 0.5
 

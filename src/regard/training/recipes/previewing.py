@@ -101,7 +101,7 @@ def _heads(paths: Sequence[Path], folder: Path) -> list[str]:
     if any(map(has_picture_classes, paths)):
         return []
     heads = []
-    for number, path in enumerate(shards(each)[0] for each in paths):
+    for number, path in enumerate(shards(pattern)[0] for pattern in paths):
         ending = text_suffix(path)
         copy = path if ending == ".json" else folder / f"{number}{ending}"  # one object, whole
         if copy != path:

@@ -126,8 +126,8 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     worth = round(40 * text.tokens / _TRANSFORMERS[-1].speed / 60)
     time = minutes or float(min(120, max(5, worth)))
     model = sections.get("model")
-    own_type = model.get("type") if isinstance(model, Mapping) else None
-    size = _size(text, time, own_type)
+    model_type = model.get("type") if isinstance(model, Mapping) else None
+    size = _size(text, time, model_type)
     chosen = _choose(text, time, size)
     for section, table in chosen.items():
         over = sections.get(section, {})
@@ -135,7 +135,7 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
             raise SettingError(f"{section} must be a table: [{section}]; got {over!r}.")
         if over.get("type", table.get("type")) == table.get("type"):
             sections[section] = {**table, **over}
-    if own_type is None:
+    if model_type is None:
         _check_model(
             cast("Mapping[str, JsonValue]", sections["model"]), _why_size(size, text.pairs)
         )
@@ -274,9 +274,9 @@ def _why_tokenizer(tokenizer: TokenizerConfig, text: _Text) -> str:
     return f"{size}subwords, {why}, for {richer.distinct:,} different {richer.unit}"
 
 
-def _size(text: _Text, minutes: float, own_type: JsonValue) -> _Size:
+def _size(text: _Text, minutes: float, model_type: JsonValue) -> _Size:
     """The model for the text, or the size of the Transformer that the user asks for."""
-    if text.pairs < _FEW_PAIRS and own_type != "transformer":
+    if text.pairs < _FEW_PAIRS and model_type != "transformer":
         return _RECURRENT
     return next(
         size
