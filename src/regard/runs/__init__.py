@@ -1,10 +1,10 @@
-"""The run folder: what one training leaves, whole at every moment, and what reads it.
+"""The run folder: the files of one training, whole at every moment, and their readers.
 
 ::
 
     run/recipe.toml          the resolved settings that it was begun with
     run/run.json             format, version of regard, task, summary, checksums of the rest,
-                             and what was changed since, at which update
+                             and the changes since, with their updates
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished

@@ -2,7 +2,7 @@
 
 A zip archive whose members lie in it as they are. So it holds no more than its own length; they
 have names that are known beforehand, and none of them is run, linked to or unpickled. The sums in
-``run.json`` tell whether what it brings is what was trained.
+``run.json`` tell whether its files are those of the training.
 """
 
 import io
@@ -26,7 +26,7 @@ _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
 # The second one of versions that had shortlists; nothing reads it.
 _MAY_BE = rf"{re.escape(README)}|shortlist\.safetensors"
 _KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]{{0,99}}/)?\w[\w.-]{{0,99}}", re.ASCII)
-# Ours have a dozen. What lists them at a bundle's end is read at once, all else in smaller parts.
+# Ours have a dozen. Their list at a bundle's end is read at once, all else in smaller parts.
 _MOST_MEMBERS, _MOST_LISTED, _AT_ONCE = 100, 2**17, 2**16
 
 
@@ -44,7 +44,7 @@ def is_bundle(path: Path) -> bool:
 def shipped(path: Path) -> Path:
     """The bundle that comes with the package by this name, or the path itself.
 
-    What is at the path goes before it.
+    A file or folder at the path goes before it.
 
     Example:
         >>> shipped(Path("tatoeba-zh-en")).name
@@ -89,7 +89,7 @@ def naming(bundle: Path, folder: Path) -> Iterator[None]:
 
 
 def _unpack_into(bundle: Path, folder: Path) -> None:
-    # Of what zipfile raises, RuntimeError is for a password, or for a feature that it has not.
+    # Of zipfile's errors, RuntimeError is for a password, or for a feature that it has not.
     try:
         with _Brief(bundle) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()

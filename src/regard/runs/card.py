@@ -44,7 +44,7 @@ _READ = {".json", ".model", ".safetensors"}
 # A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
 _INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
 
-# Values before and from now on, by the name of what is changed: a setting's is dotted
+# Values before and from now on, by the name of the changed value: a setting's is dotted
 # (``training.keep``).
 Changes = Mapping[str, tuple[JsonValue, JsonValue]]
 
@@ -81,7 +81,7 @@ class Provenance:
     """Origin of a run, besides its recipe.
 
     Attributes:
-        name: What the recipe is called, for people.
+        name: The recipe's name, for people.
         text: A fingerprint of the text that is trained on, to know it again.
         processes: How many train it together.
         pretrained_commit: The commit of the checkpoint of the Hugging Face Hub that it begins with;

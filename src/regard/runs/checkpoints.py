@@ -196,7 +196,7 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
             checkpoint.check()
         except DamageError as error:
             if identity_before is None or identity_before != checkpoint.identity:
-                # A training has deleted it or saved it anew since: what is there now?
+                # A training has deleted it or saved it anew since: list them again.
                 return newest_checkpoints(home, count)
             damage.append(str(error))
         else:

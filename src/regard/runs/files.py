@@ -1,6 +1,6 @@
 """Folders that are whole or not there, and files that carry their checksums.
 
-What a killed writer leaves behind starts with ``.tmp-`` or ``.old-``, and ``tidy`` clears it away.
+Remains of a killed writer start with ``.tmp-`` or ``.old-``, and ``tidy`` clears them away.
 One writer at a time is assumed: the lock of the run folder sees to that.
 """
 
@@ -24,7 +24,7 @@ TableT = TypeVar("TableT", bound=Mapping[str, object])
 
 _REPLACED = ".old-"
 _SEAL = "sha256"
-# Bytes of a sealed table, which a training's position, or what bulk work has answered, may have.
+# Most bytes of a sealed table, such as a training's position or the answers of bulk work.
 _MOST_SEALED = 2**28
 
 
@@ -33,7 +33,7 @@ class DamageError(RunError):
 
 
 class RunWarning(UserWarning):
-    """Something in a run folder is damaged, unfinished or unprotected; says what is done."""
+    """A damaged, unfinished or unprotected part of a run folder, and the action taken."""
 
 
 def check_plain(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing a finished run into one file, a bundle: what it takes to use it, and a README."""
+"""Writing a finished run into one file, a bundle: the files that its use takes, and a README."""
 
 import shutil
 import zipfile

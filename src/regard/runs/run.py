@@ -89,7 +89,7 @@ class Run:
     Raises:
         RunError: By every method: there is no run, a newer version of regard made it, another
             process trains into it, it is damaged (the message names the file), or the disk is full
-            or refuses; what was saved before is kept.
+            or refuses; earlier saves are kept.
 
     Example:
         >>> import tempfile, torch
@@ -321,7 +321,7 @@ class Run:
 
         Args:
             model_state: The final weights.
-            summary: What to remember of the training, as JSON can hold it.
+            summary: Summary of the training, as JSON can hold it.
         """
         self._check_open_for_training()
         parts = pack_tensors(model_state)

@@ -23,16 +23,16 @@ from regard.errors import RunError, excerpt
 from regard.runs.files import DamageError
 
 if TYPE_CHECKING:
-    # What a training has to remember: as deep as one likes.
+    # The state of a training, nested to any depth.
     State: TypeAlias = (
         "bool | int | float | str | Tensor | Sequence[State] | Mapping[str, State]"
         " | Mapping[int, State] | None"
     )
-else:  # one level deep: what looks at annotations as a program runs cannot follow itself
+else:  # one level deep: inspection of annotations at run time cannot follow a recursive type
     State = bool | int | float | str | Tensor | Sequence | Mapping | None
 
 _ALIASES = "aliases"
-# What safetensors calls each kind of number:
+# Names of the dtypes in safetensors:
 # https://huggingface.co/docs/safetensors/index#format.
 _DTYPES = {
     torch.float64: "F64",

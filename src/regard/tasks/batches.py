@@ -13,7 +13,7 @@ from regard.text.batches import lengths_of, padded
 
 # Numbers, lists of ids, tensors and texts of one encoded example, by name.
 Sample: TypeAlias = dict[str, Any]
-# The same names for a batch of samples: tensors, batch first; or lists of what is no number.
+# A batch of samples by the same names: tensors, batch first; or lists of texts and the like.
 Batch: TypeAlias = dict[str, Any]
 
 

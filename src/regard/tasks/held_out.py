@@ -11,12 +11,12 @@ from regard.tasks.settings.recipe import Recipe
 T = TypeVar("T")
 ExampleT = TypeVar("ExampleT")
 
-# What validation takes from the training text where the recipe names no validation file: of runs
-# that do not say, and of any text; and examples up to which it takes the share that they say.
+# Validation examples held out of the training text where the recipe names no file: their default
+# fraction, their maximum, and the maximum up to which ``training.valid_share`` is taken.
 _SHARE, _MOST = 0.02, 1000
 _MOST_OF_FEW = 500
 _LEAST = 10
-# What the test takes, where there are so many texts.
+# The fraction held out for the test, and the number of texts that it takes.
 _TEST_SHARE, LEAST_FOR_TEST = 0.05, 20
 
 

@@ -39,15 +39,15 @@ from regard.viewer import Prediction
 Loss: TypeAlias = tuple[Float[Tensor, ""], int]
 # Longest sample of which each token is left out in turn, and how many such samples are in a batch.
 _MOST_LEFT_OUT, _ROWS = 256, 32
-# mypy knows TypedDict as a form of the language, not as what makes a class of names and types.
+# mypy knows TypedDict as a form of the language, not as a function that makes a class.
 _table_of: Callable[[str, Mapping[str, Any]], type[dict[str, Any]]] = vars(typing)["TypedDict"]
 
 
 class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
 
-    It declares what it learns from the training text, which is saved and loaded here, and how an
-    example becomes a ``Sample``, ids and numbers by name, which are padded to a ``Batch`` here;
+    It declares the parts learned from the training text, which are saved and loaded here, and how
+    an example becomes a ``Sample``, ids and numbers by name, which are padded to a ``Batch`` here;
     a task may have classes of its own in their place.
 
     Args:

@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict
 from regard.tasks.sentence_baselines import words_of
 from regard.text.files import read_saved, write_plain
 
-# Numbers of ``Overlap.features``; shares are of what the first text's words weigh.
+# Numbers of ``Overlap.features``; shares are of the weight of the first text's words.
 OVERLAP_FEATURES = (
     "shared words",
     "shared words, all alike",

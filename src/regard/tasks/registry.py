@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from regard.tasks.task import AnyTask
-else:  # what looks at annotations as a program runs needs no more
+else:  # inspection of annotations at run time needs no more
     AnyTask = Module = object
 
 

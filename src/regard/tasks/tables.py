@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from regard.metrics.labels import LabelScore, by_label, confusion
 from regard.text.normalization import has_unspaced, split_words
 
-# Last lengths of the rows of a table by length; one row more has what is longer.
+# Last lengths of the rows of a table by length; one row more has longer texts.
 _EDGES, _LONG_EDGES = (10, 20, 50, 100, 200, 500), (500, 1000, 2000)
 _MOST_LABELS = 20  # of a confusion table
 _ASKING = (

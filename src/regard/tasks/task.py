@@ -42,7 +42,7 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     """Interface of a task: labels, tags, spans, or another text, learned and predicted.
 
-    One class a task. An *example* is what a line or record of a file says; it may lack its answer.
+    One class a task. An *example* is a parsed line or record of a file; it may lack its answer.
     *Encoded*, it is ids. A batch goes through the model, and becomes a loss or an *answer* for each
     of its examples.
 
@@ -209,7 +209,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         Args:
             examples: With or without answers.
             training: Whether they are learned from: then some may be left out, or cut up.
-            too_long: Counts what is left out or cut off for its length.
+            too_long: Counts the texts left out or cut off for their length.
         """
 
     @abstractmethod

@@ -47,8 +47,8 @@ class Batch:
     Attributes:
         source: Ids of the sources.
         source_lengths: How many of each row are real.
-        target_in: What the decoder reads: begin, then the target.
-        labels: What it should say: the target, then end.
+        target_in: Inputs of the decoder: begin, then the target.
+        labels: Its true outputs: the target, then end.
         target_lengths: How many of each row of ``target_in`` and of ``labels`` are real.
     """
 
@@ -71,9 +71,9 @@ class Batches:
     by length, cut into batches, and the batches of a window shuffled: little padding, and still
     another order and other company each epoch.
 
-    Of a text beyond memory (``of_stored``) only the lengths of one window are known at a time. What
-    is drawn for a window are blocks of neighbours from all over the text, so that it is read in
-    pieces worth reading; what is in the window is shuffled.
+    Of a text beyond memory (``of_stored``) only the lengths of one window are known at a time. A
+    window is drawn as blocks of neighbours from all over the text, so that reads are long; the
+    pairs in it are shuffled.
 
     Example:
         >>> batches = Batches(np.array([3, 9, 4, 8]), np.array([3, 9, 4, 8]), max_tokens=20, seed=0)

@@ -87,7 +87,7 @@ def encode_corpus(
     """The pairs as ids, without those that are too long, of which none need remain.
 
     Args:
-        pairs: What to encode, in the order the corpus will have.
+        pairs: Pairs to encode, in the order the corpus will have.
         tokenizer: Encodes each side.
         max_length: The most ids a side may have, begin and end not counted. None allows any number.
         too_long: Where pairs left out are counted.
@@ -168,13 +168,12 @@ class _Growing:
         )
 
 
-# What follows the name of an array: its ids, and where each part of it ends, with a 0 before the
-# first.
+# Endings of the files of an array: its ids, and where each part of it ends, after a first 0.
 IDS, ENDS = ".ids", ".ends"
-# Of ids; of ends, and of what is numbered through all of a text.
+# Types of ids; of ends, and of numbers that run through all of a text.
 NARROW: "np.dtype[np.signedinteger]" = np.dtype("<i4")
 WIDE: "np.dtype[np.signedinteger]" = np.dtype("<i8")
-# Reads after which what was read is given back to the system.
+# Reads after which their pages are given back to the system.
 _READS = 4096
 
 

@@ -22,7 +22,7 @@ from regard.text.tokenizers.pieces import Span, Tokenizer
 from regard.text.tokenizers.sentencepieces import train_sentencepiece
 from regard.text.tokenizers.tokenizer import load_tokenizer
 
-# No word: what stands for no text, such as a separator, and is never guessed.
+# The word number of tokens without text, such as separators, which are never masked.
 NO_WORD = -1
 
 
@@ -31,8 +31,8 @@ class Masked:
     """A batch with words masked.
 
     Attributes:
-        ids: What the model reads.
-        chosen: Which positions it is to guess; their ids before are the answers.
+        ids: Input ids of the model.
+        chosen: Positions that it is to predict; their ids before are the answers.
     """
 
     ids: Int[Tensor, "B N"]
@@ -62,7 +62,7 @@ def mask_words(
         vocab_size: Random tokens are below it, V.
         generator: Where chance is drawn.
         rate: The share of words to guess. A row with any word at all has at least one.
-        kept: The share of guessed tokens that stay what they are.
+        kept: The share of guessed tokens that stay as they are.
         swapped: The share of guessed tokens that become a random one.
         first_id: Random tokens are from here on; reserved ids stand below.
 

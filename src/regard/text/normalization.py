@@ -18,7 +18,7 @@ _UNSPACED = re.compile(UNSPACED)
 
 _UNSPACED_RUN = re.compile(f"{_UNSPACED.pattern}+")
 
-# What ``normalize`` takes for white space, and where ``opens_with_word`` says yes, for libraries
+# The white space of ``normalize``, and texts for which ``opens_with_word`` is true, for libraries
 # that know neither: patterns of Oniguruma's, whose letters and numbers are those of isalnum().
 WHITE_SPACE = "[\t-\r\x1c-\x20\x85\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 OPENS_WITH_WORD = rf"\A(?=[\p{{L}}\p{{N}}])(?![\s\S]*{_UNSPACED.pattern})"
@@ -27,7 +27,7 @@ OPENS_WITH_WORD = rf"\A(?=[\p{{L}}\p{{N}}])(?![\s\S]*{_UNSPACED.pattern})"
 def normalize(text: str) -> str:
     r"""``text`` without outer white space, every inner run of white space being one plain space.
 
-    White space is what Unicode calls so: a no-break space, a tab and the ideographic space too.
+    White space is as Unicode defines it: a no-break space, a tab and the ideographic space too.
     Nothing else changes, case and full-width punctuation least of all. Half a surrogate pair, which
     only broken JSON holds, becomes U+FFFD. This is the text that tokenizers give back exactly.
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-# The largest temperature, whose inverse is the smallest; halvings of what lies between.
+# The largest temperature, whose inverse is the smallest; halvings of the interval between.
 _MOST, _HALVINGS = 20.0, 50
 # Smallest normal number of float32, in which a probability may have become 0.
 _LEAST_PROBABILITY = torch.finfo(torch.float32).tiny

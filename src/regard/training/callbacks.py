@@ -68,7 +68,7 @@ class Update:
     Attributes:
         number: Updates made so far, with this one.
         epoch: In which epoch, from 0.
-        tokens: What it learned from: target tokens, or whatever the task counts.
+        tokens: Target tokens that it learned from, or the task's own unit of the loss.
         figures: ``loss``, the mean over those; ``learning_rate``; ``gradient_norm``.
         training: The training, to ask the model or to stop.
     """

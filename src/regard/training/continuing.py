@@ -18,7 +18,7 @@ from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
 from regard.training.settings import TrainingConfig
 
-# Of training: what the optimizer's state, the order of the text and the best figure depend on.
+# Settings of training on which the optimizer's state, the order of the text and the best depend.
 _FIXED = (
     *("corpus", "encoder_rate", "encoding", "metric", "optimizer", "pretrained", "seed"),
     "valid_share",
@@ -33,7 +33,7 @@ def saved_recipe(run: Run) -> Recipe:
 
 
 def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
-    """The recipe, with the run's settings where it leaves open what runs of before lack or set."""
+    """The recipe, with the run's values of newer settings that it leaves open."""
     saved = as_saved(TrainingConfig, run.recipe.get("training", {}))
     then = {name: saved[name] for name in as_saved(TrainingConfig, {})}
     return replace(recipe, training={**then, **recipe.training})

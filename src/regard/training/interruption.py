@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from regard.errors import Interrupted
 
-# Ctrl-C; what a system that shuts down sends; and a terminal that is closed, where there is such.
+# Ctrl-C; the signal of a system's shutdown; and of a closed terminal, where there is one.
 _IMPATIENT = (signal.SIGINT, signal.SIGTERM)
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 # Set in the processes of torchrun.

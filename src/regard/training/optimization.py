@@ -22,7 +22,7 @@ from regard.training.settings import TrainingConfig
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 _EPS = 1e-7
-# What the cosine falls to, as a share of the peak: Hoffmann et al. (2022), section 3.
+# The end of the cosine, as a share of the peak: Hoffmann et al. (2022), section 3.
 _COSINE_END = 0.1
 # Attributes of a Transformer that make up its encoder; a table that both sides share is none.
 _ENCODER_PARTS = {
@@ -184,7 +184,7 @@ class Muon(Optimizer):
     # The rule of ``torch.optim.Muon``, with its names of state and settings; see
     # https://kellerjordan.github.io/posts/muon/ and https://arxiv.org/abs/2502.16982. Torch's
     # multiplies in bfloat16 always, in which processors without AVX-512 BF16 or AMX are many times
-    # slower than in float32; here ``dtype`` is what products run in, and ``steps`` may be fewer.
+    # slower than in float32; here ``dtype`` is that of the products, and ``steps`` may be fewer.
 
     def __init__(
         self,

@@ -20,14 +20,14 @@ from regard.training.settings import Precision, TrainingConfig
 _FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
 # The smallest from which it grows again; 1 is that of a loss that needs none.
 _LEAST_SCALE = 2.0
-# Where torch's compiler and what it calls have their errors.
+# Packages with the errors of torch's compiler and its backend.
 _COMPILER = ("torch._dynamo", "torch._inductor")
 
 # With fewer numbers in the states of a batch, a CPU is slower in bfloat16 than in float32: timed by
 # hand on one core with AMX, models 64, 128 and 256 wide, batches of 256, 1,024 and 4,096 tokens.
 _FEWEST = 2**18
-# What oneDNN and torch's layer above it remember at most, where neither is told otherwise: 1024. An
-# update asks for some thirty. See
+# Products that oneDNN and torch's layer above it cache at most, by default 1024. An update
+# asks for some thirty. See
 # https://uxlfoundation.github.io/oneDNN/dev_guide_primitive_cache.html.
 _PRIMITIVES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "8"}
 
@@ -154,7 +154,7 @@ def keep_freed_memory() -> None:
 @contextmanager
 def freed_memory_returned() -> Iterator[None]:
     """Give freed memory back to the system before and after a block that takes other sizes."""
-    # What training has freed lies in pieces that a validation's buffers do not fit, and so would
+    # Memory freed by training lies in pieces that a validation's buffers do not fit, and so would
     # both be held until the end.
     library = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     trim = getattr(library, "malloc_trim", lambda pad: 0)
@@ -167,8 +167,8 @@ def freed_memory_returned() -> Iterator[None]:
 
 def keep_few_primitives() -> None:
     """Ask oneDNN, which multiplies bfloat16 on a CPU, to cache few of its compiled products."""
-    # It compiles one for each shape and caches a thousand, each with its own buffers: half of what
-    # a small model's training takes, for shapes that hardly come twice. It is read at the first
-    # such product of a process; what the user has set stays.
+    # It compiles one for each shape and caches a thousand, each with its own buffers: half of the
+    # memory of a small model's training, for shapes that hardly come twice. The variables are read at
+    # the first such product of a process; the user's own values stay.
     for name, count in _PRIMITIVES.items():
         os.environ.setdefault(name, count)

@@ -1,7 +1,7 @@
-"""Beginning with what was learned before: a tokenizer, and the weights of what reads text.
+"""Initialisation from a pretrained model: a tokenizer, and an encoder's or a decoder's weights.
 
 Of a run, or of a checkpoint in Hugging Face's layout, in a folder or on the Hub. Where a text is to
-be written, the encoder has the options and the weights of a reader, and what writes begins anew:
+be written, the encoder has the options and the weights of a reader, and the decoder begins anew:
 Liu & Lapata (2019), https://arxiv.org/abs/1908.08345, section 3.2.
 """
 
@@ -32,7 +32,7 @@ from regard.training.fine_tuning import fine_tuning
 from regard.training.reader_parts import as_encoder, as_writer, is_table, pooler_of, reader_in
 from regard.training.settings import TrainingConfig
 
-# What a checkpoint of each layout was trained to do, and the model of ours that it is.
+# The pretraining task of each layout of checkpoints, and our model for it.
 _TASKS = {
     **dict.fromkeys(
         ("albert", "bert", "distilbert", "electra", "roberta"),
@@ -42,18 +42,18 @@ _TASKS = {
         ("gpt2", "gpt_neox", "llama", "mistral", "qwen2"), ("language_modelling", "decoder")
     ),
 }
-# What a recipe says that is of no use without it.
+# The value in a recipe that needs a pretrained model.
 _PLACEHOLDER = "?"
 # The task whose outputs are written by a decoder of its own, on an encoder that has read.
 _WRITING, _ENCODER = "generation", READERS["transformer"]
-# What a run keeps of running text, and settings that may differ from those of pretraining.
+# The tokenizer in a run of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
-# What pairs of texts have and texts by themselves have not.
+# Weights that models of pairs of texts have, and of single texts have not.
 _FEATURES = "features.weight"
-# What predicts masked words from states, and a bias for each id.
+# Parameters of the head that predicts masked words, with a bias for each id.
 _WORD_HEAD = {"transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias"}
-# What tells texts beside each other apart, one row each.
+# The table of segments, a row for each text of a pair.
 _SEGMENTS = "segments"
 
 

@@ -17,7 +17,7 @@ _OF_BOTH = (
 )
 
 
-# What begins the names of an encoder's parameters, in a reader and in a writer.
+# Prefixes of an encoder's parameters, in a reader and in a writer.
 _NAMES = {
     "embedding.": "source_embedding.",
     "embedding_norm.": "source_norm.",

@@ -35,8 +35,8 @@ class ConsoleReporter(Callback):
     """Reports to a console.
 
     Args:
-        console: Where to; a bar is drawn if it is a terminal. None is stderr, and what that does
-            not take, since its reader has gone or its disk is full, is lost without a word.
+        console: Where to; a bar is drawn if it is a terminal. None is stderr, and lines that it
+            does not take, since its reader has gone or its disk is full, are lost without a word.
         quiet: Whether samples and notes are left out.
 
     Example:
@@ -82,7 +82,7 @@ class ConsoleReporter(Callback):
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=self.console,
-            redirect_stdout=sys.stdout.isatty(),  # what goes to a file is to get there
+            redirect_stdout=sys.stdout.isatty(),  # redirected output goes to its file
         )
         self._bar_task = self._bar.add_task("training", total=1.0, figures="")
         try:

@@ -82,7 +82,7 @@ def fit(
 ) -> Trained:
     """Train into a run folder, or resume it; ``may_change`` allows other training settings."""
     path = Path(path)
-    keep_few_primitives()  # before the first product: what a run begins with may be looked at
+    keep_few_primitives()  # before the first product, which a check of pretrained weights may make
     with process_group() as world, ExitStack() as stack, encoded_as(recipe.encoding):
         check_agreement(world, recipe)
         if not world.is_first:
@@ -91,7 +91,7 @@ def fit(
         printing = reporter or ConsoleReporter()
         watching = Callbacks(printing if world.is_first else Callback(), *watchers)
         session = _Session(path, world, watching, tuple(callbacks), may_change, stack)
-        # Rank 0 makes the run; the others read what it has written.
+        # Rank 0 makes the run; the others read it.
         prepared = session.prepare(recipe) if world.is_first else None
         check_folder(world, path)
         predictor, trainer, has_test = prepared or session.prepare(recipe)

@@ -32,8 +32,8 @@ class TrainingConfig:
             many are made.
         minutes: Time spent in training, pauses between resumed runs not counted.
         batch_tokens: Tokens of a batch on its longer side, padding included; ``auto`` finds by
-            trial what fits into the memory of a GPU, and is 4096 on a CPU. A run keeps what was
-            found.
+            trial how many fit into the memory of a GPU, and is 4096 on a CPU. A run keeps the
+            number.
         accumulate: Batches whose gradients are summed into one update.
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
         encoder_rate: The peak of an encoder beside a decoder or a head that begins anew, its
@@ -68,7 +68,7 @@ class TrainingConfig:
             loss only.
         valid_share: How much of the training text is validated on where ``data.valid`` is empty: so
             much up to 500 examples, and 2 % up to 1,000. Running text has ``data.valid_share``.
-        metric: What early stopping and the choice of the final weights go by, the loss among
+        metric: The criterion of early stopping and of the final weights, the loss among
             equals: ``loss``; a figure of the task such as ``bleu``, ``accuracy`` or ``f1``; or
             ``auto``, the task's main one.
         patience: Validations without improvement before training stops; None goes to the end.
@@ -91,11 +91,11 @@ class TrainingConfig:
             of a cache, so that it may be larger than memory, and its batches are drawn from blocks
             of neighbours; or ``auto``: on disk from a gigabyte of text on, where the task can.
         cache: The folder of that cache; None takes the user's own (``~/.cache/regard/corpora``).
-        encoding: What text that is not UTF-8 is in, such as gbk or cp1252; None recognises UTF-16,
+        encoding: Encoding of text that is not UTF-8, such as gbk or cp1252; None recognises UTF-16,
             GB18030 and Windows-1252.
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
-            in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
-            starts anew. What the recipe does not say of tokenizer and model is as it was there;
+            in Hugging Face's layout: its tokenizer, and its weights without the head, which
+            starts anew. Settings of tokenizer and model that the recipe leaves open are as there;
             rate, warm-up, decay, smoothing and dropout that it leaves open fit its width.
 
     Raises:

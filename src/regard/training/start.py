@@ -58,12 +58,12 @@ def train(
         run: The run folder, made if it does not exist. A run that is there is resumed, by the
             settings that it was begun with. None is a folder in runs/, named for the recipe or the
             file.
-        data: What to train on, over the recipe's ``data.train``: a file, or two of lines; or data
+        data: Data to train on, over the recipe's ``data.train``: a file, or two of lines; or data
             in memory: a list of records or of rows, an array with a row a line, a pair (inputs,
-            targets), or a data frame. What is in memory is written beside the run folder, so that
+            targets), or a data frame. Data in memory are written beside the run folder, so that
             the training can be resumed and evaluated later.
         minutes: Time to train, in place of the recipe's updates and epochs.
-        pretrained: What to begin with: a run, a folder with a checkpoint, or ``hf:OWNER/NAME`` of
+        pretrained: Model to begin with: a run, a folder with a checkpoint, or ``hf:OWNER/NAME`` of
             the Hugging Face Hub. The recipe is then the job's for it, such as
             ``classification-pretrained``, unless it is a file or a table of yours.
         settings: Values by their dotted names, over the recipe's: ``{"training.updates": 100}``.
@@ -120,7 +120,7 @@ def resume(
         path: The run folder.
         recipe: The recipe with its settings of training changed; None is the run's own.
         settings: Values by their dotted names, over the recipe's: ``{"training.updates": 900}``.
-            What a model is and what it reads cannot change. The run records each change, and the
+            The model's sizes and its inputs cannot change. The run records each change, and the
             update it was made at.
         reporter: Called with the progress; None prints to stderr.
 
@@ -142,7 +142,7 @@ def resume(
 
 
 def check(recipe: Recipe, *, examples: int = 3) -> CheckReport:
-    """Check the text of a recipe: what is odd in it, and what ``train`` would refuse.
+    """Check the text of a recipe for oddities, and for lines that ``train`` would refuse.
 
     Args:
         recipe: Names the files. Lines that cannot be read are left out and counted.

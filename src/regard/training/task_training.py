@@ -36,7 +36,7 @@ from regard.training.settings import TrainingConfig
 
 ItemT = TypeVar("ItemT")
 
-# Tokens of a batch where nobody says, and nothing tells what memory there is.
+# Tokens of a batch where the recipe sets none and the memory is unknown.
 DEFAULT_BATCH = 4096
 # Batches of an epoch among which the largest is looked for.
 _LOOKED_AT = 5000
@@ -82,7 +82,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
         self._epoch_corpus = self.corpus
-        # Of what a baseline learns.
+        # Training examples of the baselines.
         self._train: Sequence[ExampleT] = () if task.is_written else train
         self._most_valid = max(1, len(self.valid), self.num_valid)
         if config.validate_every == "auto":

@@ -117,7 +117,7 @@ class Trainer(Generic[BatchT]):
             self._validate()
         for batches, cursor, ahead in self._batches():
             self._update(batches, cursor, ahead)
-            # By one process alone, what is so just now; of several, what they have agreed on.
+            # Of one process alone, its flags now; of several, those they have agreed on.
             agreed = self._flags() if self.world.is_single else self._agreed
             if agreed.must_leave and not self._is_done():
                 self._interruption.leave()
@@ -140,7 +140,7 @@ class Trainer(Generic[BatchT]):
             raise
         except BaseException as error:
             if self._is_whole and not self.strategy.is_sharded:  # which would need the others
-                with suppress(Exception):  # what struck first is what counts
+                with suppress(Exception):  # the first error counts
                     self._save_interrupted()
             if isinstance(error, ProcessLost) and self._interruption.requested:
                 self._interruption.leave()  # the others were asked, too, and were faster

@@ -31,7 +31,7 @@ from regard.text.reading.tables import Field
 from regard.text.tokenizers.pieces import unknown_pieces
 from regard.viewer import Prediction
 
-# The logits of a batch, and what the head adds to the loss of each of its rows, where there is one.
+# The logits of a batch, and the penalty that the head adds to the loss of each row, if any.
 Logits: TypeAlias = tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]
 
 
@@ -137,8 +137,8 @@ LabelledT = TypeVar("LabelledT", bound=Labelled)
 class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     """A task that gives each example one of the labels met in training.
 
-    It declares what it reads: by default lines of a text and a label, by ``LabelledData``. A task
-    says at least how it builds its model, how an example becomes a sample, and what the logits are.
+    It declares its inputs: by default lines of a text and a label, by ``LabelledData``. A task
+    says at least how to build its model, encode an example and compute the logits.
 
     Attributes:
         fields: The columns of a table and keys of a record, which are settings of ``[data]`` too.

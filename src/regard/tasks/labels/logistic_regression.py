@@ -101,11 +101,11 @@ class LinearModel:
 
 
 def fit(inputs: SparseRows, labels: Int64[Tensor, " R"], num_labels: int) -> LinearModel:
-    """The model of these inputs and labels; C is chosen by cross-validation, and a temperature.
+    """Fit a model to inputs and labels, with C and a temperature chosen by cross-validation.
 
-    That is of what the logits are divided by so that they are as sure as they are right on examples
-    that are not fitted (Guo et al., 2017, https://arxiv.org/abs/1706.04599), whose labels are then
-    likeliest by the chosen C.
+    The temperature divides the logits so that they are calibrated on examples that are not fitted
+    (Guo et al., 2017, https://arxiv.org/abs/1706.04599), whose labels are then likeliest by the
+    chosen C.
     """
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     chosen = order[:_MOST_TO_CHOOSE]

@@ -40,7 +40,7 @@ _POINTS_FILE = "points.safetensors"
 # Inputs that are named, and parts of equal size that errors are listed by.
 _MOST_NAMED = 10
 _PARTS = 5
-# Training points that a page shows, those of the largest weights; and what it calls the weight.
+# Training points that a page shows, those of the largest weights; and the caption of the weight.
 _MOST_DRAWN = 20
 _GRAIN = 1e-6  # standard deviations to which their inputs are exact
 WEIGHT = "the more this training point weighs in the prediction"

@@ -121,7 +121,7 @@ class TextNgrams:
 
     def of_pieces(self, text: str, pieces: Sequence[Piece]) -> list[list[int]]:
         """The numbers of the n-grams that end in each piece of a text, each where it ends first."""
-        rows: list[list[int]] = [[] for _ in (*pieces, None)]  # at last what no piece has
+        rows: list[list[int]] = [[] for _ in (*pieces, None)]  # the last for n-grams in no piece
         ends, met = [piece.end for piece in pieces], set[int]()
         for end, grams in ngrams(text):
             numbers = {self._numbers[gram] for gram in grams if gram in self._numbers} - met

@@ -189,7 +189,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         right, is_answer = batch["right"], batch["answer_lengths"] > 0
         log_probs, is_labelled = logits.log_softmax(-1), right >= 0
         loss = F.nll_loss(log_probs, right.clamp(min=0), reduction="none")
-        # What is no answer has no probability to be smoothed.
+        # Padding among the answers has no probability to be smoothed.
         spread = -log_probs.masked_fill(~is_answer, 0).sum(-1) / is_answer.sum(-1)
         losses = (1 - smoothing) * loss + smoothing * spread + penalty
         return (losses * is_labelled).sum(), int(is_labelled.sum())
@@ -279,7 +279,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         self, model: nn.Module, batch: Batch
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
         lengths = batch["answer_lengths"]
-        # What is read once for all answers has an axis of one answer.
+        # Tensors read once for all answers have an axis of one answer.
         by_answer = {
             name: tensor.view(len(lengths), -1, *tensor.shape[1:])
             for name, tensor in batch["reading"].items()

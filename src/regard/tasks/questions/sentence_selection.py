@@ -31,7 +31,7 @@ from regard.text.tokenizers.words import Vocabulary
 
 __all__ = ["SentenceSelection", "SentencesData"]
 
-# What the last hop, whose query is the question and what was found before, looks at.
+# Attention of the last hop, whose query is the question and the output of the hops before.
 _LAST_HOP = Shade(
     kind="cross", layer=None, query=0, measure="the more the question looks at it in the last hop"
 )

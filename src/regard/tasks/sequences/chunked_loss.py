@@ -47,8 +47,8 @@ def backward_in_chunks(
     ``(KL(p‖q) + KL(q‖p)) / 2``: Liang et al. (2021), https://arxiv.org/abs/2106.14448.
     """
     # The logits of a chunk of rows are made, used for loss and gradient, and dropped, before
-    # the next; then one backward pass goes through what made ``states``. An ``auxiliary`` loss of
-    # the model is not counted in the result; ``scale`` lets float16 hold the gradient.
+    # the next; then one backward pass goes through the graph of ``states``.
+    # An ``auxiliary`` loss of the model is not counted in the result; ``scale`` lets float16 hold the gradient.
     passes = 2 if r_drop else 1
     total = torch.zeros((), dtype=_wide(states), device=states.device)
     grads = []
@@ -95,7 +95,7 @@ def _with_gradient(
 def _compiled(
     logits: Tensor, labels: Tensor, smoothing: float, r_drop: float
 ) -> tuple[Tensor, Tensor]:
-    # Only here: what cannot be compiled cannot be imported.
+    # Only here: kernels that cannot be compiled cannot be imported.
     from regard.kernels import training as kernels
 
     passes = 2 if r_drop else 1

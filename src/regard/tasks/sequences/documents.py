@@ -35,7 +35,7 @@ class DocumentExample:
 
     Attributes:
         text: The document.
-        question: What is asked about it; empty where a summary is wanted.
+        question: Question about it; empty where a summary is wanted.
         answers: Right ones, none where they are asked for.
         where: ``file:line`` it was read at.
     """

@@ -1,6 +1,6 @@
 """Generation from a document: its summary, or the answer to a question about it.
 
-To the model it is translation: a source text, which is the question and what is read of the
+To the model it is translation: a source text, which is the question and the part read of the
 document, into a target text, over one vocabulary, so that words can be copied. Training, search
 and evaluation are those of ``translation.py``.
 """

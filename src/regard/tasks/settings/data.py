@@ -38,9 +38,9 @@ class ClassificationData(LabelledData):
     """Files and columns of texts to classify, and how they are read.
 
     Attributes:
-        aspect: The column of what of the text is asked about, such as the kind of goods a review is
-            of, likewise; the key is else "aspect". 0: there is none.
-        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+        aspect: The column of the aspect of the text that is judged, such as the kind of goods a
+            review is of, likewise; the key is else "aspect". 0: there is none.
+        parts: Parts that a word is read from besides itself, where ``model.parts`` says so: its
             ``characters`` or ``ngrams`` of them; its pairs with its ``neighbours`` or the
             ``phrases`` of up to five that end at it, which suit text cut into characters.
         parts_min_count: In how many texts a part must occur to get an id: a part of one says only
@@ -49,7 +49,7 @@ class ClassificationData(LabelledData):
             judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
             parts stay.
         drop_parts: Share of the parts that are read as unknown in training.
-        max_length: Longest text, in tokens; what is beyond is cut off.
+        max_length: Longest text, in tokens; the rest is cut off.
     """
 
     aspect: Natural | str = 0
@@ -74,7 +74,7 @@ class PairsData(DataFiles):
             name is its key in JSONL, Parquet and Arrow, too, which is else "first".
         second: The second text's, likewise; the key is else "second".
         label: The label's, likewise; the key is else "label".
-        max_length: Most tokens of each text; what is beyond is cut off.
+        max_length: Most tokens of each text; the rest is cut off.
         shared_words: Whether the model sees in numbers how much of the first text the second has,
             its rare words above all, as the training text counts them.
     """
@@ -99,10 +99,10 @@ class PicturesData(DataFiles):
             numbers, such as red, green, blue), and "label"; or folders that hold a folder of
             picture files for each label, which need Pillow. All pictures are of one size.
         size: Rows and columns that pictures of folders are scaled to; 0 leaves them as they are.
-        shift: Pixels that a picture is moved by at most in training, to each side at random; what
-            comes in at the edges is as dark as can be.
-        example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
-            that scikit-learn has, or ``none``.
+        shift: Pixels that a picture is moved by at most in training, to each side at random;
+            pixels that come in at the edges are as dark as can be.
+        example: Built-in data used without files: ``digits``, the 1,797 handwritten ones of 8 × 8
+            pixels that scikit-learn has, or ``none``.
     """
 
     size: Natural = 0
@@ -115,13 +115,13 @@ class RegressionData(DataFiles):
     """Files and columns of points.
 
     Attributes:
-        train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
+        train: CSV or TSV files. Predictions need them too: a kernel regression is its points.
         inputs: Names of the input columns in the header, or their numbers from 1, as text; none
             means all but the target.
         target: Name or number of the target's column; empty is the last.
         scale: Whether inputs are taken as they are (``none``), or from their mean and in standard
             deviations (``deviation``), so that one bandwidth suits them all.
-        example: What there is without files: ``sine``, y = 2 sin x + x^0.8, or ``none``.
+        example: Built-in data used without files: ``sine``, y = 2 sin x + x^0.8, or ``none``.
         points: How many points of the example are drawn.
         noise: Deviation of the noise in their targets.
         seed: Another one draws others.
@@ -164,7 +164,7 @@ class ChoicesData(DataFiles):
         sentences: Whether the answers to choose from are the sentences of the text, and the right
             one is that in which the answer stands. Each is read beside the question alone.
         num_wrong: Wrong answers drawn for a question without choices.
-        max_length: Most tokens of a text that are read; what is beyond is cut off.
+        max_length: Most tokens of a text that are read; the rest is cut off.
         max_answer: Most tokens of question and answer together.
     """
 
@@ -183,7 +183,7 @@ class QuestionsData(DataFiles):
         max_length: Most tokens of a text that are read at once; a longer one is read in windows,
             and the best answer of all windows is taken.
         stride: Tokens from the beginning of one window to that of the next.
-        max_question: Longest question, in tokens; what is beyond is cut off.
+        max_question: Longest question, in tokens; the rest is cut off.
         max_answer: Longest answer that is given, in tokens.
 
     Raises:
@@ -211,7 +211,7 @@ class SentencesData(DataFiles):
     Attributes:
         train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
         min_count: How often a word must occur to get an id; words are read in lower case.
-        max_words: Most words of a sentence; what is beyond is cut off.
+        max_words: Most words of a sentence; the rest is cut off.
         oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
             question and text is seen to be the same; 0 gives them one id.
         shared_words: Whether the model sees in numbers how much of the question each sentence has,
@@ -262,11 +262,11 @@ class TaggingData(DataFiles):
         tag: The tag's column, likewise; the key is else "tags".
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
-        parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or
-            its pairs with its ``neighbours``, which suit text whose words are single characters.
+        parts: Parts of each word that ``model.parts`` reads: its ``characters``, ``ngrams`` of them,
+            or its pairs with its ``neighbours``, which suit text whose words are single characters.
         parts_min_count: How often a part must occur to get an id.
         drop_words: In training, the probability that a word which occurs once there is read as
-            unknown, so that the model learns what to do about those.
+            unknown, so that the model learns to read those.
         drop_parts: In training, the probability that a part is read as unknown.
         join_entities: In training, whether sentences are read a second time without the marks
             between two entities of one type, so that names in a row are told apart.

@@ -32,14 +32,14 @@ class DecodingConfig:
         n_best: Answers given for each input: the best of a beam, or as many samples.
         length_penalty: Alpha of ((5 + length) / 6) ** alpha, which log-probabilities are divided by
             before answers are compared. 0 favours short answers, 1 evens lengths out.
-        coverage_penalty: Beam only: beta of what an answer loses for source tokens that it never
+        coverage_penalty: Beam only: beta of the penalty for source tokens that an answer never
             looked at, so that less is left out; 0.2 is usual, 0 is off.
         min_length: Fewest tokens of an answer.
         temperature: Sample only: below 1 likely tokens become likelier, above 1 all more alike.
         top_k: Sample only: draw from this many likeliest tokens. None draws from all.
         top_p: Sample only: draw from the fewest likeliest tokens that together have this
             probability; 0.9 is usual, 1 draws from all.
-        repetition_penalty: What the log-probability of a token is multiplied by once it is written;
+        repetition_penalty: Factor on the log-probability of a token once it is written;
             1.2 is usual, 1 is off.
         no_repeat_ngram: No run of so many tokens comes twice in an answer. None allows all.
         prefix: Words that every answer begins with.
@@ -95,7 +95,7 @@ class DecodingConfig:
     def changed(self, **changes: object) -> "DecodingConfig":
         """The settings with some of them given anew, of which the method has a use for each.
 
-        A method that is given and is another one leaves behind what it has no use for.
+        A new method drops the settings that it has no use for.
 
         Example:
             >>> drawn = DecodingConfig(method="sample", temperature=0.7)
@@ -105,7 +105,7 @@ class DecodingConfig:
         method = changes.get("method", self.method)
         choose("method", method, _USED_BY)
         for name, value in changes.items():
-            # A single answer is what every method gives.
+            # Every method gives a single answer.
             if not _is_used(name, str(method)) and (name, value) != ("n_best", 1):
                 raise _unused(name, value, str(method))
         names = [setting.name for setting in fields(self)]

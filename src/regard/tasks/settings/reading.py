@@ -12,7 +12,7 @@ from regard.tasks.registry import TASKS
 from regard.tasks.settings.recipe import Recipe, RecipeTable, SplitFiles
 
 SettingsT = TypeVar("SettingsT")
-# Tasks that runs and recipes of before may name, and what is there in their place.
+# Tasks that old runs and recipes may name, and their replacements.
 _REPLACED = {"word_answering": "sentence_selection"}
 _OWN = "If it is one of your own, run the file that registers it: python FILE.py predict RUN."
 
@@ -100,8 +100,8 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
 def saved_recipe(table: Mapping[str, JsonValue]) -> RecipeTable:
     """The table of a recipe that was saved with a run, whole.
 
-    A setting that is newer than the run says what the run meant without it, which need not be what
-    a new recipe means. A table of an unknown task or model is left as it is.
+    A setting that is newer than the run gets the value that it had in effect, which need not be the
+    default of a new recipe. A table of an unknown task or model is left as it is.
 
     Example:
         >>> saved = {"task": "translation", "model": {"type": "rnn_seq2seq", "hidden_dim": 64}}

@@ -15,13 +15,13 @@ from regard.text.reading.records import OnBadLine
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import Column
 
-# Splits of the built-in phrasebook that training takes, by what ``data.train`` says.
+# Splits of the built-in phrasebook that training takes, by the value of ``data.train``.
 PHRASEBOOKS: dict[str, tuple[str, ...]] = {
     "phrasebook": ("train",),
     "phrasebook+everyday": ("train", "everyday"),
 }
 SettingsT = TypeVar("SettingsT")
-# What ``data.test`` says where it is a part of the training text.
+# The value of ``data.test`` where it is a part of the training text.
 HELD_OUT = "held out"
 
 
@@ -94,7 +94,7 @@ class SequenceData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(SequenceData):
-    """Where the sentence pairs are, and what they are.
+    """The files of sentence pairs, and their columns and languages.
 
     Attributes:
         train: One TSV, CSV or JSONL file or table (Parquet, Arrow), or two of lines (source,
@@ -136,8 +136,8 @@ class DocumentData(SequenceData):
             with the question, the best one first; without a question, the first ones. None reads
             all, in their order.
         shortened: Which documents ``sentences`` shortens: ``all``; or only those ``asked`` about,
-            and what a summary is wanted of is read whole.
-        max_length: Longest source, in tokens, question and all; what is beyond is cut off.
+            and those to summarise are read whole.
+        max_length: Longest source, in tokens, question and all; the rest is cut off.
     """
 
     document: Column = 1

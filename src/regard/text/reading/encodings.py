@@ -30,7 +30,7 @@ _MARKS = (
 )
 # Characters of a line in an encoding that was guessed, in messages.
 _SHOWN = 20
-# How files begin that are no text, and what to do about them.
+# First bytes of files that are no text, and the cure for each.
 _NO_TEXT = {
     b"PK\x03\x04": "a workbook or an archive. Save a workbook as CSV UTF-8, unpack an archive",
     b"\xd0\xcf\x11\xe0": "a workbook of Excel's. Save it as CSV UTF-8",
@@ -49,8 +49,8 @@ _COMMON_HAN = (*range(0xB0, 0xD8), *range(0xA1, 0xA4))
 _MOST_COMMON = 0.7
 # Syllables that no Korean text can do without, and their share in one; in GB 2312 they are rare.
 _COMMON_HANGUL, _LEAST_HANGUL = "이다는을에의고지하한", 0.1
-# What Western languages have of Windows-1252, in small letters: German, French, Spanish, Italian,
-# Portuguese, Danish and Norwegian, Swedish; and besides letters.
+# Letters of Windows-1252 in Western languages, lower case: German, French, Spanish, Italian,
+# Portuguese, Danish and Norwegian, Swedish; and their signs.
 _LETTERS = ("äöü", "àâæçèéêëîïôœùûüÿ", "áéíñóúü", "àèéìíòóùú", "àáâãçéêíóôõúü", "åæéø", "äåéö")
 _SIGNS = "‘’‚“”„–—…€£¥¢°«»‹›¿¡\xa0\xad§©®™•·±×÷½¼¾²³µ´¨†‰"
 _SIGN_IN_WORD = re.compile(r"(?<=[a-z])[€£¥¢°«»¿¡§©®™±×÷½¼¾²³µ¨†‰¹º¬¦¸](?=[a-z])")

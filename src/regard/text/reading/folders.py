@@ -7,7 +7,7 @@ from pathlib import Path
 
 from regard.text.reading.encodings import as_utf8
 
-# What folders of texts without labels, and of parts of a data set, are called.
+# Names of folders of texts without labels, and of parts of a data set.
 _NO_LABELS = ("unsup", "unlabeled", "unlabelled")
 _PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
 _TEXTS = ("", ".txt", ".text")

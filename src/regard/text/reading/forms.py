@@ -27,7 +27,7 @@ from regard.text.reading.opening import PACKED, TABLES, opened
 
 # Lines between two advances of the progress.
 _LINES_BETWEEN = 4096
-# Endings that say what a file holds, and others that say the same.
+# Endings that name the form of a file, and their synonyms.
 _NAMED = (".tsv", ".csv", ".jsonl", ".conllu")
 _SAME_AS = {
     **dict.fromkeys((".ndjson", ".jsonlines", ".jl"), ".jsonl"),

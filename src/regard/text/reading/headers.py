@@ -41,9 +41,9 @@ FIRST_ROWS, _NEAR = 200, 20
 _REPEATED = 0.1
 # So few rows show no kinds: names of which most are usual make a header.
 _FEW = 4
-# What one trait may say at most, what usual names and equal ones say, and what is enough.
+# Scores: at most of one trait, of usual names, of equal ones, and enough for a header.
 _MOST, _MOST_OF_WIDTH, _USUAL, _EQUAL, _ENOUGH, _ENOUGH_FURTHER = 4.5, 3.0, 4.0, 2.0, 2.0, 6.0
-# What stands in cells that hold nothing.
+# Texts of empty cells.
 _MISSING = frozenset(("nan", "null", "none", "n/a", "na", "#n/a", "-", "--"))
 
 

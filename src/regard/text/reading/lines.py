@@ -28,9 +28,9 @@ class Line:
     """One line of a file.
 
     Attributes:
-        text: The line without its end; what is not UTF-8 in it reads as U+FFFD.
+        text: The line without its end; bytes that are not UTF-8 read as U+FFFD.
         where: ``file:line``, counted from 1.
-        problem: Why it cannot be read: what is not UTF-8 in it, or ``OPEN_QUOTE``; None if it can.
+        problem: Why it cannot be read: bytes that are not UTF-8, or ``OPEN_QUOTE``; None if it can.
 
     Example:
         >>> line = next(decode_lines(["café".encode("latin-1")], "menu.txt"))

@@ -28,7 +28,7 @@ class Pair:
     r"""A sentence and its translation, both normalised.
 
     Attributes:
-        source: What is translated.
+        source: The sentence to translate.
         target: A right translation.
         references: Every right translation, ``target`` first.
         where: ``file:line`` it was read at.
@@ -55,8 +55,8 @@ class PairLayout:
     """Where a file keeps the sides of a pair.
 
     Attributes:
-        columns: Columns of source, target and further references, counted from 1, or what the
-            header calls them. Of JSONL and tables (Parquet, Arrow), names are the keys, which are
+        columns: Columns of source, target and further references, counted from 1, or their
+            names in the header. Of JSONL and tables (Parquet, Arrow), names are the keys, which are
             else "source", "target" and "references", a list of all right translations;
             ``translation.en`` is the key in an object. Empty means a file of exactly two columns,
             or of more whose header says which is which.
@@ -133,7 +133,7 @@ def read_pairs(
     Args:
         source: A ``.tsv``, ``.csv`` or ``.jsonl`` file, or one of Arrow's tables, ``.parquet`` or
             ``.arrow``; or, with ``target``, the sentences of one side. Each may be compressed:
-            ``.gz``, ``.zst``. How rows are read, and what a header says, is in ``read_table``.
+            ``.gz``, ``.zst``. How rows and headers are read is in ``read_table``.
         target: The translations of the lines of ``source``, line by line.
         layout: Where each side is. None reads two columns, or the usual keys.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
@@ -194,7 +194,7 @@ def pairs_of_lines(
         return
     read = choose(f"the ending of {header.where}", ending, _READERS)
     rows, parse = read([header], ending, layout or PairLayout())
-    if not list(rows):  # it says what the columns are called
+    if not list(rows):  # it names the columns
         lines = [line for line in lines if line.where != header.where]
     else:
         with suppress(DataError):
@@ -247,7 +247,7 @@ def _from_lines(lines: tuple[Line, Line]) -> Pair:
     return _pair(source, [target], lines[0].where, target_where=lines[1].where)
 
 
-# The lines of a file, and what makes a pair of one.
+# The lines of a file, and the parser of a pair from one.
 _Read = tuple[Iterable[Line], Callable[[Line], Pair]]
 
 

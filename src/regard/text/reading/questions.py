@@ -97,7 +97,7 @@ def normalized_positions(text: str) -> list[int]:
     return positions
 
 
-# A line of JSON; or what SQuAD has of a question, and where.
+# A line of JSON; or a question's record in SQuAD, and its place in the file.
 _Item = Line | tuple[object, str]
 
 

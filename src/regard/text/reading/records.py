@@ -16,7 +16,7 @@ from regard.text.reading.tables import Field, read_table, row_splitter
 
 # Characters shown of a line that is no object.
 _SHOWN = 60
-# What pandas and Excel write where a cell has no value.
+# Texts that pandas and Excel write for a missing value.
 _NO_VALUE = ("nan", "#n/a")
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
@@ -125,7 +125,7 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
         return text  # which may begin with a brace
 
 
-# The lines of a file, and what makes a record of one.
+# The lines of a file, and the parser of a record from one.
 _Read = tuple[Iterable[Line], Callable[[Line], Record]]
 
 

@@ -15,9 +15,9 @@ from regard.text.reading.folders import has_classes
 from regard.text.reading.forms import BRAT, text_suffix
 from regard.text.reading.opening import PACKED, missing
 
-# What other tools call the parts of a data set.
+# Names of the parts of a data set in other tools.
 _SPLITS = {"train": ("train",), "valid": ("valid", "validation", "dev"), "test": ("test",)}
-# What Hugging Face's ``datasets`` writes beside the data.
+# Files that Hugging Face's ``datasets`` writes beside the data.
 _DATASET, _DATASETS = "state.json", "dataset_dict.json"
 _NUMBERED = re.compile(r"(.*)-(\d+)-of-(\d+)(\..*)?")
 
@@ -38,7 +38,7 @@ def shards(path: Path, split: str = "train") -> list[Path]:
         return _complete(_of_one_kind(path, sorted(files)), path)
     if path.exists() or not glob.has_magic(str(path)):
         if not (path.suffix or path.exists()):
-            raise missing(path)  # what has no ending is a folder; a file is missed by its reader
+            raise missing(path)  # no ending: a folder; a file is missed by its reader
         return [path]
     matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
     if not (files := _files(matches)):

@@ -24,7 +24,7 @@ from regard.text.reading.headers import (
 )
 from regard.text.reading.lines import OPEN_QUOTE, Line, read_lines, readable
 
-# A column: its number from 1, or what the header calls it.
+# A column: its number from 1, or its name in the header.
 Column: TypeAlias = Count | str
 
 TABLES = (".csv", ".tsv")
@@ -37,7 +37,7 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 # A cell longer than this, in characters, is one whose quote does not close.
 _LONGEST = 1 << 24
 
-# What headers, and keys of JSON, call a thing, besides its own name.
+# Names of each field in headers, and keys of JSON, besides its own.
 _LANGUAGES = (
     "ar cs da de el en es fi fr he hi hu it ja ko nl pl pt ro ru sv th tr uk vi zh "
     "arabic chinese english french german italian japanese korean portuguese russian spanish "

@@ -18,9 +18,9 @@ from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, example_of, usable, value_at
 from regard.text.reading.tables import Field, TextTable, table_of
 
-# What a sentence's words and its tags are called in JSONL.
+# Keys of a sentence's words and tags in JSONL.
 KEYS = {"word": ("tokens", "words"), "tag": ("tags", "labels", "ner_tags", "ner", "pos_tags")}
-# A line of CoNLL that begins like this is a comment, if it has no tabs or says what something is.
+# A line of CoNLL that begins like this is a comment, if it has no tabs or sets a name to a value.
 _COMMENT = re.compile(r"#(\s|begin |end |[\w.]+ ?=)")
 _SAYING = re.compile(r"# ?[\w.:-]+ ?=|# .*\w=\w")
 # The word that stands where a document begins.
@@ -33,7 +33,7 @@ _ENDINGS = (".conll", ".conllu", ".csv", ".jsonl", ".tsv", ".txt")
 _FIRST_LINES = 100
 # Rows from which a column of numbers is known to count.
 _LEAST_COUNTED = 8
-# What headers call the column that says which sentence a word is of.
+# Names in headers of the column that numbers the sentences.
 _SENTENCE = frozenset(
     ("sentence", "sentence #", "sentence id", "sentence_id", "sentence_idx", "sent_id", "句子")
 )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
 
 _PIECES_FILE, _SETTINGS_FILE = "pieces.json", "tokenizer_config.json"
-# What the reserved tokens are called in a folder's settings, and where they say nothing.
+# Names of the reserved tokens in a folder's settings, and their usual spellings without these.
 _ROLES = {
     PAD_ID: (("pad",), ("[PAD]", "<pad>")),
     UNK_ID: (("unk",), ("[UNK]", "<unk>")),
@@ -51,7 +51,7 @@ class CheckpointPieces(Tokenizer):
         self.written, self.theirs = written, tuple(theirs)
         self._cut = _library(written)
         ours = {their: our for our, their in enumerate(self.theirs) if our >= len(RESERVED)}
-        for our in (PAD_ID, UNK_ID, BOS_ID, EOS_ID):  # the end last: what is missing is it
+        for our in (PAD_ID, UNK_ID, BOS_ID, EOS_ID):  # the end last: it stands for missing ones
             ours[self.theirs[our]] = our
         self.ours: Mapping[int, int] = ours
 
@@ -217,5 +217,5 @@ def _library(written: str, path: Path | None = None) -> "Library":
         ) from error
     library.no_truncation()
     library.no_padding()
-    library.encode_special_tokens = True  # what a text says is text
+    library.encode_special_tokens = True  # special tokens in a text are text
     return library

@@ -14,10 +14,10 @@ UNK_ID = 1
 BOS_ID = 2
 EOS_ID = 3
 RESERVED = ("<pad>", "<unk>", "<s>", "</s>")
-# What people are shown of the tokens without text.
+# Display texts of the tokens without text.
 BEGIN, END = "⟨begin⟩", "⟨end⟩"
 
-# What an unknown piece reads as: the sign for "two questions", which hardly any text holds.
+# Display text of an unknown piece: the sign for "two questions", which hardly any text holds.
 UNKNOWN_TEXT = "⁇"
 
 Span = tuple[int, int]
@@ -28,7 +28,7 @@ class Piece:
     """One piece of an encoded text.
 
     Attributes:
-        text: What to show people: the piece without the space before it, a space alone as ␣. One
+        text: Display text: the piece without the space before it, a space alone as ␣. One
             may stand at the very front without a position, before a word spelled in characters.
         id: Its number in the vocabulary.
         start: Position of its first character in the normalised text.

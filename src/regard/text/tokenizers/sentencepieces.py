@@ -43,10 +43,10 @@ Kind = Literal["bpe", "unigram"]
 _MARKER = "\u2581"  # how sentencepiece writes a space
 _MODEL_FILE = "tokenizer.model"
 _DEFAULT_VOCAB_SIZE = 8000
-# What is cut into pieces by itself: no piece has a space after its first character.
+# A word, which is cut into pieces by itself: no piece has a space after its first character.
 _WORD = re.compile(f"{_MARKER}?[^{_MARKER}]+|{_MARKER}")
 _LONGEST_LINE = 1 << 24  # bytes; sentencepiece drops longer ones, by default those above 4192
-# What a character outside the vocabulary costs below the rarest piece, as in sentencepiece.
+# Cost of a character outside the vocabulary, below the rarest piece, as in sentencepiece.
 _UNKNOWN_COST = 10.0
 # Cuts a word into pieces: (word, random numbers) → pieces.
 Segmenter = Callable[[str, Random], list[str]]

@@ -42,7 +42,7 @@ class TokenizerConfig:
         character_coverage: BPE and unigram only: share of all characters that get ids of their own.
         min_count: Words and characters only: how often a piece must occur to get an id.
         begin: Whether a text that is read by itself has the begin before it, BERT's ``[CLS]``. None
-            reads it as what training began with did; else only a checkpoint's pieces have it.
+            reads it as the pretrained model did; else only a checkpoint's pieces have it.
         folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
             the text. A run keeps its own in ``tokenizer/text``.
 
@@ -210,8 +210,8 @@ class PairTokenizer:
     """A tokenizer for each side.
 
     Attributes:
-        source: Encodes what is read.
-        target: Encodes and decodes what is written; the same object if the vocabulary is shared.
+        source: Encodes the source text.
+        target: Encodes and decodes the target text; the same object if the vocabulary is shared.
 
     Example:
         >>> settings = TokenizerConfig(type="words", shared=False)

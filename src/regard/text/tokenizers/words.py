@@ -136,7 +136,7 @@ def _frequent(counts: Counter[str], min_count: int) -> list[str]:
     return [piece for _, piece in sorted(frequent, key=lambda item: (-item[0], item[1]))]
 
 
-# Ids of padding and of what is not in the list.
+# Ids of padding and of unknown entries.
 _SPECIAL = 2
 assert (PAD_ID, UNK_ID) == (0, 1)
 

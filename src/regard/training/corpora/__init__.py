@@ -8,6 +8,6 @@
     cache/TEXT/tokenizers/…     tokenizers that were learned
     cache/TEXT/encoded/…        the ids of all samples, and where each ends: flat files
 
-``TEXT`` is a checksum of what the files hold, so that it does not matter where they lie. Nothing in
-it is ever needed: what is missing or of other text or settings is made again.
+``TEXT`` is a checksum of the files' content, so that it does not matter where they lie. Nothing in
+it is ever needed: files that are missing or of other text or settings are made again.
 """

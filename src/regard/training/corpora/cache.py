@@ -44,7 +44,7 @@ def key_of(table: Mapping[str, JsonValue]) -> str:
 
 def sum_of(file: Path, cache: Path) -> str:
     """Checksum of a file's content, cached by its size and time."""
-    with open_text(file):  # which says what is wrong with it
+    with open_text(file):  # raises its errors
         pass
     state = file.stat()
     entry = cache / _SUMS / hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]

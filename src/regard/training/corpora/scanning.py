@@ -37,7 +37,7 @@ def raw_lines(shard: Shard) -> Iterator[RawLine]:
     """The lines of a shard, as they stand there; the rows of one of CSV, as TSV has them."""
     source, target = shard
     if text_suffix(source) == ".csv" and target is None:
-        # A row may be several lines, and positions in a text are counted in what can stand alone.
+        # A row may be several lines, and positions in a text are counted in rows.
         for row in csv_rows(read_lines(source)):
             yield f"{readable(row)}\n".encode(), None
         return

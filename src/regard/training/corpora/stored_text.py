@@ -40,12 +40,12 @@ from regard.training.corpora.scanning import CHUNK_LINES, chunks, read_chunks, s
 from regard.training.distributed.launching import count_cores
 
 _SAMPLE, _HELD = "sample.jsonl", "held.jsonl"
-# What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.
+# Settings of ``[data]`` that do not change the ids: the files, and the later use of the ids.
 _LATER = {
     *("train", "valid", "test", "valid_share", "source_language", "target_language"),
     *("context", "overlap", "rate", "next_sentence", "source_end"),
 }
-# Examples of a sample that show what language a text is in, and the like.
+# Examples of a sample from which the language of a text is told, and the like.
 _FEW = 2000
 
 

@@ -22,7 +22,7 @@ from regard.training.settings import TrainingConfig
 
 # Bytes of text from which on it is not held in memory, where the recipe does not say.
 LARGE = 1 << 30
-# What compression makes of text, about.
+# The compression ratio of text, about.
 _PACKED = 4
 
 Corpus = Literal["auto", "memory", "disk"]
@@ -173,7 +173,7 @@ def _size(recipe: Recipe) -> int:
     """Bytes of the training text, about; 0 where that cannot be told."""
     try:
         files = recipe.files("train")
-    except DataError:  # who reads them says what is wrong with them
+    except DataError:  # their reader raises it
         return 0
     return sum(map(_size_of, files))
 

@@ -31,7 +31,7 @@ class FSDP:
 
     def __init__(self, model: nn.Module, world: World, device: torch.device) -> None:
         self.model, self.learner = model, deepcopy(model)
-        # It is about sums in place, of which the layers make none with what others give them.
+        # It is about sums in place, which the layers never make in their inputs.
         warnings.filterwarnings("ignore", r"FSDP2-wrapped module .* returned a view", UserWarning)
         group = world.group or dist.group.WORLD
         assert group is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from regard.errors import SettingError, TrainingError
 
-# Set to our own process in those that we started: we say what becomes of them.
+# Set to our process id in the processes that we started, whose end we report.
 LAUNCHED = "REGARD_LAUNCHED"
 # Seconds between two looks at the processes.
 _POLL_EVERY = 0.1

@@ -27,7 +27,7 @@ from regard.version import __version__
 if TYPE_CHECKING:
     from regard.training.distributed.fsdp import FSDP
 
-# Seconds until what one machine has written is seen from another: NFS looks as seldom as that.
+# Seconds until a file of one machine is seen from another: NFS looks as seldom as that.
 _VISIBLE_WITHIN, _LOOK_EVERY = 60.0, 0.5
 
 

@@ -52,7 +52,7 @@ def begin_pretrained(tasks: InferredTasks, name: str) -> InferredTasks:
             continue
         recipe, settings = begun
         if learned in _RUNNING_TEXT and _task(recipe) in {*_RUNNING_TEXT} - {learned}:
-            continue  # what reads both sides does not continue a text, nor the other way round
+            continue  # an encoder does not continue a text, nor a decoder fill its blanks
         candidates.append(replace(task, recipe=recipe, settings={**settings, **task.settings}))
     if not candidates:  # the training says why
         return tasks

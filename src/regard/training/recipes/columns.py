@@ -30,7 +30,7 @@ LEAST_ROWS = 12
 _MOST_LABELS, _LONGEST_LABEL, _LEAST_REPEATS, _LISTED_LABELS = 100, 25, 3, 4
 # Those of several words may be longer, and come more often.
 _LONGEST_PHRASE, _PHRASE_REPEATS = 80, 10
-# Numbers of so few kinds may be labels; a share of cells that decides what a column holds.
+# Numbers of so few kinds may be labels; a share of cells that decides the kind of a column.
 _LABEL_NUMBERS, MOST = 20, 0.9
 # The start of a text that tells its script, and the share of characters that make it Chinese.
 _START, _UNSPACED_SHARE = 2000, 0.2

@@ -60,7 +60,7 @@ _TAGGED = re.compile(r"\S+([/_])[A-Za-z.$,:;!?][\w.$*+-]*")
 def infer_tasks(path: Path, settings: Settings = MappingProxyType({})) -> InferredTasks:
     """Infer the tasks that a file, a folder or a pattern may be for, the likeliest first.
 
-    Columns that settings name, such as ``data.text``, are what they are called there.
+    Columns that settings name, such as ``data.text``, are taken for those fields.
     """
     if has_picture_classes(path):
         return _of_pictures(path)

@@ -30,7 +30,7 @@ _LEAST_WIDTH = 4  # columns of a terminal that a text is cut to
 def infer_tasks(files: Sequence[str], settings: Settings) -> InferredTasks:
     """The tasks that files may be for, inferred from the first, each with its first examples.
 
-    What ``settings`` say is left out of theirs, and so is a task that can read no example.
+    Values in ``settings`` are left out of theirs, and so is a task that can read no example.
     """
     tasks = inferring.infer_tasks(Path(files[0]), settings)
     if (pretrained := settings.get(PRETRAINED)) is not None:

@@ -60,7 +60,7 @@ def resolve(
 ) -> "Recipe":
     """The recipe of a training, resolved once from a source, files and settings over it.
 
-    Without a recipe ``task`` says what the files are for; without either they are sentence pairs.
+    Without a recipe ``task`` names the task of the files; without either they are sentence pairs.
     """
     if settings is not None and not isinstance(settings, Mapping):
         raise SettingError(
