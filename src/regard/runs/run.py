@@ -230,7 +230,7 @@ class Run:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """Where the tokenizer is, its files checked once."""
+        """The folder of the tokenizer, its files checked once."""
         folder = self.folder / TOKENIZER
         if not self._tokenizer_checked:
             with naming(self.path, self.folder):

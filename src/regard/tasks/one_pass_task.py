@@ -318,7 +318,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         *,
         without: Callable[[Sample, int], Sample] | None = None,
     ) -> tuple[float, ...]:
-        """How far the score of a sample's answer falls without each of its ``ids``.
+        """The fall of the score of a sample's answer without each of its ``ids``.
 
         Nothing for a long text; 0 for a single token. ``without`` gives the sample without an id,
         by default by ``without_id``.

@@ -143,7 +143,7 @@ class Overlap:
 
     @property
     def num_among(self) -> int:
-        """How many numbers ``among`` gives of each text."""
+        """Number of features of each text in ``among``."""
         is_early = self.num_features < len(OVERLAP_FEATURES)
         return self.num_features + (0 if is_early else len(AMONG_FEATURES))
 

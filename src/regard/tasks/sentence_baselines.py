@@ -85,13 +85,13 @@ class SlidingWindow:
         return span
 
     def score(self, question: str, answer: str, context: str) -> float:
-        """How much of question and answer stands near each other in the context."""
+        """The weight of question and answer words that stand near each other in the context."""
         words, weights = _weighed(context)
         targets = {w.text for w in (*words_of(question), *words_of(answer)) if not w.is_mark}
         return _best_window(words, weights, targets)
 
     def shared(self, question: str, sentence: str, context: str) -> float:
-        """How much those words of the question weigh that stand in a sentence of the context."""
+        """The weight of the question's words that stand in a sentence of the context."""
         _, weights = _weighed(context)
         query = {word.text for word in words_of(question) if not word.is_mark}
         there = {word.text for word in words_of(sentence)}

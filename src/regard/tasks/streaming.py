@@ -34,7 +34,7 @@ class Chunk:
 
     @property
     def ending(self) -> str:
-        """Of the file's name, compression put aside; the rows of CSV are here as TSV has them."""
+        """The ending of the file's name without compression; rows of CSV are here as in TSV."""
         ending = text_suffix(self.shard[0])
         return ".tsv" if ending == ".csv" else ending
 
@@ -43,7 +43,7 @@ class Chunk:
         return list(decode_lines(self.lines, str(self.shard[0]), numbers=self.numbers))
 
     def decoded_targets(self) -> list[Line] | None:
-        """Those of the targets."""
+        """The decoded lines of the targets."""
         if self.targets is None:
             return None
         return list(decode_lines(self.targets, str(self.shard[1]), numbers=self.numbers))
@@ -58,7 +58,7 @@ class Samples(Sequence[EncodedT]):
 
     @abstractmethod
     def sample(self, index: int) -> EncodedT:
-        """One of them."""
+        """The sample at an index."""
 
     @overload
     def __getitem__(self, index: int) -> EncodedT: ...

@@ -276,5 +276,5 @@ def padded(
 
 
 def lengths_of(rows: Sequence[Ids]) -> Int[Tensor, " B"]:
-    """How many ids are in each row."""
+    """The number of ids in each row."""
     return torch.tensor([len(row) for row in rows], dtype=torch.long)

@@ -50,11 +50,11 @@ class Sequences:
 
     @property
     def lengths(self) -> Int64[np.ndarray, " sentences"]:
-        """How many ids each sentence has."""
+        """The number of ids of each sentence."""
         return np.diff(self.offsets)
 
     def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, " _"]:
-        """How many ids those sentences have, without a look at the others."""
+        """The number of ids of some sentences, without a look at the others."""
         lengths: Int64[np.ndarray, " _"] = self.offsets[indices + 1] - self.offsets[indices]
         return lengths
 

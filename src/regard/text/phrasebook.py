@@ -98,7 +98,7 @@ def _phrase(line: str) -> Phrase:
 
 
 def _spans(marked: str) -> tuple[Span, ...]:
-    """Where the words of a sentence stand once its bars are gone."""
+    """The spans of a sentence's words without its bars."""
     spans, start = [], 0
     for word, gap in _WORD_AND_GAP.findall(marked):
         spans.append((start, start + len(word)))

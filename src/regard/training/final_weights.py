@@ -68,7 +68,7 @@ class FinalWeights:
 def candidate_weights(
     run: Run, model: nn.Module, ema: MovingAverage | None, keep: int, best_update: int
 ) -> dict[str, Callable[[], dict[str, Tensor]]]:
-    """Where final weights may come from: last, best, an average of the last, the EMA, its best."""
+    """Candidates for the final weights: last, best, an average of the last, the EMA, its best."""
     *earlier, last = run.checkpoints()
     candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
     best_average: Mapping[str, Tensor] | None = None

@@ -18,7 +18,7 @@ _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 5, 100
 
 @dataclass
 class Position:
-    """How far training has come; with weights and optimizer, all that resuming needs."""
+    """The progress of a training; with weights and optimizer, all that resuming needs."""
 
     update: Natural = 0  # optimizer steps made
     epoch: Natural = 0  # under way, from 0
@@ -36,7 +36,7 @@ class Position:
     terms: Natural = 0  # of that sum
 
     def share(self, config: TrainingConfig, num_samples: int) -> float:
-        """How much of training is behind us, 0 to 1, by the nearest of the config's limits."""
+        """The fraction of training done, 0 to 1, by the nearest of the config's limits."""
         shares = [0.0]
         if config.updates is not None:
             shares.append(self.update / config.updates)

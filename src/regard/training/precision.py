@@ -1,4 +1,4 @@
-"""How a device computes: number format, scale of a loss, compiling, and memory."""
+"""Settings of a device's arithmetic: number format, scale of a loss, compiling, and memory."""
 
 import ctypes
 import math
@@ -168,7 +168,7 @@ def freed_memory_returned() -> Iterator[None]:
 def keep_few_primitives() -> None:
     """Ask oneDNN, which multiplies bfloat16 on a CPU, to cache few of its compiled products."""
     # It compiles one for each shape and caches a thousand, each with its own buffers: half of the
-    # memory of a small model's training, for shapes that hardly come twice. The variables are read at
-    # the first such product of a process; the user's own values stay.
+    # memory of a small model's training, for shapes that hardly come twice. The variables are read
+    # at the first such product of a process; the user's own values stay.
     for name, count in _PRIMITIVES.items():
         os.environ.setdefault(name, count)

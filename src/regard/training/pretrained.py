@@ -232,7 +232,7 @@ class Pretrained:
 
     @torch.no_grad()
     def _checkpoint_weights(self) -> tuple[dict[str, Tensor], int | None]:
-        """Those of a checkpoint; tables in the order of our ids, then of the mask."""
+        """The weights of a checkpoint; tables in the order of our ids, then of the mask."""
         weights = {
             name: tensor[self._order] if is_table(name) else tensor
             for name, tensor in _reader(self._checkpoint).state_dict().items()

@@ -20,7 +20,7 @@ def epoch_defaults(names: Collection[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
-    """How a model is trained.
+    """Settings of a training.
 
     Training ends at the first of ``updates``, ``epochs`` and ``minutes`` that is set, or when
     validation has not improved for ``patience`` validations.

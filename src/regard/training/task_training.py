@@ -101,7 +101,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     def size_line(self) -> str:
-        """How much there is to learn from and to validate on, in a line for people."""
+        """The numbers of training and validation examples, in a line for people."""
         learned, valid = self.task.unit, ""
         if isinstance(self.corpus, Stored) and not self.task.is_written:
             learned, valid = "windows of text", f" {learned}"
@@ -291,7 +291,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     def examples_a_batch(self) -> float:
-        """How many examples a batch has, in the mean over the first ones of the first epoch."""
+        """Mean number of examples in the first batches of the first epoch."""
         plans = islice(self._plan(self.corpus, seed=self.config.seed).epoch(0), _COUNTED)
         return float(np.mean([len(plan.indices) for plan in plans]))
 

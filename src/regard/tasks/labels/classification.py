@@ -176,7 +176,7 @@ class Classification(LabelTask[LabelledText]):
         return {TFIDF: linear.labels([example.text for example in examples])}
 
     def groups(self, example: LabelledText) -> Mapping[str, str]:
-        """By length."""
+        """The group of its length."""
         return {"length in characters": length_group(len(example.text))}
 
     def draw(

@@ -342,7 +342,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
-        """By entity type or by tag, known words and unknown ones, the confusion matrix."""
+        """Figures by entity type or tag, and of unknown words, and the confusion matrix."""
         predicted, true = [answer.tags for answer in answers], self._true(examples)
         flat = flattened(predicted), flattened(true)
         words = flattened(example.words for example in examples)

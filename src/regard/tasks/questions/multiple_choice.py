@@ -205,7 +205,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         return {"accuracy": answer.index == example.right}
 
     def groups(self, example: Choices) -> Mapping[str, str]:
-        """By length, and by whether the text has the very answer."""
+        """The groups of its length, and of whether the text has the very answer."""
         answer, context = (
             f" {' '.join(answer_words(text))} "
             for text in (example.choices[example.right], example.context)

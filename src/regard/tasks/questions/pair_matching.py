@@ -123,7 +123,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
         return {OVERLAP: overlap.labels([(e.first, e.second) for e in examples])}
 
     def groups(self, example: LabelledPair) -> Mapping[str, str]:
-        """By question word, and by the length of the second text."""
+        """The groups of its question word, and of the length of the second text."""
         length = length_group(len(example.second), of_contexts=True)
         word = question_word(example.first)
         return {"question word": word, "characters of the second text": length}

@@ -189,7 +189,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         }
 
     def groups(self, example: Question) -> Mapping[str, str]:
-        """By length, and by kind of answer."""
+        """The groups of its length and of its kind of answer."""
         return {
             "characters of the text": length_group(len(example.context), of_contexts=True),
             "kind of answer": _kind(example),

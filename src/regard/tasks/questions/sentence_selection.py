@@ -47,7 +47,7 @@ class SentenceAnswer(Answer):
 
     @property
     def end(self) -> int:
-        """One past its last character."""
+        """The position after the last character."""
         return self.start + len(self.sentence)
 
     def text(self) -> str:
@@ -181,11 +181,11 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         }
 
     def groups(self, example: Question) -> Mapping[str, str]:
-        """By number of sentences."""
+        """The group of its number of sentences."""
         return {"number of sentences": str(len(sentences_of(example.context)))}
 
     def example_score(self, answer: SentenceAnswer, example: Question) -> float:
-        """Its probability if it has an answer, else 0."""
+        """The answer's probability if it is right, else 0."""
         return answer.probability * self.scores(answer, example)["accuracy"]
 
     def baselines(

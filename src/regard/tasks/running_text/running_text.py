@@ -50,7 +50,7 @@ class Passage:
     where: str
 
     def text(self) -> str:
-        """Its lines, each with its end."""
+        """The lines of the passage, each with its end."""
         return "\n".join((*self.lines, ""))
 
     @property
@@ -60,7 +60,7 @@ class Passage:
 
     @property
     def beginning(self) -> str:
-        """Its first words, in a line for people."""
+        """The first words, in a line for people."""
         return f"{' / '.join(line for line in self.lines if line)[:60]}…"
 
 
@@ -175,7 +175,7 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     def samples(
         self, examples: Sequence[Passage], too_long: BadLines, *, training: bool
     ) -> list[Stretch]:
-        """In training, windows of the whole text, which ``collate`` shifts; else each passage."""
+        """Windows of the whole text in training, which ``collate`` shifts; else each passage."""
         if not training:
             return [self.stretch(passage) for passage in examples]
         whole = self._joined(examples)

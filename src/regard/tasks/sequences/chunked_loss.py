@@ -48,7 +48,8 @@ def backward_in_chunks(
     """
     # The logits of a chunk of rows are made, used for loss and gradient, and dropped, before
     # the next; then one backward pass goes through the graph of ``states``.
-    # An ``auxiliary`` loss of the model is not counted in the result; ``scale`` lets float16 hold the gradient.
+    # An ``auxiliary`` loss of the model is not counted in the result; ``scale`` lets float16 hold
+    # the gradient.
     passes = 2 if r_drop else 1
     total = torch.zeros((), dtype=_wide(states), device=states.device)
     grads = []

@@ -244,12 +244,12 @@ def extracts(
 def _best(
     parts: Sequence[str], count: int, ranked: Callable[[Sequence[str]], Sequence[float]]
 ) -> str:
-    """So many sentences with the highest ranks, the earlier of equal ones, in their order."""
+    """The ``count`` sentences of the highest ranks, the earlier of equal ones, in their order."""
     ranks = ranked(parts)
     first = sorted(range(len(parts)), key=lambda index: -round(ranks[index], 9))[:count]
     return chosen(parts, sorted(first))
 
 
 def _nearness(parts: Sequence[str]) -> list[float]:
-    """How near each sentence is to the text of all, in words."""
+    """The overlap of each sentence with the text of all, in words."""
     return sentence_rouge_n(parts, [" ".join(parts)] * len(parts), n=1)

@@ -116,7 +116,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     @classmethod
     def fingerprint(cls, example: Pair) -> str:
-        """Its source and all right targets."""
+        """The source and all right targets."""
         return "\0".join((example.source, *example.references, ""))
 
     @classmethod

@@ -62,12 +62,12 @@ class Translations(Hypotheses):
 
     @classmethod
     def of_nothing(cls, source: str) -> "Translations":
-        """The one of a text in which there is nothing to read."""
+        """The translations of a text without words."""
         return cls.of_text(source, "")
 
     @classmethod
     def of_text(cls, source: str, text: str) -> "Translations":
-        """One that no model has written."""
+        """A given translation, without a model."""
         output = Hypothesis(tokens=(), text=text, score=0.0, log_prob=0.0, is_finished=True)
         return cls(source, (output,))
 

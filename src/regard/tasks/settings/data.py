@@ -262,8 +262,8 @@ class TaggingData(DataFiles):
         tag: The tag's column, likewise; the key is else "tags".
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
-        parts: Parts of each word that ``model.parts`` reads: its ``characters``, ``ngrams`` of them,
-            or its pairs with its ``neighbours``, which suit text whose words are single characters.
+        parts: Parts of words that ``model.parts`` reads: their ``characters``, ``ngrams`` of them,
+            or its pairs with its ``neighbours``, which suit words of single characters.
         parts_min_count: How often a part must occur to get an id.
         drop_words: In training, the probability that a word which occurs once there is read as
             unknown, so that the model learns to read those.

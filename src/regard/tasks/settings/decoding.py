@@ -1,4 +1,4 @@
-"""How outputs are searched for: the ``[decoding]`` table of a recipe."""
+"""Settings of the search for outputs: the ``[decoding]`` table of a recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -23,7 +23,7 @@ from regard.fields import Count, Natural, Weight, at_most, check_fields
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodingConfig:
-    """How outputs are searched for.
+    """Settings of the search for outputs.
 
     Attributes:
         method: beam keeps the likeliest beginnings side by side; greedy takes the likeliest token

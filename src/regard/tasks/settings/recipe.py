@@ -122,7 +122,7 @@ class DataConfig(SequenceData):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentData(SequenceData):
-    """Where documents are, and the questions, answers or summaries of them.
+    """The files of documents with their questions, answers or summaries.
 
     Attributes:
         train: TSV or CSV files, or JSONL or tables (Parquet, Arrow) with "document" (or "context"),

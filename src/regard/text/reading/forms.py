@@ -213,7 +213,7 @@ def _are_tagged(lines: Sequence[str], rows: Sequence[str]) -> bool:
 
 
 def _delimiters_of(rows: Sequence[str], delimiter: str) -> list[int]:
-    """How many delimiters each row has; none where a row is too long for cells."""
+    """The number of delimiters of each row; none where a row is too long for cells."""
     lines = (row.replace("\r", " ") for row in rows)
     try:
         return [len(cells) - 1 for cells in csv.reader(lines, delimiter=delimiter)]

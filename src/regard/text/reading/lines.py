@@ -90,7 +90,7 @@ class BadLines:
             examples += added.examples[reason][: _EXAMPLES - len(examples)]
 
     def without(self, reason: str) -> "BadLines":
-        """Those for other reasons."""
+        """The lines left out for other reasons."""
         counts = Counter({name: n for name, n in self.counts.items() if name != reason})
         return BadLines(counts, self.examples)
 

@@ -116,7 +116,7 @@ class _Rows(Protocol):
     """A part of a table, as pyarrow has it."""
 
     def to_pylist(self) -> list[dict[str, JsonValue]]:
-        """Its rows."""
+        """The rows as records."""
 
 
 def read_rows(path: Path) -> Iterator[bytes]:

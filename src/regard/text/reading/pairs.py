@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLayout:
-    """Where a file keeps the sides of a pair.
+    """The columns of the sides of a pair in a file.
 
     Attributes:
         columns: Columns of source, target and further references, counted from 1, or their
@@ -113,7 +113,7 @@ class PairLayout:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Where the source, the target and further references are in JSONL."""
+        """Keys of the source, the target and further references in JSONL."""
         names = tuple(column for column in self.columns if isinstance(column, str))
         return names if len(names) > 2 else (*(names or ("source", "target")), "references")
 

@@ -91,7 +91,7 @@ def number_of(cell: str, name: str, where: str, *, has_commas: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where in a row things stand."""
+    """The positions of inputs and target in a row."""
 
     columns: tuple[str, ...]
     inputs: tuple[int, ...]

@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def end(self) -> int:
-        """One past its last character."""
+        """The position after the last character."""
         return self.start + len(self.text)
 
 
@@ -48,7 +48,7 @@ class Question:
     where: str = ""
 
     def fingerprint(self) -> str:
-        """Its text, context and answers, which identify it."""
+        """The text, context and answers, which identify the question."""
         return "\0".join((self.text, self.context, *(a.text for a in self.answers), ""))
 
 
@@ -158,7 +158,7 @@ def _rows(path: Path) -> Iterator[_Item]:
 
 
 def _lines_of_questions(text: str) -> dict[str, int]:
-    """For each question's id in a JSON file, the line that it stands in."""
+    """The line of each question's id in a JSON file."""
     numbers: dict[str, int] = {}
     line, before = 1, 0
     for match in _ID.finditer(text):

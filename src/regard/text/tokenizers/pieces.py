@@ -65,7 +65,7 @@ class Tokenizer(Protocol):
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are, reserved ones included."""
+        """The number of ids, reserved ones included."""
 
     @property
     def pad_id(self) -> int:

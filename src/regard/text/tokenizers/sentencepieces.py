@@ -314,7 +314,7 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
 
     @lru_cache(maxsize=1 << 16)  # words come again
     def ways_to(word: str) -> list[tuple[list[int], list[float]]]:
-        """For each end in the word, the starts of the pieces that end there, and their shares."""
+        """The starts of the pieces at each end in the word, and their shares."""
         ways: list[tuple[list[int], list[float]]] = [([], [])]
         sums = [0.0]
         for end in range(1, len(word) + 1):

@@ -25,7 +25,7 @@ TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """How text is cut into pieces.
+    """Settings of a tokenizer, which cuts text into pieces.
 
     Attributes:
         type: Subwords (bpe, unigram), words, or characters; or the tokenizer of a ``checkpoint`` in

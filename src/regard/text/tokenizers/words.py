@@ -161,7 +161,7 @@ class Vocabulary:
         return [self._ids.get(unit) or self._unknown(unit) for unit in units]
 
     def _unknown(self, unit: str) -> int:
-        """Where ``hash`` would give another id in every process, a checksum does not."""
+        """The bucket of a word by checksum: ``hash`` would differ in every process."""
         if not self.buckets:
             return UNK_ID
         return len(self.units) + _SPECIAL + zlib.crc32(unit.encode(errors="replace")) % self.buckets

@@ -29,7 +29,7 @@ _READ_AT_ONCE = 1 << 22
 
 
 def default_cache() -> Path:
-    """Where encoded text is kept unless ``training.cache`` says: beside the compiled kernels."""
+    """Default folder of encoded text, ``training.cache``: beside the compiled kernels."""
     home = os.environ.get("XDG_CACHE_HOME")
     base = Path(home) if home else Path.home() / ".cache"
     return base / "regard" / "corpora"

@@ -159,7 +159,7 @@ def _environment(processes: int) -> Iterator[None]:
 
 
 def count_cores() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

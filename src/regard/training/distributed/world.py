@@ -72,7 +72,7 @@ class BatchShard:
         return slice(cuts[self.rank], cuts[self.rank + 1])
 
     def _cuts(self, tokens: Int64[np.ndarray, " n"]) -> list[int]:
-        """Where each stretch begins, and the end: nearest to where equal ones would."""
+        """The start of each stretch, and the end: nearest to those of equal ones."""
         ends = np.concatenate([[0], np.cumsum(tokens)])
         ideal = ends[-1] * np.arange(self.size + 1) / self.size
         after = np.searchsorted(ends, ideal)
