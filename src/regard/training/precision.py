@@ -1,4 +1,4 @@
-"""Settings of a device's arithmetic: number format, scale of a loss, compiling, and memory."""
+"""Precision and memory on a device: number format, scale of a loss, compiling, freed memory."""
 
 import ctypes
 import math
