@@ -175,16 +175,16 @@ class Edit(NamedTuple):
         query, key, _ = self._replace(value=None).inputs(call.query, call.key, call.key)
         return replace(call, mask=self.mask, query=query, key=key)
 
-    def then(self, other: "Edit") -> "Edit":
+    def then(self, edit: "Edit") -> "Edit":
         """Return this edit and another one, which was made of the call with this."""
-        one, two, before, after = self.finish, other.finish, self.value, other.value
+        one, two, before, after = self.finish, edit.finish, self.value, edit.value
         finish, value = two or one, after or before
         if one is not None and two is not None:
             finish = lambda out, mixed: two(one(out, mixed), mixed)  # noqa: E731
         if before is not None and after is not None:
             value = lambda given: after(before(given))  # noqa: E731
-        query = self.query if other.query is None else other.query
-        return Edit(other.mask, finish, query, self.key if other.key is None else other.key, value)
+        query = self.query if edit.query is None else edit.query
+        return Edit(edit.mask, finish, query, self.key if edit.key is None else edit.key, value)
 
 
 # Given what ``attend`` is called with; None leaves the call alone.

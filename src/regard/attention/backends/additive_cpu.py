@@ -95,9 +95,9 @@ class _Factors(NamedTuple):
     query: Tensor
     key: Tensor
     # None: queries and keys as given. Else they are factors of e^(2q + 2k) − 1, which is query ·
-    # key + rest: of small ones (e^2q − 1) e^2k + (e^2k − 1), where no digits are lost; of others
+    # key + offset: of small ones (e^2q − 1) e^2k + (e^2k − 1), where no digits are lost; of others
     # e^2q e^2k − 1, where less is lost by taking off 1 than from large differences.
-    rest: Tensor | None
+    offset: Tensor | None
     w: Tensor
 
     @classmethod
@@ -141,7 +141,7 @@ class _BlockArrays:
         self.units = self.width * factors.w.shape[1]
         # Whether keys are read and their gradients written apart from those of other blocks.
         self.is_copied = parts > 1 or len(block.keys) > 1
-        of_keys = [factors.key, factors.rest, inputs.value]
+        of_keys = [factors.key, factors.offset, inputs.value]
         if self.is_copied:
             of_keys = [None if t is None else keys_of(t, block) for t in of_keys]
         hidden = None if block.hidden is None else block.hidden.to(torch.uint8)
@@ -163,10 +163,10 @@ class _BlockArrays:
         origin, first = (corner, 0) if self.is_copied else ((0, 0), block.keys[0].start)
         return (*corner, block.rows.start, len(block.heads), *origin, first, first + self.width)
 
-    def share_out(self, loop: ParallelLoop, count: int, *rest: object) -> None:
+    def share_out(self, loop: ParallelLoop, count: int, *arguments: object) -> None:
         """Call a loop for ``count`` parts of the block's heads and queries."""
         tasks = -(-self.lanes * self.rows * self.units // _UNITS_OF_A_TASK)
-        share_out(min(count, tasks), count, loop, *rest)
+        share_out(min(count, tasks), count, loop, *arguments)
 
 
 def _of_pairs(
@@ -198,25 +198,25 @@ class _AdditiveLoops:
         outputs = [tensor.numpy() for tensor in (out, top, total)]
         for block in self.job.blocks():
             work = _BlockArrays(self.job, block, self.inputs, self.factors)
-            rest = (work.rows, *work.inputs, *outputs, work.offsets)
-            work.share_out(additive.forward, work.lanes * work.rows, *rest)
+            arguments = (work.rows, *work.inputs, *outputs, work.offsets)
+            work.share_out(additive.forward, work.lanes * work.rows, *arguments)
         return out, top, total
 
-    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
+    def gradients(self, needs_grad: Sequence[bool], *saved: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, needs_grad)
-        arrays = [as_array(tensor) for tensor in known]
+        arrays = [as_array(tensor) for tensor in saved]
         for block in self.job.blocks():
             self._add(block, sums, arrays)
         slope = self.factors.w[:, None]
         shape = self.inputs.tensors[0].shape
-        own = shape[-2:] if len(slope) > 1 else (1, *shape[-1:])
-        w = sums.w.sum(dim=0).sum_to_size(own).reshape(shape).to(torch.float32)
+        w_shape = shape[-2:] if len(slope) > 1 else (1, *shape[-1:])
+        w = sums.w.sum(dim=0).sum_to_size(w_shape).reshape(shape).to(torch.float32)
         of_inputs = [sums.query.mul_(slope), sums.key.mul_(slope), sums.value, sums.bias]
         grads = [*of_inputs, None, None, w]
         return [grad if want else None for grad, want in zip(grads, needs_grad, strict=True)]
 
-    def _add(self, block: Block, sums: "_Sums", known: Sequence[NDArray[np.generic]]) -> None:
+    def _add(self, block: Block, sums: "_Sums", saved: Sequence[NDArray[np.generic]]) -> None:
         """Add a block's part to every gradient."""
         from regard.kernels.attention import additive
 
@@ -232,12 +232,18 @@ class _AdditiveLoops:
         d_w = torch.zeros(parts, *sums.w.shape)
         pairs = (*corner, work.rows, work.width) if sums.bias is not None else (0, 0, 0, 0)
         d_scores = torch.zeros(pairs)
-        written = tuple(each.numpy() for each in (sums.query, *of_keys, d_w, d_scores))
-        rest = ((work.rows, rows, work.lanes), work.inputs, tuple(known), written, work.offsets)
-        work.share_out(additive.backward, parts * work.lanes, *rest)
+        written = tuple(grad.numpy() for grad in (sums.query, *of_keys, d_w, d_scores))
+        arguments = (
+            (work.rows, rows, work.lanes),
+            work.inputs,
+            tuple(saved),
+            written,
+            work.offsets,
+        )
+        work.share_out(additive.backward, parts * work.lanes, *arguments)
         if work.is_copied:
-            for total, each in zip((sums.key, sums.value), of_keys, strict=True):
-                add_to_keys(total, block, each.sum(dim=0))
+            for total, grad in zip((sums.key, sums.value), of_keys, strict=True):
+                add_to_keys(total, block, grad.sum(dim=0))
         sums.w += d_w.sum(dim=0, dtype=torch.float64)
         if sums.bias is not None:
             bias_block = bias_of(sums.bias, block)

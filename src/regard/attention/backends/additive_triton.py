@@ -338,13 +338,13 @@ class _Launch:
 
     def constants(self, kernel: Any, sizes: dict[str, int]) -> dict[str, object]:
         """Compile-time constants of the kernels; each names only some."""
-        known = {
+        constants = {
             "FORM": self.form.number,
             "IS_FAST": self.is_fast,
             "PRECISION": "tf32x3" if self.is_fast else "ieee",
             **sizes,
         }
-        return {name: known[name] for name in kernel.arg_names if name in known}
+        return {name: constants[name] for name in kernel.arg_names if name in constants}
 
     def start(
         self, name: str, grid: tuple[int, ...], arguments: tuple[object, ...], sizes: dict[str, int]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import in_own_dtypes
+from regard.attention.engine.numerics import in_input_dtypes
 from regard.attention.engine.request import Request
 
 Answer = tuple[Tensor, Tensor | None]
@@ -123,7 +123,7 @@ class Loops(Protocol):
     def answer(self) -> tuple[Tensor, Tensor, Tensor]:
         """The mixed values, the best scores, and the sums of powers relative to them."""
 
-    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> Sequence[Tensor | None]:
+    def gradients(self, needs_grad: Sequence[bool], *saved: Tensor) -> Sequence[Tensor | None]:
         """Gradients of ``BlockInputs.flat`` from (maxima, sums of powers, d_out, d_out · out)."""
 
 
@@ -140,7 +140,7 @@ class LoopPass(torch.autograd.Function):
         return out, top + total.log()
 
     @staticmethod
-    @in_own_dtypes
+    @in_input_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         if torch.is_grad_enabled():  # ``engine.twice`` has that gradient worked out
             return (None,) * len(ctx.needs_input_grad)

@@ -106,10 +106,10 @@ class _Sequences(NamedTuple):
     ) -> "_Sequences | None":
         """The sequences of segments, or None if one window does not fit them all."""
         queries, keys, shifts = [0], [0], set[int]()
-        for batch, rows, own in segments:
+        for batch, rows, keys_seen in segments:
             queries.append(batch * sizes[0] + rows.stop)
-            keys.append(batch * sizes[1] + own.stop)
-            shifts.add(own.stop - rows.stop)
+            keys.append(batch * sizes[1] + keys_seen.stop)
+            shifts.add(keys_seen.stop - rows.stop)
         if band == _EVERYTHING:
             window = (-1, -1)
         elif len(shifts) > 1:
@@ -146,7 +146,7 @@ def _sequences_of(request: Request) -> _Sequences | None:
         return None
     segments = form.segments
     if form.batch == 1:
-        segments = tuple(one._replace(batch=b) for b in range(B) for one in form.segments)
+        segments = tuple(part._replace(batch=b) for b in range(B) for part in form.segments)
     band = form.band or _EVERYTHING
     return _Sequences.of(list(segments), (N, M), band, request.query.device)
 

@@ -62,9 +62,9 @@ def _why_not(request: Request, form: DotForm) -> str | None:
         return "the bias needs a gradient"
     if request.position is not None and (why := _why_not_rule(request)) is not None:
         return why
-    one, other = form.key.shape[-1] + (form.of_keys is not None), request.value.shape[-1]
+    key_dim, value_dim = form.key.shape[-1] + (form.of_keys is not None), request.value.shape[-1]
     # Up to eight columns fit in a vector of the processor: padding to them costs nothing.
-    if max(one, other) > max(8, 2 * min(one, other)):
+    if max(key_dim, value_dim) > max(8, 2 * min(key_dim, value_dim)):
         return "values and keys differ so much in width that padding would cost more"
     if query.dtype == torch.float64 and request.needs_grad():
         return "gradients in float64 are those of blocks"
@@ -197,7 +197,7 @@ def _handed_over(request: Request) -> int:
     if request.bias is None:
         return request.mask.size
     shapes = zip(request.mask.mask.extent(request.mask.grid), request.bias.shape, strict=True)
-    return prod(max(one, other) for one, other in shapes)
+    return prod(max(mask_size, bias_size) for mask_size, bias_size in shapes)
 
 
 def _widths(request: Request) -> tuple[int, int]:

@@ -100,7 +100,7 @@ class _Short(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, call: _Call) -> Tensor:
         ctx.way = _BY_LOOPS if _is_compiled() else _BY_TORCH
         ctx.dtypes = (query.dtype, key.dtype, value.dtype)
-        inputs = tuple(each.detach().float() for each in (query, key, value))
+        inputs = tuple(tensor.detach().float() for tensor in (query, key, value))
         with torch.autocast("cpu", enabled=False):
             out, weights, left = ctx.way.answer(*inputs, call)
         ctx.set_materialize_grads(False)
@@ -169,7 +169,8 @@ def _gradients(
     d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(scale)
     d_query, d_key = torch.bmm(d_scores, k), torch.bmm(d_scores.transpose(1, 2), q)
     of_query, of_key, of_value = (
-        each.view(*grad.shape[:2], *each.shape[1:]) for each in (d_query, d_key, d_value)
+        grad_of_heads.view(*grad.shape[:2], *grad_of_heads.shape[1:])
+        for grad_of_heads in (d_query, d_key, d_value)
     )
     return of_query, of_key, of_value
 
@@ -187,7 +188,7 @@ def _answer_by_loops(
 
     B, H, N, _ = query.shape
     M = key.shape[2]
-    out = _beside_each_other(B, H, N, value.shape[3])
+    out = _empty_heads(B, H, N, value.shape[3])
     weights = torch.empty(B * H, N, M)
     left = torch.empty_like(weights) if call.dropout else weights
     penalty = torch.empty(0, 0, 0, 0) if call.penalty is None else call.penalty
@@ -196,7 +197,7 @@ def _answer_by_loops(
         penalty = penalty.expand(*penalty.shape[:3], M).contiguous()
     growth = 1 / (1 - call.dropout) if call.dropout else 0.0
     noise = (call.seed * GOLDEN % 2**32, dropout_threshold(call.dropout) + 2**31, growth)
-    operands = [operand(each) for each in (query, key, value)]
+    operands = [operand(tensor) for tensor in (query, key, value)]
     arrays = (penalty.numpy(), noise, weights.numpy(), left.numpy(), operand(out))
     sizes = (H, N, M, query.shape[3], value.shape[3])
     _over_heads(short.forward, sizes, B, *operands, call.scale, *arrays)
@@ -211,24 +212,24 @@ def _gradients_by_loops(
     query, key, value, weights, left = saved
     B, H, N, D = query.shape
     M, E = value.shape[2:]
-    d_query, d_key = _beside_each_other(B, H, N, D), _beside_each_other(B, H, M, D)
-    d_value = _beside_each_other(B, H, M, E)
-    operands = [operand(each) for each in (query, key, value)]
+    d_query, d_key = _empty_heads(B, H, N, D), _empty_heads(B, H, M, D)
+    d_value = _empty_heads(B, H, M, E)
+    operands = [operand(tensor) for tensor in (query, key, value)]
     arrays = (weights.numpy(), left.numpy(), operand(grad))
-    written = (each.transpose(1, 2).numpy() for each in (d_query, d_key, d_value))
+    written = (gradient.transpose(1, 2).numpy() for gradient in (d_query, d_key, d_value))
     _over_heads(short.backward, (H, N, M, D, E), B, *operands, scale, *arrays, *written)
     return d_query, d_key, d_value
 
 
-def _over_heads(loop: ParallelLoop, sizes: tuple[int, ...], B: int, *rest: object) -> None:
+def _over_heads(loop: ParallelLoop, sizes: tuple[int, ...], B: int, *arguments: object) -> None:
     """Run a loop for all heads of all batch rows, some of them a task."""
     H, N, M, *_ = sizes
     some = max(1, _PAIRS_OF_A_TASK // max(1, N * M))
 
-    threads.share_out(-(-B * H // some), B * H, loop, sizes, *rest)
+    threads.share_out(-(-B * H // some), B * H, loop, sizes, *arguments)
 
 
-def _beside_each_other(B: int, H: int, N: int, D: int) -> Tensor:
+def _empty_heads(B: int, H: int, N: int, D: int) -> Tensor:
     """An empty (B, H, N, D) whose heads lie beside each other, as a projection has them."""
     return torch.empty(B, N, H, D).transpose(1, 2)
 

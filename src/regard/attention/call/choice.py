@@ -77,9 +77,9 @@ def register_backend(name: str, backend: Backend) -> None:
         blocks
         >>> del BACKENDS["blocks"]
     """
-    others = {each: other for each, other in BACKENDS.items() if each != name}
+    remaining = {title: entry for title, entry in BACKENDS.items() if title != name}
     BACKENDS.clear()
-    BACKENDS.update({name: backend, **others})
+    BACKENDS.update({name: backend, **remaining})
 
 
 def choose_backend(request: Request, pinned: str | None) -> tuple[str, Offer, str, bool]:

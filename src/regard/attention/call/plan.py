@@ -78,9 +78,9 @@ class Plan:
             if total - total == 0:
                 if not out.requires_grad:
                     return out, None
-                alike = partial(make_request, call, is_known=True)
+                alike = partial(make_request, call, is_checked=True)
                 return differentiable_twice(alike, out, None, inputs)
-        request = request or make_request(call, is_known=True)
+        request = request or make_request(call, is_checked=True)
         out, lse = self.serve(request)
         if request.sink is not None:
             assert lse is not None
@@ -184,7 +184,7 @@ def explain(
     chosen = options_of(explain, {**options, "return_lse": return_lse})
     call = Call(query, key, key if value is None else value, chosen)
     plan, request = plan_of(call)
-    request = make_request(call, is_known=True) if request is None else request
+    request = make_request(call, is_checked=True) if request is None else request
     assert plan.offer is not None
     notes, size = plan.offer.notes, plan.offer.bytes
     B, H, N, D = request.query.shape

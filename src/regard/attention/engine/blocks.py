@@ -329,10 +329,10 @@ def _cut(key_ranges: tuple[range, ...], most: int) -> Iterator[tuple[range, ...]
     """Pieces of keys in groups of ``most`` keys; the last may hold fewer."""
     part, room = list[range](), most
     for keys in key_ranges:
-        rest = keys
-        while rest:
-            part.append(rest[:room])
-            rest, room = rest[room:], room - len(part[-1])
+        remaining = keys
+        while remaining:
+            part.append(remaining[:room])
+            remaining, room = remaining[room:], room - len(part[-1])
             if not room:
                 yield tuple(part)
                 part, room = [], most

@@ -107,10 +107,10 @@ class DotLoops:
             )
         return out, top, total
 
-    def gradients(self, needs_grad: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
+    def gradients(self, needs_grad: Sequence[bool], *saved: Tensor) -> list[Tensor | None]:
         """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, needs_grad, self.job.shape)
-        top, total, d_out, mean = known
+        top, total, d_out, mean = saved
         arrays = (as_array(top), as_array(total), operand(d_out), as_array(mean))
         for block in self._blocks():
             units = self._units(block, sums)
@@ -193,18 +193,18 @@ class DotLoops:
             b, h = divmod(lane, H)
             owner = (b, h) if shared is None else (b % shared.shape[0], h % shared.shape[1])
             units.setdefault(owner, []).append((lane, lane + self.group))
-        each = list(units.values())
+        groups = list(units.values())
         several = max(1, _TASK // (self.cost * len(block.rows) * self.group))
         return [
-            _joined(chain.from_iterable(each[start : start + several]))
-            for start in range(0, len(each), several)
+            _joined(chain.from_iterable(groups[start : start + several]))
+            for start in range(0, len(groups), several)
         ]
 
     def _keys_of(self, block: _Block, rows: _Span) -> range:
         """The keys that some queries of a block see, from the first to the last."""
         if self.ranges is None:
             return block.keys
-        first, stop = (each[:, slice(*rows)] for each in self.ranges)
+        first, stop = (bound[:, slice(*rows)] for bound in self.ranges)
         sees = stop > first
         M = self.job.shape[3]
         start = int(torch.where(sees, first, M).min())
@@ -269,10 +269,10 @@ class _Sums:
 
     def totals(self, inputs: BlockInputs, needs_grad: Sequence[bool]) -> list[Tensor | None]:
         """The gradients that are wanted, in the shapes of their tensors."""
-        each = (self.query, self.key, self.value, self.bias, None, None, self.steps)
+        totals = (self.query, self.key, self.value, self.bias, None, None, self.steps)
         return [
             None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)
-            for total, tensor, want in zip(each, inputs.flat(), needs_grad, strict=False)
+            for total, tensor, want in zip(totals, inputs.flat(), needs_grad, strict=False)
         ]
 
 

@@ -67,16 +67,16 @@ def mix(weights: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
     return out
 
 
-def in_own_dtypes(
+def in_input_dtypes(
     backward: Callable[Concatenate[C, Tensor, P], R],
 ) -> Callable[Concatenate[C, Tensor, P], R]:
     """Run a backward pass in the dtypes of its tensors, even under automatic precision."""
 
     # It works the scores out again, and they must be those of the forward pass.
     @wraps(backward)
-    def run(ctx: C, d_out: Tensor, /, *others: P.args, **options: P.kwargs) -> R:
+    def run(ctx: C, d_out: Tensor, /, *grads: P.args, **options: P.kwargs) -> R:
         with without_autocast(d_out.device.type):
-            return backward(ctx, d_out, *others, **options)
+            return backward(ctx, d_out, *grads, **options)
 
     return run
 

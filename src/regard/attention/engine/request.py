@@ -100,11 +100,11 @@ class Request:
         return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def make_request(call: Call, *, is_known: bool = False) -> Request:
+def make_request(call: Call, *, is_checked: bool = False) -> Request:
     """Check a call, unless one of its signature was checked, and bring it to four axes."""
     query, key, value, options, wants_grad, seed = call
     score, mask, bias, weighting, dropout, generator, _, return_lse = options
-    if is_known:
+    if is_checked:
         leading: tuple[int, ...] = query.shape[:2]
     else:
         _check_inputs(query, key, value)
@@ -175,7 +175,7 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
             f"query, key and value must have one dtype; got {dtype}, {key.dtype} and {value.dtype}."
         )
     if dtype not in _DTYPES:
-        names = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
         raise ShapeError(
             f"query must be of floating point, one of {names}; got {dtype}. Convert it."
         )

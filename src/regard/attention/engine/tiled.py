@@ -24,7 +24,7 @@ from regard.attention.engine.blocks import (
     rows_of,
 )
 from regard.attention.engine.gradients import Gradients, GradientSums
-from regard.attention.engine.numerics import divisor, exp_of, in_own_dtypes, is_finite, mix
+from regard.attention.engine.numerics import divisor, exp_of, in_input_dtypes, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax, Weighting
 from regard.kernels import why_not
@@ -110,11 +110,11 @@ def input_gradients(
     """The inputs of a request with their gradients, differentiable where gradients are enabled."""
     with torch.enable_grad():
         inputs = BlockInputs.of(request)
-    each = inputs.flat()
-    needs_grad = tuple(t is not None and t.requires_grad for t in each)
+    tensors = inputs.flat()
+    needs_grad = tuple(t is not None and t.requires_grad for t in tensors)
     d_out = d_out.to(inputs.query.dtype)
     grads = backward(job_of(request), inputs, needs_grad, d_out, d_lse, answer)
-    pairs = zip(each, grads, strict=True)
+    pairs = zip(tensors, grads, strict=True)
     return [(t, grad) for t, grad in pairs if t is not None and grad is not None]
 
 
@@ -148,7 +148,7 @@ class _Tiled(torch.autograd.Function):
         return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
-    @in_own_dtypes
+    @in_input_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, needs_grad = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
@@ -162,12 +162,12 @@ class _Partial(NamedTuple):
     total: Tensor
     mixed: Tensor
 
-    def __or__(self, other: "_Partial") -> "_Partial":
+    def __or__(self, part: "_Partial") -> "_Partial":
         """Merge two parts of the keys: Milakov & Gimelshein (2018), arxiv.org/abs/1805.02867."""
-        top = torch.maximum(self.top, other.top)
-        one, two = exp_of(self.top - top), exp_of(other.top - top)
-        total = self.total * one + other.total * two
-        return _Partial(top, total, self.mixed * one + other.mixed * two)
+        top = torch.maximum(self.top, part.top)
+        one, two = exp_of(self.top - top), exp_of(part.top - top)
+        total = self.total * one + part.total * two
+        return _Partial(top, total, self.mixed * one + part.mixed * two)
 
 
 def _partial(job: BlockPass, block: Block, inputs: BlockInputs) -> _Partial:
@@ -262,8 +262,8 @@ def _block_gradients(
     d_bias = None if bias is None else grads[2]
     d_tensors = grads[len(grads) - len(tensors) :]
     for number, grad in d_tables.items():
-        own = d_tensors[number]
-        d_tensors[number] = grad if own is None else own + grad
+        d_tensor = d_tensors[number]
+        d_tensors[number] = grad if d_tensor is None else d_tensor + grad
     return [d_query, d_key, d_value, d_bias, None, None, *d_tensors]  # of neither states nor a sink
 
 
@@ -309,10 +309,10 @@ def _position_gradients(
         moved = _position_context(job, block, weights, views)
     if moved is None:
         return None, {}
-    d_weights, *rest = torch.autograd.grad(
+    d_weights, *d_views = torch.autograd.grad(
         moved, [weights, *views], d_out, create_graph=again, allow_unused=True
     )
-    return d_weights, {number: grad for number, grad in enumerate(rest) if grad is not None}
+    return d_weights, {number: grad for number, grad in enumerate(d_views) if grad is not None}
 
 
 # Numbers that are worth handing to a thread: a fraction of a millisecond.

@@ -50,8 +50,8 @@ def _kinds(family: type) -> Iterator[type]:
 
 
 # Every built-in class by its name, and the names of what it is made with.
-BUILT_IN: dict[str, type] = {each.__name__: each for family in _FAMILIES for each in _kinds(family)}
-_ARGUMENTS = {each: tuple(signature(each).parameters) for each in BUILT_IN.values()}
+BUILT_IN: dict[str, type] = {kind.__name__: kind for family in _FAMILIES for kind in _kinds(family)}
+_ARGUMENTS = {kind: tuple(signature(kind).parameters) for kind in BUILT_IN.values()}
 
 
 class Encoded(NamedTuple):
@@ -222,13 +222,18 @@ def attend_backward(
 
 @attend_backward.register_fake
 def _fake_backward(
-    d_out: Tensor, d_lse: Tensor, out: Tensor, sums: Tensor, inputs: Sequence[Tensor], *rest: Any
+    d_out: Tensor,
+    d_lse: Tensor,
+    out: Tensor,
+    sums: Tensor,
+    inputs: Sequence[Tensor],
+    *settings: Any,
 ) -> list[Tensor]:
-    return [t.new_empty(t.shape) for t, want in zip(inputs, rest[-1], strict=True) if want]
+    return [t.new_empty(t.shape) for t, want in zip(inputs, settings[-1], strict=True) if want]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    query, key, value, tensors, *ctx.rest = inputs
+    query, key, value, tensors, *ctx.settings = inputs
     out, _, sums = output
     ctx.save_for_backward(out, sums, query, key, value, *tensors)
 
@@ -236,13 +241,13 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
     out, sums, *inputs = ctx.saved_tensors
     needs_grad = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
-    grads = iter(attend_backward(d_out, d_lse, out, sums, inputs, *ctx.rest, needs_grad))
-    each = [next(grads) if want else None for want in needs_grad]
+    grads = iter(attend_backward(d_out, d_lse, out, sums, inputs, *ctx.settings, needs_grad))
+    grads_of_inputs = [next(grads) if want else None for want in needs_grad]
     # To torch, an empty list is one of tensors.
-    rest: list[object] = [
-        [] if isinstance(other, Sequence) and not other else None for other in ctx.rest
+    grads_of_settings: list[object] = [
+        [] if isinstance(setting, Sequence) and not setting else None for setting in ctx.settings
     ]
-    return (*each[:3], each[3:], *rest)
+    return (*grads_of_inputs[:3], grads_of_inputs[3:], *grads_of_settings)
 
 
 attend_operator.register_autograd(_backward, setup_context=_save)
@@ -281,16 +286,16 @@ def _planned(
     seed = None if seed is None else int(seed)
     call = Call(query, key, value, options, wants_grad=any(learned), seed=seed)
     plan, request = plan_of(call)
-    return plan, make_request(call, is_known=True) if request is None else request
+    return plan, make_request(call, is_checked=True) if request is None else request
 
 
 def _is_tiled(plan: Plan, request: Request) -> bool:
     return request.key.shape[2] > 0 and plan.offer is not None and plan.offer.run is tiled.run
 
 
-def _on_four_axes(request: Request, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def _on_four_axes(request: Request, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     rows, rank = request.query.shape[:3], len(request.leading) + 1
-    return one.reshape(*rows, *one.shape[rank:]), other.reshape(*rows, *other.shape[rank:])
+    return first.reshape(*rows, *first.shape[rank:]), second.reshape(*rows, *second.shape[rank:])
 
 
 def _leading(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:

@@ -85,7 +85,7 @@ def _as_dot_product(
         return None
     form = request.dot()
     # With other widths torch would hold the whole N×M matrix.
-    if form is None or not _is_known(form.key.shape[-1] == request.value.shape[-1]):
+    if form is None or not _is_static(form.key.shape[-1] == request.value.shape[-1]):
         return None
     is_cpu = request.query.is_cpu
     if torch.compiler.is_exporting():
@@ -115,11 +115,11 @@ def _kernel(form: DotForm, value: Tensor, *, is_flag: bool) -> Tensor:
             value,
             is_causal=is_flag,
             scale=form.scale,
-            enable_gqa=not _is_known(form.query.shape[1] == form.key.shape[1]),
+            enable_gqa=not _is_static(form.query.shape[1] == form.key.shape[1]),
         )
 
 
-def _is_known(claim: bool | torch.SymBool) -> bool:
+def _is_static(claim: bool | torch.SymBool) -> bool:
     """Whether something holds for all sizes of the graph."""
     # Not at the top: it takes a second, and whoever traces has paid it.
     from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -131,4 +131,4 @@ def _is_flag(mask: Mask | Tensor, request: Request) -> bool:
     """Whether the mask is causal, with as many queries as keys for all sizes of the graph."""
     encoded = encode(mask)
     is_causal = encoded.form in _CAUSAL and not any(encoded.integers)
-    return is_causal and _is_known(request.query.shape[2] == request.key.shape[2])
+    return is_causal and _is_static(request.query.shape[2] == request.key.shape[2])

@@ -24,7 +24,7 @@ def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -
     if not weights.numel():
         return []
     # Of one sentence, lists are ten times as fast as tensors.
-    most, source = (each.tolist() for each in weights.max(dim=1))
+    most, source = (result.tolist() for result in weights.max(dim=1))
     best_target = weights.max(dim=0).indices.tolist() if mutual else None
     return [
         (position, target)

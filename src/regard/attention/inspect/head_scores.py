@@ -50,7 +50,7 @@ class HeadScores:
     def of_heads(self, heads: Sequence[int]) -> "HeadScores":
         """The scores of some heads."""
         chosen = list(heads)
-        return replace(self, weight={name: each[chosen] for name, each in self.weight.items()})
+        return replace(self, weight={name: values[chosen] for name, values in self.weight.items()})
 
     def __str__(self) -> str:
         heads = len(next(iter(self.weight.values())))
@@ -140,14 +140,14 @@ def scores_of(
         received = summary.received.reshape(-1, M).cpu()
         lists = {"first": torch.arange(M) == 0}
         if isinstance(tokens[0], str):
-            lists["punctuation"] = torch.tensor([_is_punctuation(str(each)) for each in tokens])
+            lists["punctuation"] = torch.tensor([_is_punctuation(str(token)) for token in tokens])
         for name, chosen in lists.items():
             even = reader.even(chosen)[counts].sum().reshape(1)
             sums[name] = torch.cat([received[:, chosen].sum(dim=-1), even]), int(counts.sum())
     means = {name: (total / max(1, count)).tolist() for name, (total, count) in sums.items()}
     return HeadScores(
-        {name: torch.tensor(each[:-1]) for name, each in means.items()},
-        {name: each[-1] for name, each in means.items()},
+        {name: torch.tensor(values[:-1]) for name, values in means.items()},
+        {name: values[-1] for name, values in means.items()},
         {name: count for name, (_, count) in sums.items()},
     )
 
@@ -214,7 +214,7 @@ def _sum(
     total, count = torch.zeros(reader.heads + 1), 0
     for part in target:
         if len(part) == 2:
-            queries, keys = (each[counts[part[0]]] for each in part)
+            queries, keys = (positions[counts[part[0]]] for positions in part)
             for start in range(0, len(queries), _PAIRS):
                 some = slice(start, start + _PAIRS)
                 total += reader.pairs(queries[some], keys[some]).sum(dim=-1).cpu()
@@ -295,7 +295,7 @@ class _Rows:
     def __init__(self, request: Request) -> None:
         self._request, self.heads = request, request.query.shape[1]
         query, key = (
-            each.new_zeros(()).expand(each.shape) for each in (request.query, request.key)
+            tensor.new_zeros(()).expand(tensor.shape) for tensor in (request.query, request.key)
         )
         self._even = replace(
             request,
@@ -320,8 +320,8 @@ class _Rows:
         return (weights * is_pair.to(weights.device)).sum(dim=(-2, -1))
 
     def _block(self, queries: Tensor, keys: Tensor) -> Tensor:
-        rows = [rows_of(each, queries) for each in (self._request, self._even)]
-        weights, even = (each.reshape(-1, *each.shape[-2:])[..., keys] for each in rows)
+        rows = [rows_of(request, queries) for request in (self._request, self._even)]
+        weights, even = (block.reshape(-1, *block.shape[-2:])[..., keys] for block in rows)
         return torch.cat([weights, even.mean(dim=0, keepdim=True)])
 
     def even(self, chosen: Bool[Tensor, " M"]) -> Float[Tensor, " N"]:

@@ -186,12 +186,12 @@ class _Loops:
         """The keys that some batch rows see of those that any does."""
         if len(self._ranges.first) == 1:
             return keys
-        own = slice(batch.start, batch.stop), slice(rows.start, rows.stop)
-        first, stop = (each[own] for each in self._ranges)
+        corner = slice(batch.start, batch.stop), slice(rows.start, rows.stop)
+        first, stop = (bound[corner] for bound in self._ranges)
         low = int(first.masked_fill(first >= stop, self._job.shape[3]).min())
         high = int(stop.masked_fill(first >= stop, 0).max())
-        cut = (range(max(low, each.start), min(high, each.stop)) for each in keys)
-        return tuple(each for each in cut if each)
+        cut = (range(max(low, piece.start), min(high, piece.stop)) for piece in keys)
+        return tuple(piece for piece in cut if piece)
 
     def _offsets(self, block: Block, part: int) -> tuple[int, ...]:
         """Where a block is, as the loop is told."""

@@ -51,7 +51,7 @@ class Statistics(NamedTuple):
         """The statistics of queries that see nothing."""
         B, H, N, M = job.shape
         R, C = (
-            bucket_count(*each) for each in zip(options.start, (N, M), options.bucket, strict=True)
+            bucket_count(*axis) for axis in zip(options.start, (N, M), options.bucket, strict=True)
         )
         zeros = like.new_zeros
         return cls(
@@ -79,8 +79,8 @@ class Statistics(NamedTuple):
         """The part that belongs to a block."""
         keys = keys_of(self.received.unsqueeze(-1), block).squeeze(-1)
         pooled = self.pooled[block.corner][:, :, rows_of_map(options, block.rows)]
-        rows = [rows_of(each, block) for each in self[:4]]
-        top = [rows_of(each, block) for each in self[6:]]
+        rows = [rows_of(statistic, block) for statistic in self[:4]]
+        top = [rows_of(statistic, block) for statistic in self[6:]]
         return Statistics(*rows, keys, pooled, *top)  # type: ignore[call-arg]
 
 
@@ -130,8 +130,8 @@ def of_block(
 
 def counted_rows(counted: Tensor, block: Block) -> Tensor:
     """Mask of the counted queries of a block, (b, 1, n, 1)."""
-    own = counted[block.corner[0]] if len(counted) > 1 else counted
-    return own[:, :, block.rows.start : block.rows.stop, None]
+    of_rows = counted[block.corner[0]] if len(counted) > 1 else counted
+    return of_rows[:, :, block.rows.start : block.rows.stop, None]
 
 
 def rows_of_map(options: SummaryOptions, queries: range) -> slice:

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.gradients import Ends, Gradients, gradients, inputs_of
-from regard.attention.engine.numerics import in_own_dtypes, is_finite
+from regard.attention.engine.numerics import in_input_dtypes, is_finite
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.softmax_statistics import is_served, of_all
@@ -139,14 +139,16 @@ class _Statistics(torch.autograd.Function):
         return tuple(total)
 
     @staticmethod
-    @in_own_dtypes
+    @in_input_dtypes
     @once_differentiable
-    def backward(ctx: Any, d_lse: Tensor, *rest: Tensor) -> Gradients:
-        job, options, grads = ctx.job, ctx.options, Statistics(d_lse, *rest)
+    def backward(ctx: Any, d_lse: Tensor, *d_statistics: Tensor) -> Gradients:
+        job, options, grads = ctx.job, ctx.options, Statistics(d_lse, *d_statistics)
         counted, *flat = ctx.saved_tensors
 
-        def again(block: Block, own: BlockInputs) -> Ends:
-            outputs = of_block(job, options, block, job.scores(block, own), own.sink, counted)
+        def again(block: Block, block_inputs: BlockInputs) -> Ends:
+            outputs = of_block(
+                job, options, block, job.scores(block, block_inputs), block_inputs.sink, counted
+            )
             # Without the last: of positions there is no gradient.
             return zip(outputs[:-1], grads.of(options, block)[:-1], strict=True)
 
@@ -159,8 +161,10 @@ def _by_formula(
 ) -> Statistics:
     total = Statistics.empty(job, options, inputs.query)
     for block in job.blocks() if all(job.shape) else ():
-        own = inputs.of_block(block)
-        part = of_block(job, options, block, job.scores(block, own), own.sink, counted)
+        block_inputs = inputs.of_block(block)
+        part = of_block(
+            job, options, block, job.scores(block, block_inputs), block_inputs.sink, counted
+        )
         total.add_block(options, block, part)
     return total
 

@@ -117,7 +117,7 @@ class Summary:
         """The summaries along the first leading axis."""
         return (self[row] for row in range(len(self)))
 
-    def joined(self, *others: "Summary") -> "Summary":
+    def joined(self, *summaries: "Summary") -> "Summary":
         """The summary of these queries and of those that came after them, such as decoding steps.
 
         What ``summarize`` gives for all at once: the keys of a part are the first keys of the
@@ -127,8 +127,8 @@ class Summary:
         Raises:
             ShapeError: The parts do not fit together.
         """
-        parts = (self, *others)
-        self._check_parts(others)
+        parts = (self, *summaries)
+        self._check_parts(summaries)
         M = max(part.received.shape[-1] for part in parts)
         N = sum(part.lse.shape[-1] for part in parts)
         rows, keys = self.start
@@ -163,12 +163,12 @@ class Summary:
             f"{self.pooled.shape[-2]} × {self.pooled.shape[-1]}, mean entropy {mean:.3f} nats)"
         )
 
-    def _with(self, changes: dict[str, Tensor], **others: tuple[int, int]) -> "Summary":
-        return replace(self, **changes, **others)  # type: ignore[arg-type]
+    def _with(self, changes: dict[str, Tensor], **sizes: tuple[int, int]) -> "Summary":
+        return replace(self, **changes, **sizes)  # type: ignore[arg-type]
 
-    def _check_parts(self, others: tuple["Summary", ...]) -> None:
+    def _check_parts(self, summaries: tuple["Summary", ...]) -> None:
         before, position = self, self.start[0]
-        for part in others:
+        for part in summaries:
             position += before.lse.shape[-1]
             for name, ours, theirs in (
                 ("leading axes", before.lse.shape[:-1], part.lse.shape[:-1]),

@@ -23,7 +23,7 @@ from regard.attention.engine.gradients import (
     inputs_of,
     weights_of,
 )
-from regard.attention.engine.numerics import in_own_dtypes, mix
+from regard.attention.engine.numerics import in_input_dtypes, mix
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.masks.base import as_numbers, check_integers
@@ -153,9 +153,9 @@ def _weights(job: BlockPass, inputs: BlockInputs, queries: range) -> Tensor:
     B, H, _, M = job.shape
     hidden = job.mask and job.mask.hidden(queries, (range(M),), range(B))
     block = Block(range(B), range(H), queries, (range(M),), hidden)
-    own = inputs.of_block(block)
-    scores = job.scores(block, own)
-    return weights_of(job.weighting, scores, own.sink)[0] if M else scores
+    block_inputs = inputs.of_block(block)
+    scores = job.scores(block, block_inputs)
+    return weights_of(job.weighting, scores, block_inputs.sink)[0] if M else scores
 
 
 def positions_of(positions: Positions, size: int, kind: str) -> list[int]:
@@ -190,14 +190,14 @@ def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[T
     if states.dim() < 2:
         raise ShapeError(f"states must have axes (N, E) at least; got {tuple(states.shape)}.")
     try:
-        own = states.expand(*whole, states.shape[-1]).reshape(B, H, N, -1)
+        expanded = states.expand(*whole, states.shape[-1]).reshape(B, H, N, -1)
     except RuntimeError:
         raise ShapeError(
             f"states must broadcast to (*batch, N, E) = {(*whole, states.shape[-1])}; "
             f"got {tuple(states.shape)}."
         ) from None
     inputs = inputs_of(request)
-    inputs = inputs._replace(states=own.to(inputs.query.dtype))
+    inputs = inputs._replace(states=expanded.to(inputs.query.dtype))
     job = BlockPass.of_whole_rows(request)
     with without_autocast(request.query.device.type):
         sums: Tensor = _Transposed.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
@@ -218,19 +218,19 @@ class _Transposed(torch.autograd.Function):
         return total
 
     @staticmethod
-    @in_own_dtypes
+    @in_input_dtypes
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Gradients:
-        def again(block: Block, own: BlockInputs) -> Iterator[tuple[Tensor, Tensor]]:
-            yield _of_block(ctx.job, block, own), keys_of(grad, block)
+        def again(block: Block, block_inputs: BlockInputs) -> Iterator[tuple[Tensor, Tensor]]:
+            yield _of_block(ctx.job, block, block_inputs), keys_of(grad, block)
 
         inputs = BlockInputs.from_flat(ctx.saved_tensors)
         return (None, *gradients(ctx.job, inputs, ctx.needs_input_grad[1:], again))
 
 
-def _of_block(job: BlockPass, block: Block, own: BlockInputs) -> Tensor:
+def _of_block(job: BlockPass, block: Block, inputs: BlockInputs) -> Tensor:
     """Sums by key of a block, (b, h, m, E)."""
-    assert own.states is not None
-    weights, _, _ = weights_of(job.weighting, job.scores(block, own), own.sink)
+    assert inputs.states is not None
+    weights, _, _ = weights_of(job.weighting, job.scores(block, inputs), inputs.sink)
     hidden = None if block.hidden is None else block.hidden.expand(weights.shape).mT
-    return mix(weights.mT, own.states, hidden)
+    return mix(weights.mT, inputs.states, hidden)

@@ -98,14 +98,14 @@ class Mask(Rule):
         )
 
     @final
-    def __and__(self, other: "Mask") -> "Mask":
+    def __and__(self, mask: "Mask") -> "Mask":
         """Visible where both are."""
-        return _Both(self, other if isinstance(other, Mask) else as_mask(other))
+        return _Both(self, mask if isinstance(mask, Mask) else as_mask(mask))
 
     @final
-    def __or__(self, other: "Mask") -> "Mask":
+    def __or__(self, mask: "Mask") -> "Mask":
         """Visible where either is."""
-        return _opposite(_Both(_opposite(self), _opposite(as_mask(other))))
+        return _opposite(_Both(_opposite(self), _opposite(as_mask(mask))))
 
     __rand__, __ror__ = __and__, __or__
 
@@ -208,48 +208,48 @@ class _Dense(Mask):
 
 @final
 class _Both(Mask):
-    def __init__(self, one: Mask, other: Mask) -> None:
-        self.one, self.other = one, other
+    def __init__(self, left: Mask, right: Mask) -> None:
+        self.left, self.right = left, right
 
     def __repr__(self) -> str:
-        return " & ".join(_grouped(mask, "|") for mask in (self.one, self.other))
+        return " & ".join(_grouped(mask, "|") for mask in (self.left, self.right))
 
     def check(self, grid: Grid) -> None:
-        self.one.check(grid)
-        self.other.check(grid)
+        self.left.check(grid)
+        self.right.check(grid)
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        one, other = self.one.cover(grid, rows, keys), self.other.cover(grid, rows, keys)
-        if one is Cover.NONE or other is Cover.NONE:
+        left, right = self.left.cover(grid, rows, keys), self.right.cover(grid, rows, keys)
+        if left is Cover.NONE or right is Cover.NONE:
             return Cover.NONE
-        return Cover.ALL if one is other is Cover.ALL else None
+        return Cover.ALL if left is right is Cover.ALL else None
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         if len(rows) * len(keys) <= _FEW_PAIRS:
-            return self.one.pairs(grid, rows, keys) & self.other.pairs(grid, rows, keys)
-        one, other = self.one.tile(grid, rows, keys), self.other.tile(grid, rows, keys)
-        if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+            return self.left.pairs(grid, rows, keys) & self.right.pairs(grid, rows, keys)
+        left, right = self.left.tile(grid, rows, keys), self.right.tile(grid, rows, keys)
+        if not isinstance(left, Tensor) or not isinstance(right, Tensor):
             # One of them hides nothing here: what both hide, or neither, is a cover.
-            return as_tensor(other if one is Cover.ALL else one, grid)
-        return one & other
+            return as_tensor(right if left is Cover.ALL else left, grid)
+        return left & right
 
     def formula(self, grid: Grid) -> Tensor:
-        return self.one.formula(grid) & self.other.formula(grid)
+        return self.left.formula(grid) & self.right.formula(grid)
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        B, H, N, M = map(max, self.one.extent(grid), self.other.extent(grid))
+        B, H, N, M = map(max, self.left.extent(grid), self.right.extent(grid))
         return (B, H, N, M)
 
     def form(self, grid: Grid) -> Form | None:
-        one, other = self.one.form(grid), self.other.form(grid)
-        if isinstance(one, Band) and isinstance(other, Band):
-            return one & other
+        left, right = self.left.form(grid), self.right.form(grid)
+        if isinstance(left, Band) and isinstance(right, Band):
+            return left & right
         # Documents are narrower than a band that is open on one side.
-        segments, rest = (
-            (one, other) if isinstance(one, Segments) or other is None else (other, one)
+        segments, band = (
+            (left, right) if isinstance(left, Segments) or right is None else (right, left)
         )
-        if isinstance(segments, Segments) and segments.band is None and isinstance(rest, Band):
-            return replace(segments, band=rest, is_exact=segments.is_exact and rest.is_exact)
+        if isinstance(segments, Segments) and segments.band is None and isinstance(band, Band):
+            return replace(segments, band=band, is_exact=segments.is_exact and band.is_exact)
         return None if segments is None else replace(segments, is_exact=False)
 
 
@@ -298,9 +298,9 @@ def written(numbers: Tensor) -> str:
 def _alternatives(mask: Mask) -> tuple[Mask, ...]:
     """Operands of ``a | b``, which is stored as ``~(~a & ~b)``."""
     if isinstance(mask, _Opposite) and isinstance(mask.mask, _Both):
-        one, other = mask.mask.one, mask.mask.other
-        if isinstance(one, _Opposite) or isinstance(other, _Opposite):
-            return (_opposite(one), _opposite(other))
+        left, right = mask.mask.left, mask.mask.right
+        if isinstance(left, _Opposite) or isinstance(right, _Opposite):
+            return (_opposite(left), _opposite(right))
     return (mask,)
 
 

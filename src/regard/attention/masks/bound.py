@@ -356,10 +356,10 @@ class BoundMask:
             return None
         return hidden.expand(B, H, self.grid.keys, 1)
 
-    def _visible_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
+    def _visible_tiles(self, queries: int, lanes: int) -> Iterator[tuple[range, range]]:
         """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
         most = max(1, min(self.grid.keys, self.width + _FINEST))
-        rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, others * most)))
+        rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, lanes * most)))
         for start in range(0, queries, rows):
             some = range(start, min(start + rows, queries))
             for keys in self.key_ranges(some):

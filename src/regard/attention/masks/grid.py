@@ -55,12 +55,12 @@ class Band:
         """Whether no query sees any key."""
         return self.least is not None and self.most is not None and self.most < self.least
 
-    def __and__(self, other: "Band") -> "Band":
+    def __and__(self, band: "Band") -> "Band":
         """Intersection of two stripes."""
-        least = [each for each in (self.least, other.least) if each is not None]
-        most = [each for each in (self.most, other.most) if each is not None]
+        least = [bound for bound in (self.least, band.least) if bound is not None]
+        most = [bound for bound in (self.most, band.most) if bound is not None]
         return Band(
-            max(least, default=None), min(most, default=None), self.is_exact and other.is_exact
+            max(least, default=None), min(most, default=None), self.is_exact and band.is_exact
         )
 
 

@@ -274,11 +274,11 @@ class _Documents(Mask):
         return _by_row(self.query_ids).cpu(), _by_row(self.key_ids).cpu()
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        queries, others = self._at_hand
+        queries, numbers_of_keys = self._at_hand
         if not len(rows) or not len(keys):
             return Cover.NONE
         q = queries[:, rows.start : rows.stop].aminmax(dim=1)
-        k = others[:, keys.start : keys.stop].aminmax(dim=1)
+        k = numbers_of_keys[:, keys.start : keys.stop].aminmax(dim=1)
         if bool(((q.max < k.min) | (k.max < q.min)).all()):
             return Cover.NONE
         if bool(((q.min == q.max) & (k.min == k.max) & (q.min == k.min)).all()):
@@ -365,7 +365,7 @@ class _Where(Mask):
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         ranges = (range(prod(grid.batch)), range(grid.heads or 1), rows, keys)
         positions = [torch.arange(r.start, r.stop, device=grid.device) for r in ranges]
-        shapes = [tuple(-1 if axis == each else 1 for axis in range(4)) for each in range(4)]
+        shapes = [tuple(-1 if axis == number else 1 for axis in range(4)) for number in range(4)]
         tile = self.visible(*(p.reshape(shape) for p, shape in zip(positions, shapes, strict=True)))
         whole = tuple(len(r) for r in ranges)
         if not isinstance(tile, Tensor) or tile.dtype != torch.bool:

@@ -118,7 +118,7 @@ class Score(ABC):
 
 def parameters(*values: float | Tensor | None) -> tuple[Tensor, ...]:
     """Parameters of a score that are tensors."""
-    return tuple(each for each in values if isinstance(each, Tensor))
+    return tuple(value for value in values if isinstance(value, Tensor))
 
 
 def only_parameter(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:
@@ -214,13 +214,15 @@ class Custom(Score):
         return self.parameters
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        one, other = query.detach()[..., :1, :], key.detach()[..., :1, :]
-        if not one.numel() or not other.numel():
+        first_query, first_key = query.detach()[..., :1, :], key.detach()[..., :1, :]
+        if not first_query.numel() or not first_key.numel():
             return
-        if one.dim() == 4 and one.shape[1] != other.shape[1]:
-            other = other.repeat_interleave(one.shape[1] // other.shape[1], dim=1)
-        scores = self.function(one, other, *(t.detach() for t in self.parameters))
-        want = (*one.shape[:-1], 1)
+        if first_query.dim() == 4 and first_query.shape[1] != first_key.shape[1]:
+            first_key = first_key.repeat_interleave(
+                first_query.shape[1] // first_key.shape[1], dim=1
+            )
+        scores = self.function(first_query, first_key, *(t.detach() for t in self.parameters))
+        want = (*first_query.shape[:-1], 1)
         if not isinstance(scores, Tensor) or scores.shape != want:
             came = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise ShapeError(

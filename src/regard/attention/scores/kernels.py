@@ -104,12 +104,12 @@ class Gaussian(Score):
     def _around_mean(self, query: Tensor, key: Tensor) -> DotForm | None:
         if self.precision is None:
             bandwidth = only_parameter(self.bandwidth, self.tensors())
-            query, key = _centred(query, _for_each_head(bandwidth, query, key))
+            query, key = _centred(query, _repeated_keys(bandwidth, query, key))
             scale = per_head(bandwidth)
             return _of_products(query / scale, key / scale, None)
         precision = self.precision.to(query.dtype)
         matrix = (precision + precision.mT) / 2
-        key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
+        key = _repeated_keys(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
         return _of_products(*_centred(query, key), matrix)
 
 
@@ -251,7 +251,7 @@ def _squared_distance(query: Tensor, key: Tensor, bandwidth: Bandwidth) -> Float
     return _differences(query, key, bandwidth).square().sum(-1)
 
 
-def _for_each_head(parameter: Bandwidth, query: Tensor, key: Tensor) -> Tensor:
+def _repeated_keys(parameter: Bandwidth, query: Tensor, key: Tensor) -> Tensor:
     """Keys with a copy for each query head, if a parameter tells the heads apart."""
     if isinstance(parameter, Tensor) and parameter.dim() == 2 and parameter.shape[0] > 1:
         return key.repeat_interleave(query.shape[1] // max(1, key.shape[1]), dim=1)
