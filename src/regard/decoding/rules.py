@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.bounds import bounded, token_id
 from regard.decoding.step import Allowed
 from regard.errors import SettingError, ShapeError
-from regard.layers.inputs import known_ids, known_rows, rows_of_ids, whole
+from regard.layers.inputs import rows_of_ids, valid_ids, valid_rows, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Written:
                 f"log_probs must have a row for each prefix, ({rows}, V), and sentences a number; "
                 f"got {tuple(log_probs.shape)} and {tuple(self.sentences.shape)}."
             )
-        known_ids("tokens", self.tokens, log_probs.shape[1])
+        valid_ids("tokens", self.tokens, log_probs.shape[1])
 
 
 # (log-probabilities of the next token, what is written) -> the log-probabilities to choose by.
@@ -145,7 +145,7 @@ class Prefix:
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
         written.check(log_probs)
-        sentences = known_rows(written.sentences, len(self.prefixes))
+        sentences = valid_rows(written.sentences, len(self.prefixes))
         position = written.tokens.shape[1]
         if position >= self._table.shape[1]:
             return log_probs

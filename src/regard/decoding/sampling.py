@@ -16,7 +16,7 @@ from regard.decoding.step import StateT, Step, bind
 from regard.errors import ShapeError
 from regard.kernels import why_not
 from regard.kernels.threads import share_out
-from regard.layers.inputs import known_rows, whole
+from regard.layers.inputs import valid_rows, whole
 
 Seeds = int | Int[Tensor, " B"]
 
@@ -119,7 +119,7 @@ class Draw:
         self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], position: int
     ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
         """The log-probability of the token drawn, and the token."""
-        answers = known_rows(answers, len(self.seeds) * self.copies)
+        answers = valid_rows(answers, len(self.seeds) * self.copies)
         if log_probs.dim() != 2 or len(log_probs) != len(answers):
             raise ShapeError(
                 f"log_probs must have a row for each answer, ({len(answers)}, V); "

@@ -109,8 +109,8 @@ class Crf(nn.Module):
         follow = self._follow()
         reach = self._begin() + scores[:, 0]  # log of all ways to each tag
         reaches = [reach]
-        for each in scores[:, 1:].unbind(1):
-            reach = (reach[:, :, None] + follow).logsumexp(dim=1) + each
+        for score in scores[:, 1:].unbind(1):
+            reach = (reach[:, :, None] + follow).logsumexp(dim=1) + score
             reaches.append(reach)
         rows = torch.arange(len(scores), device=scores.device)
         # Each row ends where its padding begins; what was added there is left behind.

@@ -138,8 +138,8 @@ class PartsConvolution(nn.Module):
 
     def __init__(self, embed_dim: int, output_dim: int) -> None:
         super().__init__()
-        share, rest = divmod(output_dim, len(FILTER_WIDTHS))
-        shares = [share + (index < rest) for index in range(len(FILTER_WIDTHS))]
+        share, remainder = divmod(output_dim, len(FILTER_WIDTHS))
+        shares = [share + (index < remainder) for index in range(len(FILTER_WIDTHS))]
         self.filters = nn.ModuleDict(
             {
                 str(width): nn.Conv1d(embed_dim, count, width)

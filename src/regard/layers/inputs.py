@@ -46,7 +46,7 @@ def unknown_ids(name: str, ids: Tensor, size: int) -> TokenError:
     )
 
 
-def known_ids(name: str, ids: Tensor, size: int) -> Int64[Tensor, "*any"]:
+def valid_ids(name: str, ids: Tensor, size: int) -> Int64[Tensor, "*any"]:
     """Ids in int64, each of which a table of ``size`` rows has; else TokenError."""
     ids = whole(name, ids)
     if is_readable(ids) and not is_within(ids.numpy(), size):
@@ -143,7 +143,7 @@ def step_tokens(token: Int[Tensor, " R"], rows: int | None) -> Int64[Tensor, " R
     return token
 
 
-def known_rows(rows: Int[Tensor, " K"], count: int) -> Int64[Tensor, " K"]:
+def valid_rows(rows: Int[Tensor, " K"], count: int) -> Int64[Tensor, " K"]:
     """Numbers of rows in int64, each of which a state of ``count`` rows has; else ShapeError."""
     rows = whole("rows", rows)
     if rows.ndim != 1:
@@ -156,11 +156,11 @@ def known_rows(rows: Int[Tensor, " K"], count: int) -> Int64[Tensor, " K"]:
     return rows
 
 
-def known_row_array(rows: Int[Tensor, " K"], count: int) -> Int64[np.ndarray, " K"]:
-    """``known_rows`` as compiled loops take them, of a state on a CPU; at each step of a search."""
+def valid_row_array(rows: Int[Tensor, " K"], count: int) -> Int64[np.ndarray, " K"]:
+    """``valid_rows`` as compiled loops take them, of a state on a CPU; at each step of a search."""
     numbers: Int64[np.ndarray, " K"] = whole("rows", rows).numpy()
     if numbers.ndim != 1 or not is_within(numbers, count):
-        known_rows(rows, count)
+        valid_rows(rows, count)
     return numbers
 
 

@@ -106,8 +106,8 @@ class MultiHeadAttention(nn.Module):
         self.value_head_dim = self.head_dim if value_head_dim is None else value_head_dim
         self.query_dim = model_dim if query_dim is None else query_dim
         output_dim = model_dim if output_dim is None else output_dim
-        has_own_dims = key_dim is not None or value_dim is not None
-        if has_own_dims and key_value_dim is not None:
+        has_separate_dims = key_dim is not None or value_dim is not None
+        if has_separate_dims and key_value_dim is not None:
             raise SettingError(
                 "key_value_dim must be left out where key_dim or value_dim is given; got "
                 f"key_value_dim={key_value_dim}, key_dim={key_dim}, value_dim={value_dim}."
@@ -127,8 +127,8 @@ class MultiHeadAttention(nn.Module):
         if of_score := [t for t in score.tensors() if isinstance(t, nn.Parameter)]:
             self.score_parameters = nn.ParameterList(of_score)
         self.rotary = rotary
-        self._check_rotary(is_memory=has_own_dims or key_value_dim is not None)
-        self._add_projections(has_own_dims, key_value_dim is not None, output_dim, bias)
+        self._check_rotary(is_memory=has_separate_dims or key_value_dim is not None)
+        self._add_projections(has_separate_dims, key_value_dim is not None, output_dim, bias)
         self._initialise()
         self.register_load_state_dict_pre_hook(rename_torchs)  # type: ignore[no-untyped-call]
 
@@ -259,13 +259,13 @@ class MultiHeadAttention(nn.Module):
                     f"peer must look at its inputs and nothing else; got one with {name}. "
                     "regard.use(peer) serves it."
                 )
-        is_joint, has_own_dims = peer.in_proj_weight is not None, peer.kdim != peer.vdim
+        is_joint, has_separate_dims = peer.in_proj_weight is not None, peer.kdim != peer.vdim
         layer = cls(
             peer.embed_dim,
             peer.num_heads,
-            key_dim=peer.kdim if has_own_dims else None,
-            value_dim=peer.vdim if has_own_dims else None,
-            key_value_dim=None if is_joint or has_own_dims else peer.kdim,
+            key_dim=peer.kdim if has_separate_dims else None,
+            value_dim=peer.vdim if has_separate_dims else None,
+            key_value_dim=None if is_joint or has_separate_dims else peer.kdim,
             bias=peer.in_proj_bias is not None,
             dropout=peer.dropout,
         ).to(peer.out_proj.weight)
@@ -306,13 +306,13 @@ class MultiHeadAttention(nn.Module):
         raise AssertionError("every layer makes queries, keys and values")
 
     def _add_projections(
-        self, has_own_dims: bool, has_memory: bool, output_dim: int, bias: bool
+        self, has_separate_dims: bool, has_memory: bool, output_dim: int, bias: bool
     ) -> None:
         """One product for all that is made of the same input."""
         query, key, value = self._widths
         self.query_key_value: nn.Linear | None = None
         self.key_value: nn.Linear | None = None
-        if has_own_dims:
+        if has_separate_dims:
             self.query = nn.Linear(self.query_dim, query, bias=bias)
             self.key = nn.Linear(self.key_dim, key, bias=bias)
             self.value = nn.Linear(self.value_dim, value, bias=bias)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.checks import check_count
-from regard.layers.inputs import known_ids
+from regard.layers.inputs import valid_ids
 
 
 class NgramScores(nn.Module):
@@ -37,7 +37,7 @@ class NgramScores(nn.Module):
         self, ngrams: Int[Tensor, "B M"], values: Float[Tensor, "B M"]
     ) -> Float[Tensor, "B K"]:
         """The logits, from the ids of each text's n-grams, padded with 0, and their TF-IDF."""
-        ngrams = known_ids("ngrams", ngrams, len(self.weights))
+        ngrams = valid_ids("ngrams", ngrams, len(self.weights))
         # Padding has the weights 0.
         scores = (values[..., None] * F.embedding(ngrams, self.weights)).sum(1)
         logits: Tensor = self.scale * (scores + self.bias)
@@ -47,6 +47,6 @@ class NgramScores(nn.Module):
         self, ngrams: Int[Tensor, " M"], values: Float[Tensor, " M"], label: int
     ) -> Float[Tensor, " M"]:
         """The term of each n-gram of a text in a label's logit, less the mean of the others'."""
-        others = (self.weights.sum(1) - self.weights[:, label]) / (self.weights.shape[1] - 1)
-        terms: Tensor = self.scale * values * (self.weights[:, label] - others)[ngrams]
+        mean_weights = (self.weights.sum(1) - self.weights[:, label]) / (self.weights.shape[1] - 1)
+        terms: Tensor = self.scale * values * (self.weights[:, label] - mean_weights)[ngrams]
         return terms

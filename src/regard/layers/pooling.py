@@ -14,7 +14,7 @@ from regard.attention.scores import Dot
 from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
-from regard.layers.inputs import known_ids, real_positions
+from regard.layers.inputs import real_positions, valid_ids
 
 
 def first(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
@@ -140,7 +140,7 @@ class AspectQuery(nn.Module):
         """The states mixed by how well each matches its text's aspect."""
         return _attend(
             self.attention,
-            self.queries[known_ids("aspects", aspects, len(self.queries))],
+            self.queries[valid_ids("aspects", aspects, len(self.queries))],
             states,
             lengths,
         )

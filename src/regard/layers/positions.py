@@ -86,11 +86,11 @@ class SinusoidalPositions(nn.Module):
         """
         N = states.shape[-2]
         # An exported program is for all lengths, of which none is known.
-        is_known = not torch.compiler.is_exporting() and _end(first, N) <= self.table.shape[0]
-        if isinstance(first, int) and is_known:
+        is_in_table = not torch.compiler.is_exporting() and _end(first, N) <= self.table.shape[0]
+        if isinstance(first, int) and is_in_table:
             return states + self.table[first : first + N].to(states.dtype)
         positions = _positions(first, N, states.device)
-        if is_known:
+        if is_in_table:
             rows = self.table[positions]
         else:
             flat = sinusoidal(positions.flatten(), self.table.shape[1])
@@ -253,8 +253,11 @@ class RotaryPositions(nn.Module):
         wide = torch.promote_types(heads.dtype, torch.float32)
         sines, cosines = self._waves(first, first + heads.shape[-2], heads.device, wide)
         in_pairs: Tensor = heads.to(wide).unflatten(-1, self._table_shape)  # type: ignore[no-untyped-call]
-        one, other = in_pairs.unbind(self._axis)
-        turned = (one * cosines - other * sines, other * cosines + one * sines)
+        first_parts, second_parts = in_pairs.unbind(self._axis)
+        turned = (
+            first_parts * cosines - second_parts * sines,
+            second_parts * cosines + first_parts * sines,
+        )
         return torch.stack(turned, dim=self._axis).flatten(-2).to(heads.dtype)
 
     def extra_repr(self) -> str:
@@ -264,8 +267,8 @@ class RotaryPositions(nn.Module):
         self, first: int, last: int, device: torch.device, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Sines and cosines of the angles, one of each for a pair."""
-        is_known = not torch.compiler.is_exporting() and last <= len(self.table)
-        if is_known and dtype == torch.float32:
+        is_in_table = not torch.compiler.is_exporting() and last <= len(self.table)
+        if is_in_table and dtype == torch.float32:
             rows = self.table[first:last].view(dtype)
         else:
             positions = torch.arange(first, last, device=device)

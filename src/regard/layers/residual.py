@@ -146,9 +146,9 @@ def _over_elements(
     """Run a loop over all elements, some of them a task."""
     from regard.kernels import training as kernels
 
-    read = [numbers(each).ravel() for each in (*inputs, randoms)]
-    rest = (*read, threshold(rate), keep_scale(rate), numbers(out).ravel())
-    share_out(-(-out.numel() // kernels.ELEMENTS), out.numel(), loop, *rest)
+    read = [numbers(tensor).ravel() for tensor in (*inputs, randoms)]
+    arguments = (*read, threshold(rate), keep_scale(rate), numbers(out).ravel())
+    share_out(-(-out.numel() // kernels.ELEMENTS), out.numel(), loop, *arguments)
 
 
 class BatchNorm(nn.Module):
@@ -308,13 +308,13 @@ class _AddDropoutNorm(torch.autograd.Function):
             takes(states, change, weight, bias)
         )
         if ctx.is_compiled:
-            out, *rest = _add_norm(states, change, randoms, rate, weight, bias, eps)
+            out, *saved = _add_norm(states, change, randoms, rate, weight, bias, eps)
         else:
             mask = keep_mask(randoms, rate)
             total = torch.addcmul(states, change.to(states.dtype), mask, value=keep_scale(rate))
-            out, *rest = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
-            rest = [total, *rest]
-        ctx.save_for_backward(*rest, randoms, weight, bias)
+            out, *saved = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
+            saved = [total, *saved]
+        ctx.save_for_backward(*saved, randoms, weight, bias)
         ctx.rate = rate
         ctx.dtype = change.dtype
         return out
@@ -346,11 +346,11 @@ def _add_norm(
 
     total, out = (torch.empty(states.shape) for _ in range(2))
     mean, rstd = (torch.empty(*states.shape[:-1], 1) for _ in range(2))
-    rows = [_rows(each) for each in (states, change, randoms)]
-    norm = [each.detach().numpy() for each in (weight, bias)]
+    rows = [_rows(tensor) for tensor in (states, change, randoms)]
+    norm = [parameter.detach().numpy() for parameter in (weight, bias)]
     written = (_rows(total), _rows(out), mean.numpy().ravel(), rstd.numpy().ravel())
-    rest = (*rows, threshold(rate), keep_scale(rate), *norm, eps, written)
-    share_out(-(-total.numel() // kernels.ELEMENTS), len(rows[0]), kernels.add_norm, *rest)
+    arguments = (*rows, threshold(rate), keep_scale(rate), *norm, eps, written)
+    share_out(-(-total.numel() // kernels.ELEMENTS), len(rows[0]), kernels.add_norm, *arguments)
     return out, total, mean, rstd
 
 
@@ -367,8 +367,8 @@ def _add_norm_back(
     sums = torch.empty(tasks, 2, len(weight))
     of_dropout = (_rows(randoms), threshold(rate), keep_scale(rate))
     written = (_rows(d_total), _rows(d_change), sums.numpy())
-    rest = (*read, weight.detach().numpy(), *of_dropout, *written)
-    share_out(tasks, tasks, kernels.add_norm_back, *rest)
+    arguments = (*read, weight.detach().numpy(), *of_dropout, *written)
+    share_out(tasks, tasks, kernels.add_norm_back, *arguments)
     d_weight, d_bias = sums.sum(0)
     return d_total, d_change, d_weight, d_bias
 

@@ -72,7 +72,7 @@ def takes_sequences(*inputs: Tensor) -> bool:
         return False
     # Under autocast gates are of less precision; what a recurrence carries is not.
     with torch.no_grad():
-        return all(each.dtype == torch.float32 for each in inputs[1:]) and takes(*inputs)
+        return all(tensor.dtype == torch.float32 for tensor in inputs[1:]) and takes(*inputs)
 
 
 def is_changed(module: nn.Module) -> bool:
@@ -152,19 +152,21 @@ class _Unrolled(torch.autograd.Function):
             bias = torch.cat([bias, bias.new_zeros(A)])
             weights, contexts = gates.new_empty(B, T, S), gates.new_empty(B, T, E)
             queries = gates.new_empty(B, T, A)
-            of_memory = [each.numpy() for each in (memory.units, *memory[3:], weights, contexts)]
+            of_memory = [
+                tensor.numpy() for tensor in (memory.units, *memory[3:], weights, contexts)
+            ]
             of_context = memory.context_weight.to(products).t()
         hidden, of_state = gates.new_empty(B, len(weight)), weight.to(products).t()
         of_inputs, of_hidden, *states = (t.numpy() for t in (total, hidden, carried, after))
         for t in range(T):
             _add_product(hidden.copy_(bias), carried[:, t, :h], of_state)
             if contexts is not None and queries is not None:
-                rest = (t, of_hidden, G, *of_memory)
-                parallel_rows(B, 32 * S * (A + E), unrolled.attend, *rest)
+                arguments = (t, of_hidden, G, *of_memory)
+                parallel_rows(B, 32 * S * (A + E), unrolled.attend, *arguments)
                 queries[:, t] = hidden[:, G:]
                 _add_product(total[:, t], contexts[:, t], of_context)
-            rest = (kind, t, of_inputs, of_hidden, *states)
-            parallel_rows(B, 32 * G, unrolled.advance, *rest)
+            arguments = (kind, t, of_inputs, of_hidden, *states)
+            parallel_rows(B, 32 * G, unrolled.advance, *arguments)
         ctx.cell, ctx.products, ctx.count = cell, products, len(inputs)
         ctx.save_for_backward(*inputs, carried, after, queries, weights, contexts)
         return carried[:, 1:, :h], contexts
@@ -185,7 +187,8 @@ def _differentiable(
 ) -> Gradients:
     """Gradients that can be differentiated, or of several outputs at once."""
     with torch.enable_grad():
-        views = [each.view_as(each) for each in inputs]  # one tensor may stand in several places
+        # One tensor may stand in several places.
+        views = [tensor.view_as(tensor) for tensor in inputs]
         out, contexts = _stepwise(ctx.cell, *views)
     outputs, grads = ([out], [grad]) if contexts is None else ([out, contexts], [grad, d_contexts])
     needed = [view for view, need in zip(views, ctx.needs_input_grad[2:], strict=True) if need]
@@ -219,10 +222,10 @@ def _backward(
         d_keys, of_units = torch.zeros(memory.keys.shape), torch.zeros(B, A)
         of_context = memory.context_weight.to(products)
         given = (queries, *memory[3:], weights, d_contexts, memory.units)
-        arrays = [each.detach().numpy() for each in (*given, d_hidden, d_keys, of_units)]
+        arrays = [tensor.detach().numpy() for tensor in (*given, d_hidden, d_keys, of_units)]
     of_state = weight.to(products)
     numbers = (carried, after, grad.contiguous(), slope, d_gates, d_hidden)
-    of_cell = [each.numpy() for each in numbers]
+    of_cell = [array.numpy() for array in numbers]
     for t in reversed(range(T)):
         parallel_rows(B, 32 * G, unrolled.advance_back, kind, t, *of_cell)
         if memory is not None and d_contexts is not None:
@@ -242,15 +245,15 @@ def _backward(
     return d_gates, slope, d_weight[:G], d_bias, *of_memory, None
 
 
-def _add_product(out: Tensor, one: Tensor, other: Tensor) -> None:
+def _add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
     """Add ``one @ other`` in place, multiplied in the dtype of ``other``."""
-    if other.dtype == out.dtype:
-        out.addmm_(one, other)
+    if right.dtype == out.dtype:
+        out.addmm_(left, right)
     else:
-        out.add_(one.to(other.dtype) @ other)
+        out.add_(left.to(right.dtype) @ right)
 
 
 def _contiguous(of_memory: tuple[Tensor, ...]) -> AdditiveMemory:
     """The memory as loops take it, lengths within it."""
-    memory = AdditiveMemory(*(each.detach().contiguous() for each in of_memory))
+    memory = AdditiveMemory(*(tensor.detach().contiguous() for tensor in of_memory))
     return memory._replace(lengths=memory.lengths.long().clamp(0, memory.keys.shape[1]))

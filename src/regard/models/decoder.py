@@ -15,7 +15,7 @@ from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, TokenEmbedding
 from regard.layers.heads import Packing
-from regard.layers.inputs import check_state, known_ids, rows_of_ids, step_tokens, texts
+from regard.layers.inputs import check_state, rows_of_ids, step_tokens, texts, valid_ids
 from regard.layers.positions import added_positions
 from regard.layers.residual import final_norm
 from regard.models.configs.generation import DecoderConfig
@@ -96,7 +96,7 @@ class Decoder(LanguageModel[DecoderState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
-        prompt = known_ids("token ids", prompt, self.vocab_size)
+        prompt = valid_ids("token ids", prompt, self.vocab_size)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         past = self.layers.empty_caches(len(prompt))
         padding = None if cut.is_even else cut.padding
@@ -108,7 +108,7 @@ class Decoder(LanguageModel[DecoderState]):
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         check_state(state, DecoderState)
         token = step_tokens(token, state.num_rows)
-        token = known_ids("token ids", token, self.vocab_size)
+        token = valid_ids("token ids", token, self.vocab_size)
         token = token if state.pending is None else state.pending
         states, state = self.read(token[:, None], state)
         logits = self.project(states[:, 0])

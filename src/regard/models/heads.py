@@ -15,7 +15,7 @@ from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers import Dropout
 from regard.layers.crf import Crf
-from regard.layers.inputs import known_ids, real_positions, rows_of_ids, texts, whole
+from regard.layers.inputs import real_positions, rows_of_ids, texts, valid_ids, whole
 from regard.layers.ngram_scores import NgramScores
 from regard.layers.pooling import Pooling
 from regard.models.configs.readers import ClassifierConfig, SpanFinderConfig, TaggerConfig
@@ -134,8 +134,8 @@ class Classifier(nn.Module):
         factors = [self.output.weight, self.output.bias]
         if self.overlap is not None:
             factors += [self.overlap.output.weight, self.overlap.output.bias]
-        for each in factors:
-            each.mul_(network)
+        for factor in factors:
+            factor.mul_(network)
         if self.ngrams is not None:
             self.ngrams.scale.fill_(ngrams)
 
@@ -181,7 +181,7 @@ class MultipleChoice(nn.Module):
                 f"got {tuple(lengths.shape)}."
             )
         texts("ids", ids.flatten(0, 1), lengths.flatten())
-        flat = {name: each.flatten(0, 1) for name, each in reading.items()}
+        flat = {name: tensor.flatten(0, 1) for name, tensor in reading.items()}
         scores, penalty = self.score(
             ids.flatten(0, 1), lengths.flatten().clamp(min=1), return_penalty=True, **flat
         )
@@ -248,7 +248,7 @@ class Tagger(nn.Module):
         ids, lengths = texts("ids", ids, lengths)
         states = self.reader(ids, lengths, **reading)
         if positions is not None:
-            positions = known_ids("positions", positions, ids.shape[1])
+            positions = valid_ids("positions", positions, ids.shape[1])
             states = states[torch.arange(states.shape[0], device=states.device)[:, None], positions]
         scores: Tensor = self.output(self.dropout(states))
         return scores

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 
 from regard.attention import KeyValueCache, Mask
 from regard.attention import lengths as lengths_mask
-from regard.layers.inputs import known_rows, rows_of_ids, texts
+from regard.layers.inputs import rows_of_ids, texts, valid_rows
 
 # What decoding carries from one token to the next; each architecture has its own.
 StateT = TypeVar("StateT", default=Any)
@@ -311,21 +311,21 @@ class DecodingState:
             ShapeError: A row is none of the state.
         """
         if self.num_rows is not None:
-            rows = known_rows(rows, self.num_rows)
-        chosen = {each.name: _rows_of(getattr(self, each.name), rows) for each in fields(self)}
+            rows = valid_rows(rows, self.num_rows)
+        chosen = {field.name: _rows_of(getattr(self, field.name), rows) for field in fields(self)}
         return replace(self, **chosen)
 
     @property
     def num_rows(self) -> int | None:
         """Rows of its tensors; None if it has none."""
-        return next((each.shape[0] for each in _tensors(self)), None)
+        return next((tensor.shape[0] for tensor in _tensors(self)), None)
 
 
 def _tensors(part: object) -> Iterator[Tensor]:
     if isinstance(part, Tensor):
         yield part
     elif isinstance(part, DecodingState | KeyValueCache | SourceMemory):
-        part = tuple(getattr(part, each.name) for each in fields(part))
+        part = tuple(getattr(part, field.name) for field in fields(part))
     if isinstance(part, tuple):
         yield from chain.from_iterable(map(_tensors, part))
 
@@ -334,7 +334,7 @@ def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
     if isinstance(part, Tensor):
         return part[rows]
     if isinstance(part, tuple):
-        return tuple(_rows_of(each, rows) for each in part)
+        return tuple(_rows_of(item, rows) for item in part)
     if isinstance(part, DecodingState | KeyValueCache | SourceMemory):
         return part.select(rows)
     return part

@@ -101,8 +101,8 @@ class KernelRegression(nn.Module):
 
         With its own place among the keys, the best bandwidth of every training set is zero.
         """
-        others = ~window(before=0, after=0, first=0)
-        guesses: Tensor = self(places, places, targets, mask=others)
+        mask = ~window(before=0, after=0, first=0)
+        guesses: Tensor = self(places, places, targets, mask=mask)
         return guesses
 
     def _scaled(self, inputs: Tensor) -> Tensor:

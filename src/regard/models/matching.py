@@ -15,7 +15,7 @@ from regard.attention import lengths as visible
 from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.inputs import known_ids, real_positions, texts
+from regard.layers.inputs import real_positions, texts, valid_ids
 from regard.layers.pooling import LearnedQuery, maximum, mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.heads import OverlapScore
@@ -100,9 +100,9 @@ class Esim(PairClassifier):
             layer.weight.div_(temperature)
             layer.bias.div_(temperature)
 
-    def _compose(self, own: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def _compose(self, inputs: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and maximum of a text read beside its context in the other."""
-        both = torch.cat([own, context, own - context, own * context], dim=-1)
+        both = torch.cat([inputs, context, inputs - context, inputs * context], dim=-1)
         narrow = torch.relu(self.compare(both))
         states = self.read_again(self.dropout(narrow), lengths)[0]
         return mean(states, lengths), maximum(states, lengths)
@@ -181,7 +181,9 @@ class MatchReader(PairReader):
         read = self._stacked(self.read_other, self.read_other_on, theirs, other_lengths)
         read = self.dropout(read)
         whole = self.pool(read, other_lengths)
-        theirs, read, whole = (each.repeat_interleave(rows, 0) for each in (theirs, read, whole))
+        theirs, read, whole = (
+            tensor.repeat_interleave(rows, 0) for tensor in (theirs, read, whole)
+        )
         mask = visible(other_lengths.repeat_interleave(rows, 0))
         with at("cross", 1):
             query, key = self.align(tokens).relu(), self.align(theirs).relu()
@@ -330,7 +332,7 @@ class MemoryNetwork(nn.Module):
 
     def _read(self, ids: Tensor, words: Tensor) -> Tensor:
         """Sums of word vectors: a vector for each row of words."""
-        ids = known_ids("token ids", ids, len(words))
+        ids = valid_ids("token ids", ids, len(words))
         vectors = words[ids] * (ids > 0)[..., None]
         if self.config.encoding == "position":
             # A weight for each word and number: (1 − j/J) − (k/d)(1 − 2j/J).

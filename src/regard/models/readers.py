@@ -18,7 +18,7 @@ from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.embedding import PartsEmbedding, check_parts
 from regard.layers.heads import Packing
-from regard.layers.inputs import check_beside, known_ids, real_positions, rows_of_ids, texts
+from regard.layers.inputs import check_beside, real_positions, rows_of_ids, texts, valid_ids
 from regard.layers.positions import added_positions, turned_positions
 from regard.layers.residual import final_norm, make_norm
 from regard.models.configs import LayersConfig
@@ -179,7 +179,7 @@ class Encoder(TextReader):
             if segments is None:
                 states = states + self.segments[0]
             else:
-                states = states + self.segments[known_ids("segments", segments, len(self.segments))]
+                states = states + self.segments[valid_ids("segments", segments, len(self.segments))]
         embedded: Tensor = self.dropout(self.embedding_norm(states))
         return embedded if self.widen is None else self.widen(embedded)
 
@@ -365,4 +365,4 @@ class ConvReader(TextReader):
         words = self.words(ids, lengths, parts=parts).mT
         around = [F.pad(words, ((width - 1) // 2, width // 2)) for width in self.config.widths]
         pairs = zip(self.filters, around, strict=True)
-        return torch.cat([filters(each) for filters, each in pairs], dim=1).relu().mT
+        return torch.cat([filters(padded) for filters, padded in pairs], dim=1).relu().mT

@@ -202,8 +202,8 @@ def reinforce(
     # here: no draw of a sentence's own is in it, so the gradient has no bias.
     tokens_left = is_real.flip(1).cumsum(1).flip(1)
     rewards = (gains * is_real).flip(1).cumsum(1).flip(1)
-    of_others, tokens_of_others = rewards.sum(0) - rewards, tokens_left.sum(0) - tokens_left
-    baseline = tokens_left * of_others / tokens_of_others.clamp_min(1)
+    batch_rewards, batch_tokens = rewards.sum(0) - rewards, tokens_left.sum(0) - tokens_left
+    baseline = tokens_left * batch_rewards / batch_tokens.clamp_min(1)
     return -((rewards - baseline).detach() * log_probs * is_real).sum()
 
 

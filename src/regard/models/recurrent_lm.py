@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.layers import Dropout, TokenEmbedding
-from regard.layers.inputs import check_state, known_ids, rows_of_ids, step_tokens, texts
+from regard.layers.inputs import check_state, rows_of_ids, step_tokens, texts, valid_ids
 from regard.models.configs.generation import RecurrentLmConfig
 from regard.models.interfaces import AlignedPrompt, DecodingState, LanguageModel
 
@@ -91,7 +91,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
-        prompt = known_ids("token ids", prompt, self.vocab_size)
+        prompt = valid_ids("token ids", prompt, self.vocab_size)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         B, L, h = len(prompt), self.config.num_layers, self.config.hidden_dim
         nothing = self.embedding.weight.new_zeros(B, L, h)
@@ -108,7 +108,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     ) -> tuple[Float[Tensor, "B V"], RecurrentLmState]:
         check_state(state, RecurrentLmState)
         token = step_tokens(token, state.num_rows)
-        token = known_ids("token ids", token, self.vocab_size)
+        token = valid_ids("token ids", token, self.vocab_size)
         token = token if state.pending is None else state.pending
         states, layers = self._read(token[:, None], state.layers)
         logits = self.project(states[:, 0])
@@ -120,7 +120,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         """The states after each token, and those of every layer after the last."""
         embedded = self.dropout(self.embedding(ids))
         # torch wants layers first, and has one tensor where there is no cell.
-        turned = [each.transpose(0, 1).contiguous() for each in layers or ()]
+        turned = [state.transpose(0, 1).contiguous() for state in layers or ()]
         before = None if not turned else turned[0] if len(turned) == 1 else tuple(turned)
         # Under autocast inputs come in half precision, and a recurrence is a long sum.
         whole = embedded.to(next(self.recurrence.parameters()).dtype)
@@ -128,4 +128,4 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
             out, after = self.recurrence(whole, before)
         final = (after,) if isinstance(after, Tensor) else after
         states: Tensor = self.readout(self.dropout(out))
-        return states, tuple(each.transpose(0, 1) for each in final)
+        return states, tuple(state.transpose(0, 1) for state in final)

@@ -19,7 +19,7 @@ from regard.kernels.products.int8 import NO_NUMBERS, NO_PROJECTIONS, EmbeddingTa
 from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
-from regard.layers.inputs import known_ids
+from regard.layers.inputs import valid_ids
 from regard.models.decoder import Decoder
 from regard.models.transformer import Transformer
 
@@ -177,7 +177,7 @@ class Int8Embedding(_Int8Matrix):
 
     @torch.no_grad()
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
-        ids = known_ids("token ids", ids, self.shape[0])
+        ids = valid_ids("token ids", ids, self.shape[0])
         rows = self.rows(ids.flatten()).float().view(*ids.shape, self.shape[1])
         return rows * (self.scales[ids] * self.scale)[..., None]
 

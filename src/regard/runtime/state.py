@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import gather
-from regard.layers.inputs import known_row_array
+from regard.layers.inputs import valid_row_array
 
 # Positions of a new store; they double as answers grow. Memory is taken as they are written.
 _POSITIONS = 64
@@ -78,7 +78,7 @@ class PreparedState:
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order; copies no keys and values."""
-        chosen = known_row_array(rows, self.num_rows)
+        chosen = valid_row_array(rows, self.num_rows)
         return self._with(
             ancestors=self.ancestors[chosen],
             starts=self.starts[chosen],

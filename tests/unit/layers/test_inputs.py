@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ShapeError, TokenError
-from regard.layers.inputs import known_ids, texts
+from regard.layers.inputs import texts, valid_ids
 
 
 class Named(Tensor):
@@ -22,7 +22,7 @@ def kept_as(numbers, kind):
 def test_numbers_of_every_class_are_looked_at(kind):
     ids = torch.tensor([[4, 9]])
     with pytest.raises(TokenError, match="from 0 to 8; got 4 to 9"):
-        known_ids("ids", kept_as(ids, kind), 9)
+        valid_ids("ids", kept_as(ids, kind), 9)
     with pytest.raises(ShapeError, match="from 0 to 2, the columns of ids; got 3"):
         texts("ids", ids, kept_as(torch.tensor([3]), kind))
 
@@ -30,4 +30,4 @@ def test_numbers_of_every_class_are_looked_at(kind):
 @pytest.mark.parametrize("made", [Tensor.to_sparse, torch.nested.as_nested_tensor])
 def test_numbers_without_a_place_each_are_refused(made):
     with pytest.raises(ShapeError, match="ids must be a dense tensor"):
-        known_ids("ids", made(torch.tensor([[4, 9]])), 9)
+        valid_ids("ids", made(torch.tensor([[4, 9]])), 9)

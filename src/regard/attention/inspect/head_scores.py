@@ -55,7 +55,7 @@ class HeadScores:
     def __str__(self) -> str:
         heads = len(next(iter(self.weight.values())))
         rows = [
-            (str(head), [float(each[head]) for each in self.weight.values()])
+            (str(head), [float(weights[head]) for weights in self.weight.values()])
             for head in range(heads)
         ]
         lines = [" head  " + "  ".join(f"{name:>8}" for name in self.weight)]

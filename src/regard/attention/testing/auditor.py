@@ -134,7 +134,7 @@ def _not_there(call: Call, traced: Traced) -> set[str]:
         name for e in traced.attentions if e.origin is not None for name, _, _ in e.origin.steps
     ]
     has_mask = bool({"masked_fill", "where", "index_put", "add", "multiplied", "tril"} & {*steps})
-    has_mask = has_mask or any(each.is_causal for each in traced.attentions)
+    has_mask = has_mask or any(attention.is_causal for attention in traced.attentions)
     if not has_mask and not traced.engine and call.padding is None:
         names |= {"polarity", "empty"}
     if not traced.attentions:

@@ -60,8 +60,8 @@ class Call:
         self.given, self.args, self.kwargs = module, args, kwargs
         self.batch_axis = batch_axis
         self.names = names_of(module, args, kwargs)
-        known = next((k for k, name in self.names.items() if PADDING.match(name)), None)
-        self.padding = self._key_of(padding) if padding is not None else known
+        padding_key = next((k for k, name in self.names.items() if PADDING.match(name)), None)
+        self.padding = self._key_of(padding) if padding is not None else padding_key
         if self.padding is not None and not isinstance(self._value(self.padding), Tensor):
             self.padding = None
         self.slots = tuple(self._slots())
@@ -112,7 +112,7 @@ class Call:
         return tuple(slot for slot in self.slots if slot.role != "other")
 
     @property
-    def own(self) -> tuple[Slot, ...]:
+    def output_slots(self) -> tuple[Slot, ...]:
         """The content of the sequence that the output belongs to."""
         axis = self.out_axis
         if axis is None:
@@ -183,8 +183,8 @@ class Call:
             return copied_function(source)
         if inspect.isbuiltin(source):
             return source
-        held = [each for module in modules_of(source) for each in tensors_of(module)]
-        memo = {id(each): each.detach() for each in held if not each.is_leaf}
+        held = [tensor for module in modules_of(source) for tensor in tensors_of(module)]
+        memo = {id(tensor): tensor.detach() for tensor in held if not tensor.is_leaf}
         try:
             made = copy.deepcopy(source, memo)
         except Exception:
@@ -234,7 +234,7 @@ class Call:
             ]
             self.touched = tuple(slot.name for slot in kept)
         tensors = tuple(flat(returned))
-        floats = [each for each in tensors if each.is_floating_point()]
+        floats = [tensor for tensor in tensors if tensor.is_floating_point()]
         if not floats:
             raise CallFailed(TypeError(f"returned no tensor of floats but {type(returned)}"))
         return Outcome(floats[0], tensors)
@@ -250,7 +250,7 @@ class Call:
             return module
         return self.copy(self.module) if self.keeps else self.module
 
-    def other(self, tensor: Tensor) -> Tensor:
+    def replacement(self, tensor: Tensor) -> Tensor:
         """Other content of the same kind: noise as wide, or ids that occur."""
         if tensor.is_floating_point():
             spread = float(tensor.float().std()) if tensor.numel() > 1 else 1.0
@@ -266,23 +266,25 @@ class Call:
     @property
     def padding_ids(self) -> set[int]:
         """Ids that embeddings keep for padding."""
-        tables = [each for module in self.modules for each in module.modules()]
-        held = [each.padding_idx for each in tables if isinstance(each, nn.Embedding)]
-        return {each for each in held if each is not None}
+        tables = [part for module in self.modules for part in module.modules()]
+        held = [table.padding_idx for table in tables if isinstance(table, nn.Embedding)]
+        return {index for index in held if index is not None}
 
     def changed(
         self, slots: tuple[Slot, ...], where: Callable[[Tensor], Tensor]
     ) -> dict[int, Tensor]:
         """Other content in some inputs where a boolean mask, made for each, is true."""
         return {
-            id(slot.tensor): torch.where(where(slot.tensor), self.other(slot.tensor), slot.tensor)
+            id(slot.tensor): torch.where(
+                where(slot.tensor), self.replacement(slot.tensor), slot.tensor
+            )
             for slot in {id(slot.tensor): slot for slot in slots}.values()
         }
 
     def cut(self, length: int, row: int | None = None) -> dict[int, Tensor]:
         """The inputs with so many of the first positions, of all rows of the batch or of one."""
         whole = {self.length(slot.tensor) for slot in self.content} - {None}
-        longest = max((each for each in whole if each is not None), default=0)
+        longest = max((size for size in whole if size is not None), default=0)
         changes = dict[int, Tensor]()
         for slot in self.slots:
             tensor = slot.tensor
@@ -291,11 +293,11 @@ class Call:
             if row is not None and has_rows and not is_square(slot):
                 tensor = tensor.narrow(axis, row, 1)
             axes = [axis for axis in range(tensor.dim()) if axis or tensor.shape[0] != self.batch]
-            own = self.axis(slot.tensor)
-            axes = axes if slot.role == "other" else [] if own is None else [own]
-            for each in axes:
-                if tensor.shape[each] == longest:
-                    tensor = tensor.narrow(each, 0, length)
+            content_axis = self.axis(slot.tensor)
+            axes = axes if slot.role == "other" else [] if content_axis is None else [content_axis]
+            for axis_of_positions in axes:
+                if tensor.shape[axis_of_positions] == longest:
+                    tensor = tensor.narrow(axis_of_positions, 0, length)
             if slot.key == self.padding and tensor.dim() == 1 and not tensor.is_floating_point():
                 tensor = tensor.clamp(max=length)
             changes[id(slot.tensor)] = tensor
@@ -309,12 +311,12 @@ class Call:
         """How far entries of an output moved, as a part of the largest; within rounding it is 0."""
         if before.shape != after.shape:
             return torch.full(before.shape, torch.inf)
-        one, other = before.detach().double().cpu(), after.detach().double().cpu()
-        finite = one[one.isfinite()]
+        old, new = before.detach().double().cpu(), after.detach().double().cpu()
+        finite = old[old.isfinite()]
         scale = float(finite.abs().max()) if finite.numel() else 1.0
-        distance = (one - other).abs() / (scale or 1.0)
-        distance = torch.where(one.isnan() & other.isnan(), 0.0, distance.nan_to_num(torch.inf))
-        distance = torch.where(one == other, 0.0, distance)
+        distance = (old - new).abs() / (scale or 1.0)
+        distance = torch.where(old.isnan() & new.isnan(), 0.0, distance.nan_to_num(torch.inf))
+        distance = torch.where(old == new, 0.0, distance)
         return torch.where(distance > self.rounding * loose, distance, 0.0)
 
     def distance(self, before: Tensor, after: Tensor) -> float:
@@ -353,9 +355,9 @@ def _seeded(seed: int) -> Iterator[None]:
 @contextmanager
 def evaluating(modules: list[nn.Module]) -> Iterator[None]:
     """Put modules in evaluation, and those of training back into it."""
-    training = [part for each in modules for part in each.modules() if part.training]
-    for each in modules:
-        each.eval()
+    training = [part for module in modules for part in module.modules() if part.training]
+    for module in modules:
+        module.eval()
     try:
         yield
     finally:

@@ -119,13 +119,13 @@ class Traced:
 def lines_of(traced: Traced, *, masks: bool = False) -> tuple[str, ...]:
     """The lines that make weights, or that mask scores before."""
     lines = list[str]()
-    for each in traced.attentions:
-        steps = each.origin.steps if each.origin is not None else ()
+    for attention in traced.attentions:
+        steps = attention.origin.steps if attention.origin is not None else ()
         if masks:
             masking = ("masked_fill", "where", "index_put", "multiplied", "add", "tril", "triu")
             lines += [line for name, _, line in steps if name in masking]
-        lines.append(each.softmax.line if each.softmax is not None else each.line)
-    lines += [each.line for each in traced.softmaxes] if not lines else []
+        lines.append(attention.softmax.line if attention.softmax is not None else attention.line)
+    lines += [softmax.line for softmax in traced.softmaxes] if not lines else []
     return tuple(dict.fromkeys(filter(None, lines)))[:3]
 
 
@@ -157,11 +157,11 @@ _ENGINE = str(Path(__file__).parents[1])
 def tensors_in(args: Sequence[Any]) -> list[Tensor]:
     """The tensors among arguments, in lists and tuples too."""
     tensors = list[Tensor]()
-    for each in args:
-        if isinstance(each, Tensor):
-            tensors.append(each)
-        elif isinstance(each, list | tuple):
-            tensors += tensors_in(each)
+    for argument in args:
+        if isinstance(argument, Tensor):
+            tensors.append(argument)
+        elif isinstance(argument, list | tuple):
+            tensors += tensors_in(argument)
     return tensors
 
 
@@ -183,9 +183,9 @@ def number_in(value: Any) -> float | None:
     return float(value) if is_one else None
 
 
-def is_over_pairs(one: Tensor, other: Tensor, out: Tensor) -> bool:
+def is_over_pairs(left: Tensor, right: Tensor, out: Tensor) -> bool:
     """Whether a product is over pairs: larger than both of its factors, by two axes."""
-    return out.dim() >= 3 and out.numel() > max(one.numel(), other.numel(), 1)
+    return out.dim() >= 3 and out.numel() > max(left.numel(), right.numel(), 1)
 
 
 def calling_line() -> tuple[str, bool]:

@@ -67,7 +67,7 @@ def _required(module: Callable[..., Any]) -> list[str]:
 
 def _contents(module: Callable[..., Any]) -> Iterator[tuple[tuple[int, ...], int | None]]:
     """Shapes of content in the order of trying, each with the number of ids if it is of ids."""
-    parts = [part for each in modules_of(module) for part in each.modules()]
+    parts = [part for submodule in modules_of(module) for part in submodule.modules()]
     tables = [part.num_embeddings for part in parts if isinstance(part, nn.Embedding)]
     if tables:
         yield (B, N), min(tables)

@@ -85,8 +85,8 @@ def _check_score(
     tile = score.tile(query, key, *tensors)
     _demand(tile.shape == sizes, f"score.tile must have shape {sizes}; got {tuple(tile.shape)}.")
     every = product(*map(range, sizes))
-    each = [pair(h)(query[b, h, n], key[b, h, m]) for b, h, n, m in every]
-    alone = torch.stack(each).view(sizes)
+    numbers = [pair(h)(query[b, h, n], key[b, h, m]) for b, h, n, m in every]
+    alone = torch.stack(numbers).view(sizes)
     _demand(
         _close(tile, alone),
         "score must give a pair the same number in any company; "
@@ -149,14 +149,16 @@ def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) ->
 def _check_tensors(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:
     tensors = [tensor for tensor in score.tensors() if tensor.requires_grad]
     names = (
-        [each.name for each in fields(score)]
+        [field.name for field in fields(score)]
         if is_dataclass(score)
         else list(getattr(score, "__dict__", ()))
     )
     held = [getattr(score, name) for name in names]
-    learned = [each for each in held if isinstance(each, Tensor) and each.requires_grad]
+    learned = [
+        attribute for attribute in held if isinstance(attribute, Tensor) and attribute.requires_grad
+    ]
     _demand(
-        {id(each) for each in learned} <= {id(each) for each in tensors},
+        {id(tensor) for tensor in learned} <= {id(tensor) for tensor in tensors},
         "score.tensors must list every tensor that needs a gradient; got "
         f"{len(tensors)} of {len(learned)}. Return them there, and use what tile is passed.",
     )
@@ -166,14 +168,14 @@ def _check_tensors(score: Score, query: Tensor, key: Tensor, value: Tensor) -> N
     def gradients(out: Tensor) -> tuple[Tensor, ...]:
         return torch.autograd.grad(out.square().sum(), tensors, materialize_grads=True)
 
-    tile = score.tile(query, key, *(each.double() for each in score.tensors()))
+    tile = score.tile(query, key, *(tensor.double() for tensor in score.tensors()))
     wanted = gradients(tile.softmax(-1) @ value)
     for backend in (None, "tiled"):
         given = gradients(attend(query, key, value, score=score, backend=backend))
         _demand(
             all(
-                torch.allclose(one, other, atol=1e-4, rtol=1e-4)
-                for one, other in zip(given, wanted, strict=True)
+                torch.allclose(actual, expected, atol=1e-4, rtol=1e-4)
+                for actual, expected in zip(given, wanted, strict=True)
             ),
             "score.tile must use the tensors that it is passed, not those of self; "
             "got gradients of tensors() that are lost or off.",
@@ -238,7 +240,7 @@ def _check_form(bound: BoundMask, whole: Tensor) -> None:
     if form is None:
         return
     N, M = whole.shape[-2:]
-    first, stop = (each[:, None, :, None] for each in KeyRanges.of(form, N, M, whole.device))
+    first, stop = (limit[:, None, :, None] for limit in KeyRanges.of(form, N, M, whole.device))
     keys = torch.arange(M)
     inside = ((keys >= first) & (keys < stop)).expand(whole.shape)
     _demand(not bool((whole & ~inside).any()), "mask.form must hold every visible pair.")
@@ -254,12 +256,12 @@ def _tiles(queries: int, keys: int) -> list[tuple[range, range]]:
     return [(r, c) for r in rows for c in columns]
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
-    return torch.allclose(one, other, atol=1e-7, rtol=1e-7, equal_nan=True)
+def _close(actual: Tensor, expected: Tensor) -> bool:
+    return torch.allclose(actual, expected, atol=1e-7, rtol=1e-7, equal_nan=True)
 
 
-def _distance(one: Tensor, other: Tensor) -> float:
-    return float((one - other).detach().nan_to_num().abs().max())
+def _distance(actual: Tensor, expected: Tensor) -> float:
+    return float((actual - expected).detach().nan_to_num().abs().max())
 
 
 def _demand(holds: bool, message: str) -> None:
@@ -281,6 +283,6 @@ class _Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> object:
         out = func(*args, **(kwargs or {}))
         made = out if isinstance(out, tuple | list) else [out]
-        sizes = [each.numel() for each in made if isinstance(each, Tensor)]
+        sizes = [tensor.numel() for tensor in made if isinstance(tensor, Tensor)]
         self.numel = max([self.numel, *sizes])
         return out

@@ -102,9 +102,9 @@ def modules_of(function: Any) -> list[nn.Module]:
         variables = inspect.getclosurevars(function)
         held += [*variables.nonlocals.values(), *variables.globals.values()]
     modules = list[nn.Module]()
-    for each in held:
-        parts = each.values() if isinstance(each, dict) else each
-        many = list(parts) if isinstance(each, dict | list | tuple) else [each]
+    for attribute in held:
+        parts = attribute.values() if isinstance(attribute, dict) else attribute
+        many = list(parts) if isinstance(attribute, dict | list | tuple) else [attribute]
         modules += [part for part in many if isinstance(part, nn.Module)]
     return modules
 
@@ -137,13 +137,13 @@ def tensors_of(module: nn.Module) -> Iterator[Tensor]:
             many = value.values() if isinstance(value, dict) else value
             held = list(many) if isinstance(value, dict | list | tuple) else [value]
             if name not in ("_parameters", "_modules"):
-                yield from (each for each in held if isinstance(each, Tensor))
+                yield from (item for item in held if isinstance(item, Tensor))
 
 
 def held(module: Any) -> int:
     """The number of elements of tensors that a module and its parts hold as attributes."""
-    tensors = [each for part in modules_of(module) for each in tensors_of(part)]
-    return sum(each.numel() for each in tensors)
+    tensors = [tensor for part in modules_of(module) for tensor in tensors_of(part)]
+    return sum(tensor.numel() for tensor in tensors)
 
 
 def flat(returned: Any) -> Iterator[Tensor]:
@@ -157,8 +157,8 @@ def flat(returned: Any) -> Iterator[Tensor]:
         for value in returned:
             yield from flat(value)
     elif is_dataclass(returned) and not isinstance(returned, type):
-        for each in fields(returned):
-            yield from flat(getattr(returned, each.name))
+        for field in fields(returned):
+            yield from flat(getattr(returned, field.name))
 
 
 def is_square(slot: Slot) -> bool:

@@ -130,8 +130,8 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         is_in_place = name.endswith("_") and not name.endswith("__")
         name = name if name.startswith("_") else name.rstrip("_")
         made = tensors_in(out if isinstance(out, list | tuple) else [out])
-        operands = [self._node(each) for each in tensors_in(args)]
-        self.seen.operands.update(id(each.tensor) for each in operands)
+        operands = [self._node(operand) for operand in tensors_in(args)]
+        self.seen.operands.update(id(operand.tensor) for operand in operands)
         line, is_engine = calling_line()
         if name == "detach" and detaches(line):
             self.seen.detached.append(line)
@@ -140,7 +140,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _RANDOM:
             self.seen.random.append((name, line))
         for tensor in made:
-            node = _Node(tensor, is_input=any(each.is_input for each in operands))
+            node = _Node(tensor, is_input=any(operand.is_input for operand in operands))
             if not is_engine:
                 self._follow(_Step(name, args, kwargs, operands, node, line))
             is_first = not self.seen.first_bad and node.is_input and tensor.is_floating_point()
@@ -154,7 +154,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return
         node, name, first = step.node, step.name, step.operands[0]
         if name in _LINEAR:
-            node.is_projected = any(each.is_projected for each in step.operands)
+            node.is_projected = any(operand.is_projected for operand in step.operands)
         if name in self._readers:
             self._readers[name](step)
         elif name.startswith(_FUSED) and len(step.operands) >= 3 and node.tensor.dim() >= 3:
@@ -199,20 +199,22 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _mask(self, step: _Step) -> None:
         node, operands, name = step.node, step.operands, step.name
-        with_scores = [each for each in operands if each.scores is not None]
-        with_weights = [each for each in operands if each.weights is not None]
+        with_scores = [operand for operand in operands if operand.scores is not None]
+        with_weights = [operand for operand in operands if operand.weights is not None]
         if len(with_scores) == 1 or (name == "sub" and with_scores):
-            one = with_scores[0]
-            other = next((each.tensor for each in operands if each is not one), None)
-            assert one.scores is not None
-            node.scores = replace(one.scores, steps=(*one.scores.steps, (name, other, step.line)))
-            node.exponential = one.exponential
+            scored = with_scores[0]
+            mask = next((operand.tensor for operand in operands if operand is not scored), None)
+            assert scored.scores is not None
+            node.scores = replace(
+                scored.scores, steps=(*scored.scores.steps, (name, mask, step.line))
+            )
+            node.exponential = scored.exponential
         elif with_weights and name not in ("add", "sub"):
             weights = with_weights[0].weights
             assert weights is not None
             node.weights = replace(weights, steps=(*weights.steps, "masked"))
         elif name == "add":
-            total = next((each for each in operands if each.sum_of is not None), None)
+            total = next((operand for operand in operands if operand.sum_of is not None), None)
             node.sum_of = None if total is None else total.sum_of  # with a small number added
 
     def _raise_e(self, step: _Step) -> None:
@@ -234,23 +236,27 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node.sum_of = (first.exponential or id(first.tensor), axis)
         if first.outer is None:
             return
-        one, other, line = first.outer
-        is_outer = is_over_pairs(one.tensor, other.tensor, first.tensor)
+        left_node, right_node, line = first.outer
+        is_outer = is_over_pairs(left_node.tensor, right_node.tensor, first.tensor)
         if axis == first.tensor.dim() - 1:
             if not is_outer:
                 return
             self.seen.outers.append((tuple(first.tensor.shape), line))
             shape = first.tensor.shape
-            is_query = one.tensor.dim() > 1 and one.tensor.shape[-2] == 1
-            query, key = (one.tensor, other.tensor) if is_query else (other.tensor, one.tensor)
+            is_query = left_node.tensor.dim() > 1 and left_node.tensor.shape[-2] == 1
+            query, key = (
+                (left_node.tensor, right_node.tensor)
+                if is_query
+                else (right_node.tensor, left_node.tensor)
+            )
             left = query.expand(shape)[..., :, 0, :].clone()
             right = key.expand(shape)[..., 0, :, :].mT.clone()
-            before = one.factor * other.factor
-            is_projected = one.is_projected and other.is_projected
+            before = left_node.factor * right_node.factor
+            is_projected = left_node.is_projected and right_node.is_projected
             product = Product(left, right, 1.0, True, line, before, is_projected)
             node.scores = Scores(product, before)
         else:
-            source = one if one.weights is not None else other
+            source = left_node if left_node.weights is not None else right_node
             if source.weights is not None:
                 if is_outer and first.tensor.shape[axis - 1] > 1:
                     self.seen.outers.append((tuple(first.tensor.shape), line))
@@ -326,7 +332,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         product = Product(*copies, factor, False, step.line, before, is_projected)
         mask = None if mask is None else mask.detach().clone()
         steps = () if mask is None else (("add", mask, step.line),)
-        flags = [each for each in step.args[3:] if isinstance(each, bool)]
+        flags = [argument for argument in step.args[3:] if isinstance(argument, bool)]
         made = Attention(
             "fused",
             Scores(product, factor * before, steps),
@@ -355,15 +361,15 @@ def _scale(first: _Node, node: _Node, by: float) -> None:
 def _weigh(step: _Step, first: _Node, second: _Node) -> None:
     """Follow a product of two tensors: masked weights, scores by another tensor, or pairs."""
     node, line = step.node, step.line
-    for one, other in ((first, second), (second, first)):
-        if one.weights is not None and is_flags(other.tensor) and not other.is_input:
-            node.weights = replace(one.weights, steps=(*one.weights.steps, "masked"))
+    for operand, modifier in ((first, second), (second, first)):
+        if operand.weights is not None and is_flags(modifier.tensor) and not modifier.is_input:
+            node.weights = replace(operand.weights, steps=(*operand.weights.steps, "masked"))
             return
-        if one.scores is not None:
+        if operand.scores is not None:
             kind = "multiplied" if step.name == "mul" else "divided"
-            factor = one.scores.factor if is_flags(other.tensor) else None
-            steps = (*one.scores.steps, (kind, other.tensor, line))
-            node.scores = replace(one.scores, factor=factor, steps=steps)
+            factor = operand.scores.factor if is_flags(modifier.tensor) else None
+            steps = (*operand.scores.steps, (kind, modifier.tensor, line))
+            node.scores = replace(operand.scores, factor=factor, steps=steps)
             return
     is_weighting = first.weights is not None or second.weights is not None
     is_outer = is_weighting or is_over_pairs(first.tensor, second.tensor, node.tensor)

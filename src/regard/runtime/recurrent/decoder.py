@@ -15,7 +15,7 @@ from regard.kernels.products import packed
 from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
-from regard.layers.inputs import known_row_array, row_lengths
+from regard.layers.inputs import row_lengths, valid_row_array
 from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import MOST_BYTES
 
@@ -125,7 +125,7 @@ class RecurrentState:
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order; their tensors are not copied."""
-        chosen = known_row_array(rows, self.num_rows)
+        chosen = valid_row_array(rows, self.num_rows)
         return replace(
             self,
             indices=self.indices[chosen],

@@ -12,7 +12,7 @@ from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
 from regard.kernels import recurrent as kernels
 from regard.layers import AdditiveAttention, BilinearAttention, ScoredAttention, TokenEmbedding
-from regard.layers.inputs import known_ids, texts
+from regard.layers.inputs import texts, valid_ids
 from regard.layers.recurrent import RecurrentCell
 from regard.models.interfaces import AlignedPrompt
 from regard.models.recurrent_attention import Soft
@@ -172,7 +172,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
         check_unedited()
-        known_ids("token ids", prompt, self._steps.vocab_size)
+        valid_ids("token ids", prompt, self._steps.vocab_size)
         AlignedPrompt.of(prompt, prompt_lengths)  # which checks them
         # Each by itself: what one gets does not depend on the others.
         reads = [

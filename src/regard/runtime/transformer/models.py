@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.attention import KeyValueCache
 from regard.attention.observing import current_observer
-from regard.layers.inputs import known_ids, texts
+from regard.layers.inputs import texts, valid_ids
 from regard.models.decoder import Decoder, DecoderState
 from regard.models.interfaces import AlignedPrompt
 from regard.models.transformer import Transformer
@@ -55,7 +55,7 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
         check_unedited()
         source, source_lengths = texts("source", source, source_lengths)
-        known_ids("token ids", source, size_of(self.model.source_embedding))
+        valid_ids("token ids", source, size_of(self.model.source_embedding))
         read = self._encoder if current_observer() is None else self._read
         memory = read(source, source_lengths)
         layers, width = self._steps.layers, self._steps.width
@@ -100,7 +100,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         nothing = np.zeros((0, 0, 0, width), np.float32)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         rows, past_length = cut.aligned.shape
-        known_ids("token ids", prompt, self._steps.vocab_size)
+        valid_ids("token ids", prompt, self._steps.vocab_size)
         state = begin(rows, layers, width, owner=self.model, memory=nothing, length=past_length)
         if cut.last is None:
             return state

@@ -11,7 +11,7 @@ from regard.attention.observing import current_editor, current_observer
 from regard.kernels.threads import parallel_blocks
 from regard.kernels.transformer import encoder as kernels
 from regard.layers.heads import Packing
-from regard.layers.inputs import known_ids, rows_of_ids, texts
+from regard.layers.inputs import rows_of_ids, texts, valid_ids
 from regard.models.interfaces import TextReader
 from regard.models.readers import Encoder
 from regard.runtime.products import embedding_table, size_of
@@ -61,7 +61,7 @@ class PreparedReader(TextReader):
     ) -> Float[Tensor, "B N C"]:
         """See the encoder, whose attention can be watched and edited here as well."""
         reading = {"segments": segments, "parts": parts, "features": features}
-        ids = known_ids("token ids", rows_of_ids("ids", ids), size_of(self.embedding))
+        ids = valid_ids("token ids", rows_of_ids("ids", ids), size_of(self.embedding))
         B, N = ids.shape
         lengths = torch.full((B,), N) if lengths is None else texts("ids", ids, lengths)[1]
         if (N > LONGEST and B == 1) or not current_observer() is current_editor() is None:

@@ -20,10 +20,14 @@ def empty(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     """Queries with nothing to see: NaN, or the mean of masked values."""
     cure = "weights = rg.masked_softmax(scores, mask=visible)  # a row with nothing to see is zero"
     nan = ~call.base.out.isfinite()
-    rows = [each for each in traced.softmaxes if bool((each.scores == -torch.inf).all(-1).any())]
+    rows = [
+        softmax
+        for softmax in traced.softmaxes
+        if bool((softmax.scores == -torch.inf).all(-1).any())
+    ]
     if bool(nan.any()):
         count = int(nan.sum())
-        lines = tuple(dict.fromkeys(each.line for each in rows))[:2]
+        lines = tuple(dict.fromkeys(softmax.line for softmax in rows))[:2]
         lines = lines or ((traced.first_bad,) if traced.first_bad else lines_of(traced))
         name = "empty" if rows or any(map(_hides_rows, traced.attentions)) else "overflow"
         reason = "a query may see no key at all" if name == "empty" else "0 × ∞, or ∞ − ∞"
@@ -40,8 +44,8 @@ def empty(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     yield from _of_masks(call, traced, cure)
 
 
-def _hides_rows(each: Attention) -> bool:
-    mask = each.mask
+def _hides_rows(attention: Attention) -> bool:
+    mask = attention.mask
     if mask is None or mask.dim() < 2:
         return False
     return bool((~mask if mask.dtype == torch.bool else mask == -torch.inf).all(-1).any())
@@ -77,8 +81,8 @@ def _of_rows(call: Call, traced: Traced, cure: str) -> Iterator[Fault]:
 
 def _of_masks(call: Call, traced: Traced, cure: str) -> Iterator[Fault]:
     """Queries that a mask hides everything from, in every row and head: it is the mask's doing."""
-    for each in traced.attentions:
-        made = each.softmax
+    for attention in traced.attentions:
+        made = attention.softmax
         if made is None or made.scores.dim() < 2 or made.axis != made.scores.dim() - 1:
             continue
         hidden = (made.scores <= -1e4).all(-1) & (made.weights > 0).any(-1)

@@ -32,12 +32,12 @@ def heads(call: Call, traced: Traced) -> Iterator[Fault]:
         for position in (1, N - 2):
             moved = _touched(call, last, head, position, axis)
             if moved is not None and bool(moved.any()) and not bool(moved[position]):
-                other = int(moved.argmax())
+                target = int(moved.argmax())
                 yield Fault(
                     "heads",
-                    float(other - position),
+                    float(target - position),
                     f"Heads are merged by a reshape that moves positions: what head {head} found "
-                    f"for token {position} arrives at token {other}.",
+                    f"for token {position} arrives at token {target}.",
                     (last.line,),
                     "context.transpose(1, 2).reshape(B, N, H * D)  # heads beside each other again",
                 )
@@ -47,16 +47,18 @@ def heads(call: Call, traced: Traced) -> Iterator[Fault]:
 def _over_heads(call: Call, traced: Traced, axis: int) -> Iterator[Fault]:
     """Attention of the heads of one token to each other, where tokens were to attend."""
     N = call.base.out.shape[axis]
-    products = [each.origin.product for each in traced.attentions if each.origin is not None]
-    sides = [each.query.shape for each in products if each is not None]
+    products = [
+        attention.origin.product for attention in traced.attentions if attention.origin is not None
+    ]
+    sides = [product.query.shape for product in products if product is not None]
     if not sides or N < 3 or any(N in shape[-2:-1] or N not in shape[:-2] for shape in sides):
         return
     base, rows = call.base.out, call.out_batch_axis
     out = call.run(call.changed(call.content, call.at(N // 2))).out
     moved = by_index(call.moved(base, out), axis)
     one_row = call.changed(call.content, lambda t: along(t, call.batch_axis, [0]))
-    others = by_index(call.moved(base, call.run(one_row).out), rows)[1:]
-    if bool(moved[N // 2]) and int((moved > 0).sum()) == 1 and not bool(others.any()):
+    moved_rows = by_index(call.moved(base, call.run(one_row).out), rows)[1:]
+    if bool(moved[N // 2]) and int((moved > 0).sum()) == 1 and not bool(moved_rows.any()):
         H = sides[0][-2]
         yield Fault(
             "heads",
@@ -70,8 +72,8 @@ def _over_heads(call: Call, traced: Traced, axis: int) -> Iterator[Fault]:
 
 def _twins(call: Call, traced: Traced) -> Iterator[Fault]:
     """Heads that all compute the same."""
-    for each in traced.attentions:
-        product = each.origin.product if each.origin is not None else None
+    for attention in traced.attentions:
+        product = attention.origin.product if attention.origin is not None else None
         if product is None or product.query.dim() < 3:
             continue
         N, D = product.query.shape[-2:]
@@ -132,11 +134,11 @@ def _split_of(
     before: Attention, after: Attention, where: tuple[int, int, int], *, is_plain: bool
 ) -> Fault | None:
     position, N, batch = where
-    one = before.origin.product if before.origin is not None else None
-    other = after.origin.product if after.origin is not None else None
-    if one is None or other is None:
+    product = before.origin.product if before.origin is not None else None
+    changed = after.origin.product if after.origin is not None else None
+    if product is None or changed is None:
         return None
-    sides = {"queries": (one.query, other.query), "keys": (one.key.mT, other.key.mT)}
+    sides = {"queries": (product.query, changed.query), "keys": (product.key.mT, changed.key.mT)}
     for name, (old, new) in sides.items():
         if old.dim() < 3 or old.shape != new.shape or old.shape[-2] != N:
             continue
@@ -152,7 +154,7 @@ def _split_of(
                 f"Heads are split by a reshape that mixes tokens: token {position} is not at "
                 f"position {position} of the {name} in {int(blind.sum())} of {len(blind)} heads, "
                 f"but at {', '.join(map(str, at[:6])) or 'none'}.",
-                (one.line,),
+                (product.line,),
                 "x.view(B, N, H, D).transpose(1, 2)  # (B, H, N, D): not view(B, H, N, D)",
             )
     return None

@@ -18,10 +18,10 @@ def gradients(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     """Parameters and inputs that matter and get no gradient, or that nothing uses."""
     yield from _unregistered(call)
     parameters = {
-        name: each
+        name: parameter
         for module in modules_of(call.module)
-        for name, each in module.named_parameters()
-        if each.requires_grad
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
     }
     inputs = {s.name: s.tensor for s in call.content if s.role == "states"}
     try:
@@ -29,7 +29,7 @@ def gradients(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     except CallFailed as failed:
         notes.append(f"gradients: with inputs that need them the call fails ({failed}).")
         return
-    wanted = [*parameters.values(), *(leaves[id(each)] for each in inputs.values())]
+    wanted = [*parameters.values(), *(leaves[id(states)] for states in inputs.values())]
     if not wanted:
         return
     try:
@@ -74,13 +74,17 @@ def _loss(call: Call) -> tuple[Tensor | None, dict[int, Tensor]]:
     """A number in which every output counts by a weight of its own, and the inputs as leaves."""
     leaves = dict[int, Tensor]()
     tensors = [
-        each for each in call.run(leaves=leaves, module=call.module).tensors if each.requires_grad
+        tensor
+        for tensor in call.run(leaves=leaves, module=call.module).tensors
+        if tensor.requires_grad
     ]
     generator = torch.Generator().manual_seed(1)
     parts = [
-        (each * torch.randn(each.shape, generator=generator).to(each.device, each.dtype)).sum()
-        for each in tensors
-        if each.is_floating_point()
+        (
+            tensor * torch.randn(tensor.shape, generator=generator).to(tensor.device, tensor.dtype)
+        ).sum()
+        for tensor in tensors
+        if tensor.is_floating_point()
     ]
     return (torch.stack([part.double() for part in parts]).sum() if parts else None), leaves
 
@@ -125,7 +129,7 @@ def _of_parameters(
 
 def _of_weights(traced: Traced) -> Iterator[Fault]:
     """Weights that are detached before they mix the values."""
-    lines = [each.line for each in traced.attentions if "detached" in each.steps]
+    lines = [attention.line for attention in traced.attentions if "detached" in attention.steps]
     if lines:
         yield Fault(
             "gradients",
@@ -157,18 +161,20 @@ def _is_named_elsewhere(call: Call, name: str) -> bool:
 def _is_named(kind: type, attribute: str) -> bool:
     functions = [
         value
-        for each in kind.__mro__
-        if each is not nn.Module
-        for key, value in vars(each).items()
+        for base in kind.__mro__
+        if base is not nn.Module
+        for key, value in vars(base).items()
         if key != "__init__"
     ]
-    functions = [each.fget if isinstance(each, property) else each for each in functions]
-    codes = [each.__code__ for each in functions if hasattr(each, "__code__")]
+    functions = [
+        function.fget if isinstance(function, property) else function for function in functions
+    ]
+    codes = [function.__code__ for function in functions if hasattr(function, "__code__")]
     while codes:
         code = codes.pop()
         if attribute in code.co_names:
             return True
-        codes += [each for each in code.co_consts if hasattr(each, "co_names")]
+        codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
     return False
 
 
@@ -203,7 +209,7 @@ def _unregistered(call: Call) -> Iterator[Fault]:
             for key, value in vars(part).items():
                 if key.startswith("_"):
                     continue
-                if any(id(each) not in registered for each in _trainable(value)):
+                if any(id(tensor) not in registered for tensor in _trainable(value)):
                     names.append(f"{name}.{key}".strip("."))
     if names:
         yield Fault(
@@ -224,6 +230,6 @@ def _trainable(value: Any) -> Iterator[Tensor]:
         if value.is_leaf and value.requires_grad:
             yield value
     elif isinstance(value, dict | list | tuple):
-        for each in value.values() if isinstance(value, dict) else value:
-            if isinstance(each, nn.Module | Tensor):
-                yield from _trainable(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, nn.Module | Tensor):
+                yield from _trainable(item)

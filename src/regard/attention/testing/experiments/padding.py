@@ -40,10 +40,10 @@ def padding_of(call: Call, notes: list[str]) -> Padding | None:
         is_padding = torch.isin(value, torch.tensor([*(call.padding_ids or {0})]).to(value))
         is_padding = is_padding if call.batch_axis == 0 else is_padding.T
         return Padding(value, ~is_padding, (slot,))
-    lengths = {call.length(each.tensor) for each in call.content} - {None}
+    lengths = {call.length(content.tensor) for content in call.content} - {None}
     is_length = not value.is_floating_point() and value.dtype != torch.bool
     is_length = is_length and (value.dim() == 1 or bool((value > 1).any()))
-    M = max((each for each in lengths if each is not None), default=0)
+    M = max((length for length in lengths if length is not None), default=0)
     if not is_length:
         M = value.shape[-1]
         if value.dim() == 1 and rows > 1:
@@ -136,9 +136,9 @@ def padding(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         notes.append(f"padding: the call fails with padding ({failed}).")
         return
     moved = _of_real(call, padded, call.moved(base, hidden))
-    answer = _of_real(call, padded, _at_others(call, padded, call.moved(base, shown)))
+    answer = _of_real(call, padded, _without_changed(call, padded, call.moved(base, shown)))
     lines = lines_of(traced, masks=True)
-    if moved > 0 and answer == 0 and _is_about_others(call, padded):
+    if moved > 0 and answer == 0 and _has_several_real(call, padded):
         yield Fault(
             "polarity",
             moved,
@@ -195,8 +195,8 @@ def spread(call: Call, which: Tensor, tensor: Tensor) -> Tensor:
 
 def is_of_padded(call: Call, padded: Padding) -> bool:
     """Whether the output has an entry for each position of the padded sequence."""
-    own = {id(slot.tensor) for slot in call.own}
-    return bool(own & {id(slot.tensor) for slot in padded.slots})
+    of_output = {id(slot.tensor) for slot in call.output_slots}
+    return bool(of_output & {id(slot.tensor) for slot in padded.slots})
 
 
 def _of_real(call: Call, padded: Padding, moved: Tensor) -> float:
@@ -224,7 +224,7 @@ def spread_out(call: Call, which: Tensor, out: Tensor) -> Tensor:
     return which.cpu().reshape(shape).expand(out.shape)
 
 
-def _at_others(call: Call, padded: Padding, moved: Tensor) -> Tensor:
+def _without_changed(call: Call, padded: Padding, moved: Tensor) -> Tensor:
     """Moves without those of the changed token itself, which its own state carries."""
     if call.out_axis is None or not is_of_padded(call, padded):
         return moved
@@ -233,14 +233,14 @@ def _at_others(call: Call, padded: Padding, moved: Tensor) -> Tensor:
     return torch.where(spread_out(call, which, moved), 0.0, moved)
 
 
-def _is_about_others(call: Call, padded: Padding) -> bool:
+def _has_several_real(call: Call, padded: Padding) -> bool:
     return bool(padded.is_real.sum(1).max() > 1)
 
 
 def _of_queries(traced: Traced, padded: Padding) -> Iterator[Fault]:
     """A mask over rows where one over columns belongs: it hides queries in place of keys."""
-    for each in traced.attentions:
-        scores = None if each.softmax is None else each.softmax.scores
+    for attention in traced.attentions:
+        scores = None if attention.softmax is None else attention.softmax.scores
         if scores is None or scores.dim() < 3 or scores.shape[-1] != padded.is_real.shape[1]:
             continue
         hidden = scores <= -1e4
@@ -250,8 +250,8 @@ def _of_queries(traced: Traced, padded: Padding) -> Iterator[Fault]:
         if bool(of_rows.any()) and not bool(of_columns.any()):
             number = int(of_rows.sum())
             lines = (
-                tuple(line for name, _, line in each.origin.steps if name != "mul")
-                if (each.origin is not None)
+                tuple(line for name, _, line in attention.origin.steps if name != "mul")
+                if (attention.origin is not None)
                 else ()
             )
             yield Fault(
@@ -311,8 +311,8 @@ def _more_padding(
 
 def as_bias(traced: Traced) -> Iterator[Fault]:
     """Masks of zeros and ones that are added to scores."""
-    for each in traced.attentions:
-        for name, mask, line in each.origin.steps if each.origin is not None else ():
+    for attention in traced.attentions:
+        for name, mask, line in attention.origin.steps if attention.origin is not None else ():
             if name == "add" and mask is not None and mask.numel() > 1 and is_flags(mask):
                 yield Fault(
                     "polarity",

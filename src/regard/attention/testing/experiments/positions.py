@@ -29,8 +29,9 @@ def order(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
             out = call.run({id(slot.tensor): exchanged}, mode=trace).out
         except CallFailed:
             continue
-        is_self = any(_attends_itself(each, N) for each in traced.attentions) or any(
-            each.query.shape[-2] == each.key.shape[-2] == N for each in traced.engine
+        is_self = any(_attends_itself(attention, N) for attention in traced.attentions) or any(
+            engine_call.query.shape[-2] == engine_call.key.shape[-2] == N
+            for engine_call in traced.engine
         )
         if not is_self:
             notes.append("positions: no self-attention was seen, so their order may not matter.")
@@ -70,11 +71,11 @@ def _exchanged(call: Call, slot: Slot, pair: tuple[int, int]) -> Tensor:
     return slot.tensor.index_select(axis, torch.tensor(order, device=slot.tensor.device))
 
 
-def _attends_itself(each: Attention, N: int) -> bool:
-    product = each.origin.product if each.origin is not None else None
+def _attends_itself(attention: Attention, N: int) -> bool:
+    product = attention.origin.product if attention.origin is not None else None
     if product is not None:
         return product.query.shape[-2] == product.key.shape[-1] == N
-    return each.weights is not None and each.weights.shape[-2:] == (N, N)
+    return attention.weights is not None and attention.weights.shape[-2:] == (N, N)
 
 
 def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple[int, int]) -> str:
@@ -82,14 +83,14 @@ def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple
     i, j = pair
     base, axis = call.base.out.detach(), call.out_axis
     changed = call.changed((slot,), call.at(i))
-    other = call.run(changed).out
+    changed_out = call.run(changed).out
     # Exchanged tokens may matter little in a model of small numbers: as little as what?
     part, rounding = 1e-4, 5e-7
     if double := _in_double(call, {}, changed, {id(slot.tensor): exchanged}):
-        base, other, out = double
+        base, changed_out, out = double
         part, rounding = 1e-6, 1e-9
-    least = max(part * call.distance(base, other), rounding * float(base.abs().max()))
-    if axis is None or slot not in call.own:
+    least = max(part * call.distance(base, changed_out), rounding * float(base.abs().max()))
+    if axis is None or slot not in call.output_slots:
         return "no output changes" if call.distance(base, out) < least else ""
     order = list(range(out.shape[axis]))
     order[i], order[j] = j, i
@@ -97,11 +98,13 @@ def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple
     if call.distance(base, back) < least:
         return "outputs are exchanged, and no other changes"
     after = torch.arange(j + 1, out.shape[axis], device=out.device)
-    rest = base.index_select(axis, after), out.index_select(axis, after)
-    moves = other.index_select(axis, after)
+    outs_after = base.index_select(axis, after), out.index_select(axis, after)
+    moves = changed_out.index_select(axis, after)
     return (
         "no output after them changes"
-        if (call.distance(*rest) < max(part * call.distance(rest[0], moves), least / 10))
+        if (
+            call.distance(*outs_after) < max(part * call.distance(outs_after[0], moves), least / 10)
+        )
         else ""
     )
 
@@ -118,17 +121,17 @@ def _in_double(call: Call, *changes: dict[int, Tensor]) -> list[Tensor]:
         return tensor.double() if tensor.is_floating_point() else tensor
 
     try:
-        return [call.run(each, module=module, convert=doubled).out.detach() for each in changes]
+        return [call.run(inputs, module=module, convert=doubled).out.detach() for inputs in changes]
     except CallFailed:
         return []
 
 
 def _blind(before: Traced, after: Traced, pair: tuple[int, int], N: int) -> str:
     """Whether the first self-attention scores tokens by their content alone."""
-    for one, other in zip(before.attentions, after.attentions, strict=False):
-        if not _attends_itself(one, N):
+    for old, new in zip(before.attentions, after.attentions, strict=False):
+        if not _attends_itself(old, N):
             continue
-        scores = _scores(one), _scores(other)
+        scores = _scores(old), _scores(new)
         if scores[0] is None or scores[1] is None or scores[0].shape != scores[1].shape:
             return ""
         i, j = pair
@@ -149,13 +152,13 @@ def _blind(before: Traced, after: Traced, pair: tuple[int, int], N: int) -> str:
     return ""
 
 
-def _scores(each: Attention) -> Tensor | None:
-    if each.softmax is not None:
-        return each.softmax.scores.float()
-    if each.origin is None or each.origin.product is None:
+def _scores(attention: Attention) -> Tensor | None:
+    if attention.softmax is not None:
+        return attention.softmax.scores.float()
+    if attention.origin is None or attention.origin.product is None:
         return None
-    product = each.origin.product
+    product = attention.origin.product
     scores = (product.query @ product.key).float() * product.factor
-    if each.mask is not None and each.mask.dtype != torch.bool:
-        scores = scores + each.mask
+    if attention.mask is not None and attention.mask.dtype != torch.bool:
+        scores = scores + attention.mask
     return scores

@@ -70,19 +70,21 @@ def _large(call: Call) -> Iterator[Fault]:
         out = call.run({id(s.tensor): s.tensor * 100 for s in floats}, mode=trace).out
     except CallFailed:
         return
-    by_hand = [each for each in trace.seen.softmaxes if each.is_by_hand]
+    by_hand = [softmax for softmax in trace.seen.softmaxes if softmax.is_by_hand]
     if not bool(out.isfinite().all()) and by_hand:
         yield Fault(
             "overflow",
             100.0,
             "Of inputs a hundred times as large the output is NaN: exp() of the scores overflows "
             "where the largest score of the row is not subtracted first.",
-            tuple(dict.fromkeys(each.line for each in by_hand))[:2],
+            tuple(dict.fromkeys(softmax.line for softmax in by_hand))[:2],
             "weights = scores.softmax(dim=-1)",
         )
 
 
 def line_of_error(trace: TracebackType | None) -> tuple[str, ...]:
     """The innermost line of a traceback that is not torch's."""
-    frames = [each for each in traceback.extract_tb(trace) if not each.filename.startswith(TORCH)]
+    frames = [
+        frame for frame in traceback.extract_tb(trace) if not frame.filename.startswith(TORCH)
+    ]
     return (line_of(frames[-1].filename, frames[-1].lineno or 0),) if frames else ()

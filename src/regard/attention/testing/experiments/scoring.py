@@ -14,17 +14,19 @@ _MANY = 1 << 20  # weights of a head, N×M, that are worth a fused kernel
 
 def scale(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     """Scores that are divided by another number than the root of the width of a head."""
-    for each in traced.attentions:
-        origin = each.origin
+    for attention in traced.attentions:
+        origin = attention.origin
         if origin is None or origin.product is None or origin.factor is None:
             continue
         product = origin.product
         D, f = product.query.shape[-1], origin.factor
-        if each.kind == "raw" or D == 1 or f == 0 or abs(f * sqrt(D) - 1) < 0.02:
+        if attention.kind == "raw" or D == 1 or f == 0 or abs(f * sqrt(D) - 1) < 0.02:
             continue
         spread = float((product.query @ product.key).float().std()) * abs(f / product.prescale)
         named = "" if _has_norm_one(product) else _named_factor(call, product, f)
-        lines = tuple(dict.fromkeys([product.line, *([each.softmax.line] if each.softmax else [])]))
+        lines = tuple(
+            dict.fromkeys([product.line, *([attention.softmax.line] if attention.softmax else [])])
+        )
         cure = "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])"
         if named:
             yield Fault(
@@ -90,8 +92,8 @@ def _is_scaled(product: Product) -> bool:
     if _has_norm_one(product):
         return True
     D, norms = product.query.shape[-1], _norms(product)
-    one, other = (float(norm.square().mean().sqrt()) for norm in norms)
-    return min(one, other) < max(one, other) * float(D**-0.25)
+    query_norm, key_norm = (float(norm.square().mean().sqrt()) for norm in norms)
+    return min(query_norm, key_norm) < max(query_norm, key_norm) * float(D**-0.25)
 
 
 def memory(call: Call, traced: Traced) -> Iterator[Fault]:
@@ -108,18 +110,20 @@ def memory(call: Call, traced: Traced) -> Iterator[Fault]:
                 "scores = query @ key.transpose(-2, -1)",
             )
             return
-    for each in traced.attentions:
-        fault = _reordered(each) or _thrown_away(call, each)
+    for attention in traced.attentions:
+        fault = _reordered(attention) or _thrown_away(call, attention)
         if fault is not None:
             yield fault
             return
 
 
-def _reordered(each: Attention) -> Fault | None:
-    origin, made = each.origin, each.softmax
+def _reordered(attention: Attention) -> Fault | None:
+    origin, made = attention.origin, attention.softmax
     if origin is None or origin.steps or origin.product is None:
         return None
-    if each.kind != "raw" and not (made is not None and made.is_by_hand and not each.steps):
+    if attention.kind != "raw" and not (
+        made is not None and made.is_by_hand and not attention.steps
+    ):
         return None
     N, M = origin.product.query.shape[-2], origin.product.key.shape[-1]
     D = origin.product.query.shape[-1]
@@ -129,15 +133,15 @@ def _reordered(each: Attention) -> Fault | None:
         "memory",
         float(N * M),
         f"Nothing stands between two products, so that their order is free: (query keyᵀ) value "
-        f"makes {N}×{M} scores, query (keyᵀ value) makes {D}×{each.shape[-1]}.",
-        (origin.product.line, each.line),
+        f"makes {N}×{M} scores, query (keyᵀ value) makes {D}×{attention.shape[-1]}.",
+        (origin.product.line, attention.line),
         "out = query @ (key.transpose(-2, -1) @ value)",
     )
 
 
-def _thrown_away(call: Call, each: Attention) -> Fault | None:
-    made = each.weights
-    if each.kind != "softmax" or made is None or made.dim() < 2:
+def _thrown_away(call: Call, attention: Attention) -> Fault | None:
+    made = attention.weights
+    if attention.kind != "softmax" or made is None or made.dim() < 2:
         return None
     N, M = made.shape[-2:]
     if min(N, M) < 512 or any(t.shape[-2:] == (N, M) for t in call.base.tensors if t.dim() > 1):
@@ -152,4 +156,4 @@ def _thrown_away(call: Call, each: Attention) -> Fault | None:
     else:
         return None
     size = made.numel() * made.element_size() / 2**20
-    return Fault("memory", size, f"{text}: {size:,.0f} MiB.", (each.line,), cure)
+    return Fault("memory", size, f"{text}: {size:,.0f} MiB.", (attention.line,), cure)

@@ -17,14 +17,14 @@ _CAUSAL = "rg.attend(query, key, value, mask=rg.causal())"
 
 def future(call: Call, traced: Traced, causal: bool | None, notes: list[str]) -> Iterator[Fault]:
     """A later token that changes an earlier output."""
-    axis, own = call.out_axis, call.own
+    axis, slots = call.out_axis, call.output_slots
     length = 0 if axis is None else call.base.out.shape[axis]
-    if axis is None or not own or length < 3:
+    if axis is None or not slots or length < 3:
         if causal:
             notes.append("causal: the output has no entry for each token, so no earlier one.")
         yield from _multiplied(traced, notes, is_causal=bool(causal))
         return
-    moves = min((influence(call, group, axis) for group in _groups(own)), key=_leak)
+    moves = min((influence(call, group, axis) for group in _groups(slots)), key=_leak)
     positions = sorted(moves)
     ahead = {j: row[:j] for j, row in moves.items() if j > 0}
     leak = _leak(moves)
@@ -71,11 +71,11 @@ def future(call: Call, traced: Traced, causal: bool | None, notes: list[str]) ->
 
 def _multiplied(traced: Traced, notes: list[str], *, is_causal: bool) -> Iterator[Fault]:
     """Scores that a mask of zeros and ones multiplies: masked keys keep exp(0) of the weight."""
-    for each in traced.attentions:
-        for name, mask, line in each.origin.steps if each.origin is not None else ():
-            if name not in ("multiplied", "tril") or each.softmax is None:
+    for attention in traced.attentions:
+        for name, mask, line in attention.origin.steps if attention.origin is not None else ():
+            if name not in ("multiplied", "tril") or attention.softmax is None:
                 continue
-            weights = each.softmax.weights
+            weights = attention.softmax.weights
             is_triangle = name == "tril"
             by = torch.ones_like(weights).tril() if is_triangle else mask
             if by is None or by.dim() < 1 or not is_flags(by):
@@ -106,11 +106,11 @@ def _leak(moves: dict[int, Tensor]) -> float:
     return max((float(row[:j].max()) for j, row in moves.items() if j > 0), default=0.0)
 
 
-def _groups(own: tuple[Slot, ...]) -> list[tuple[Slot, ...]]:
+def _groups(slots: tuple[Slot, ...]) -> list[tuple[Slot, ...]]:
     """The inputs that change together: queries, keys and values, but no source and target."""
-    alone = {id(slot.tensor): slot for slot in own}
-    is_pair = len(alone) == 2 and not any(_KEYS.match(slot.name) for slot in own)
-    return [(slot,) for slot in alone.values()] if is_pair else [own]
+    alone = {id(slot.tensor): slot for slot in slots}
+    is_pair = len(alone) == 2 and not any(_KEYS.match(slot.name) for slot in slots)
+    return [(slot,) for slot in alone.values()] if is_pair else [slots]
 
 
 _KEYS = re.compile(r"(?i)^(q|k|v|kv|quer|key|value)")
@@ -175,8 +175,8 @@ def rows_alike(call: Call) -> Iterator[Fault]:
             first = tensor.narrow(axis, 0, 1)
             changes[id(tensor)] = first.expand_as(tensor).clone()
     out = call.run(changes).out
-    one, *others = out.unbind(call.out_batch_axis)
-    moved = max(float(call.moved(one, each, loose=5).max()) for each in others)
+    first_row, *remaining_rows = out.unbind(call.out_batch_axis)
+    moved = max(float(call.moved(first_row, row, loose=5).max()) for row in remaining_rows)
     if moved > 0:
         yield Fault(
             "positions",

@@ -19,75 +19,83 @@ _NEAR = 1e-3  # how far a sum of weights may be from one
 
 def rows(call: Call, traced: Traced) -> Iterator[Fault]:
     """Weights of a query that do not sum to one."""
-    for each in traced.attentions:
+    for attention in traced.attentions:
         fault = None
-        if each.kind in ("softmax", "pooled") and each.weights is not None:
-            fault = _sums(each)
-        elif each.kind == "raw":
-            fault = _without_softmax(call, traced, each)
+        if attention.kind in ("softmax", "pooled") and attention.weights is not None:
+            fault = _sums(attention)
+        elif attention.kind == "raw":
+            fault = _without_softmax(call, traced, attention)
         if fault is not None:
             yield fault
             return
     yield from _returned_rows(call)
 
 
-def _sums(each: Attention) -> Fault | None:
-    assert each.weights is not None
-    assert each.softmax is not None
-    sums = each.weights if each.kind == "pooled" else each.weights.sum(-1)
+def _sums(attention: Attention) -> Fault | None:
+    assert attention.weights is not None
+    assert attention.softmax is not None
+    sums = attention.weights if attention.kind == "pooled" else attention.weights.sum(-1)
     sums = sums.float()[sums.isfinite()]
-    if "twice" in each.steps:
-        ratio = float((made := each.softmax.weights).max() / made[made > 0].min())
+    if "twice" in attention.steps:
+        ratio = float((made := attention.softmax.weights).max() / made[made > 0].min())
         return Fault(
             "rows",
             ratio,
             "The softmax of a softmax mixes the values: its scores are weights, between 0 and 1, "
             f"so that no key can get more than e times the weight of another (here {ratio:.2g}).",
-            (each.softmax.line,),
+            (attention.softmax.line,),
             "weights = scores.softmax(dim=-1)  # once",
         )
-    near = 2e-2 if each.weights.dtype in (torch.float16, torch.bfloat16) else _NEAR
+    near = 2e-2 if attention.weights.dtype in (torch.float16, torch.bfloat16) else _NEAR
     off = ((sums - 1).abs() > near) & (sums.abs() > near)
-    if not bool(off.any()) or {"part", "scaled"} & {*each.steps}:
+    if not bool(off.any()) or {"part", "scaled"} & {*attention.steps}:
         return None
     worst = float(sums[off][(sums[off] - 1).abs().argmax()])
-    if "log" in each.steps:
+    if "log" in attention.steps:
         text = f"Logarithms of weights mix the values: the row of a query sums to {worst:.3g}."
-        return Fault("rows", worst, text, (each.softmax.line,), "weights = scores.softmax(dim=-1)")
-    if "masked" in each.steps:
+        return Fault(
+            "rows", worst, text, (attention.softmax.line,), "weights = scores.softmax(dim=-1)"
+        )
+    if "masked" in attention.steps:
         text = (
             f"After the softmax weights are masked, and the row of a query sums to {worst:.3g}: "
             "what the mask took is given to no other key."
         )
-        return Fault("rows", worst, text, (each.softmax.line, each.line), _MASK_BEFORE)
+        return Fault("rows", worst, text, (attention.softmax.line, attention.line), _MASK_BEFORE)
     text = (
         f"The weights of a query sum to {worst:.3g}: the softmax runs over axis "
-        f"{each.softmax.axis} of {sizes(each.softmax.weights.shape)}, and the keys are on another."
+        f"{attention.softmax.axis} of {sizes(attention.softmax.weights.shape)}, and the keys are "
+        "on another."
     )
-    return Fault("rows", worst, text, (each.softmax.line,), "weights = scores.softmax(dim=-1)")
+    return Fault("rows", worst, text, (attention.softmax.line,), "weights = scores.softmax(dim=-1)")
 
 
 _MASK_BEFORE = "weights = scores.masked_fill(~visible, float('-inf')).softmax(dim=-1)"
 
 
-def _without_softmax(call: Call, traced: Traced, each: Attention) -> Fault | None:
-    origin = each.origin
-    if origin is None or origin.product is None or origin.factor is None or each.weights is None:
+def _without_softmax(call: Call, traced: Traced, attention: Attention) -> Fault | None:
+    origin = attention.origin
+    if (
+        origin is None
+        or origin.product is None
+        or origin.factor is None
+        or attention.weights is None
+    ):
         return None
     D, M = origin.product.query.shape[-1], origin.product.key.shape[-1]
     is_scaled = D > 1 and abs(origin.factor * sqrt(D) - 1) < 0.01
     subject = "Scaled scores" if is_scaled and not origin.steps else ""
-    if each.exponential is not None and each.exponential not in traced.normalised:
+    if attention.exponential is not None and attention.exponential not in traced.normalised:
         subject = "exp() of scores" if M in {call.length(s.tensor) for s in call.content} else ""
     if not subject:
         return None
-    sums = each.weights.sum(-1).flatten()
+    sums = attention.weights.sum(-1).flatten()
     worst = float(sums[(sums - 1).abs().argmax()])
     return Fault(
         "rows",
         worst,
         f"{subject} mix the values without a softmax: the row of a query sums to {worst:.3g}.",
-        (origin.product.line, each.line),
+        (origin.product.line, attention.line),
         "weights = scores.softmax(dim=-1)",
     )
 
@@ -120,7 +128,11 @@ def _is_one(sums: Tensor) -> bool:
 def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
     """Returned weights that are not those that mixed the values."""
     yield from _no_weights(call, traced)
-    used = [(each, made) for each in traced.attentions if (made := _weights_of(each)) is not None]
+    used = [
+        (attention, made)
+        for attention in traced.attentions
+        if (made := _weights_of(attention)) is not None
+    ]
     if not used or len(used) < len(traced.attentions):
         return
     for tensor in call.base.tensors:
@@ -134,8 +146,8 @@ def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
             continue
         if any(_is_one_of(returned, w, call.batch) for _, w in alike):
             continue
-        each, made = alike[0]
-        scores = each.softmax.scores.float() if each.softmax is not None else made
+        attention, made = alike[0]
+        scores = attention.softmax.scores.float() if attention.softmax is not None else made
         is_scores = scores is not made and _is_one_of(returned, scores, call.batch)
         is_weights = bool((returned >= 0).all()) and bool((returned <= 1 + _NEAR).all())
         if is_scores or is_weights:
@@ -149,7 +161,7 @@ def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
                 "weights",
                 off,
                 f"The weights that are returned are not those that mixed the values: {what}.",
-                (each.line,),
+                (attention.line,),
                 "return weights @ value, weights",
             )
             return
@@ -173,39 +185,43 @@ def _no_weights(call: Call, traced: Traced) -> Iterator[Fault]:
         for part in value.elts[1:]
         if isinstance(part, ast.Name) and _NAMED.match(part.id)
     ]
-    made = {_pairs_of(each) for each in traced.attentions} - {None}
-    outs = [each for each in call.base.tensors if each is not call.base.out and each.dim() > 2]
-    outs = [each for each in outs if each.is_floating_point()]
-    if names and made and outs and not any(tuple(each.shape[-2:]) in made for each in outs):
+    made = {_pairs_of(attention) for attention in traced.attentions} - {None}
+    outs = [
+        tensor for tensor in call.base.tensors if tensor is not call.base.out and tensor.dim() > 2
+    ]
+    outs = [tensor for tensor in outs if tensor.is_floating_point()]
+    if names and made and outs and not any(tuple(tensor.shape[-2:]) in made for tensor in outs):
         yield Fault(
             "weights",
             float(outs[0].shape[-1]),
             f"What is returned as {names[0]!r} has the shape {sizes(outs[0].shape)}, and weights "
-            f"are {' or '.join(sorted(sizes(each) for each in made if each))}: it holds states.",
+            f"are {' or '.join(sorted(sizes(pair) for pair in made if pair))}: it holds states.",
             (),
             "context, weights = self.attention(x, x, x)  # the second is the weights",
         )
 
 
-def _pairs_of(each: Attention) -> tuple[int, int] | None:
-    product = each.origin.product if each.origin is not None else None
+def _pairs_of(attention: Attention) -> tuple[int, int] | None:
+    product = attention.origin.product if attention.origin is not None else None
     if product is not None:
         return product.query.shape[-2], product.key.shape[-1]
-    return None if each.softmax is None else tuple(each.softmax.weights.shape[-2:])  # type: ignore[return-value]
+    return None if attention.softmax is None else tuple(attention.softmax.weights.shape[-2:])  # type: ignore[return-value]
 
 
-def _weights_of(each: Attention) -> Tensor | None:
+def _weights_of(attention: Attention) -> Tensor | None:
     """The weights of an attention, as they were used or as its arguments make them."""
-    if each.kind == "softmax" and each.weights is not None:
-        return each.weights.float()
-    if each.kind != "fused" or each.origin is None or each.origin.product is None:
+    if attention.kind == "softmax" and attention.weights is not None:
+        return attention.weights.float()
+    if attention.kind != "fused" or attention.origin is None or attention.origin.product is None:
         return None
-    product = each.origin.product
+    product = attention.origin.product
     scores = (product.query @ product.key).float() * product.factor
-    if each.mask is not None:
-        hidden = ~each.mask if each.mask.dtype == torch.bool else None
-        scores = scores + each.mask if hidden is None else scores.masked_fill(hidden, -torch.inf)
-    if each.is_causal:
+    if attention.mask is not None:
+        hidden = ~attention.mask if attention.mask.dtype == torch.bool else None
+        scores = (
+            scores + attention.mask if hidden is None else scores.masked_fill(hidden, -torch.inf)
+        )
+    if attention.is_causal:
         scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
     return scores.softmax(-1)
 
