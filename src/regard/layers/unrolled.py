@@ -246,7 +246,7 @@ def _backward(
 
 
 def _add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add ``one @ other`` in place, multiplied in the dtype of ``other``."""
+    """Add ``left @ right`` in place, multiplied in the dtype of ``right``."""
     if right.dtype == out.dtype:
         out.addmm_(left, right)
     else:

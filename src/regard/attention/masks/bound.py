@@ -357,7 +357,7 @@ class BoundMask:
         return hidden.expand(B, H, self.grid.keys, 1)
 
     def _visible_tiles(self, queries: int, lanes: int) -> Iterator[tuple[range, range]]:
-        """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
+        """Tiles of the grid that hold all that is visible, ``lanes`` of them beside each other."""
         most = max(1, min(self.grid.keys, self.width + _FINEST))
         rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, lanes * most)))
         for start in range(0, queries, rows):
