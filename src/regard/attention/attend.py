@@ -76,9 +76,9 @@ def attend(
     ``jacrev``, ``jvp``, …) it is the formula itself, with the whole matrix of scores.
 
     Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
-        value: What each position gives. None gives the keys themselves.
+        query: One vector per query.
+        key: One vector per key, which queries are matched with.
+        value: One vector per key, which is mixed. None mixes the keys themselves.
         score: How a query and a key match.
         mask: Which keys a query may look at. None lets every query see every key.
         bias: Added to the scores: a tensor that broadcasts to (*batch, heads, N, M), or a rule of
@@ -90,7 +90,7 @@ def attend(
         backend: "short", "packed", "sdpa", "additive_cpu", "additive_triton",
             "dot_cpu" or "tiled". None takes the fastest that serves.
         return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.
-        **foreign: Options of other libraries; the error says what they are called here.
+        **foreign: Options of other libraries; the error gives their names here.
 
     Returns:
         The mixed values; with ``return_lse`` also the log-sum-exp, of float32 at least.
@@ -98,7 +98,7 @@ def attend(
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
         SettingError: An option is unknown or out of range, or the pinned backend cannot serve; or
-            ``torch.jit.trace`` asks, or an ONNX graph is to hold what ONNX cannot.
+            ``torch.jit.trace`` asks, or an ONNX graph is to hold an option that ONNX cannot.
 
     Example:
         >>> keys = torch.tensor([[10.0, 0.0], [0.0, 10.0]])

@@ -58,7 +58,7 @@ class PositionBias(ABC):
         Args:
             query: The queries of the tile.
             steps: How far each key is after each query's own position; before it, below zero.
-            tensors: What stands in for ``tensors()``.
+            tensors: Replacements of ``tensors()``.
         """
 
     @property

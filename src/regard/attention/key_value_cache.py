@@ -13,7 +13,7 @@ class KeyValueCache:
 
     Attributes:
         key: One vector per position and key head.
-        value: What each position gives.
+        value: The vector that each position contributes.
 
     Example:
         >>> cache = KeyValueCache.empty().append(torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 3, 8))

@@ -1,8 +1,8 @@
 """Observers and editors of the attention calls inside a model.
 
-``attend`` tells the observer, if there is one, what it was called with; a model says where it is
-with ``at``. Nothing is computed for the observer: what it wants, it works out itself. An editor is
-asked in the same way, and may hide more keys and change the answer.
+``attend`` passes its arguments to the observer, if there is one; a model says where it is with
+``at``. Nothing is computed for the observer, which works out itself all it needs. An editor is
+called in the same way, and may hide more keys and change the answer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,13 +44,13 @@ class AttentionCall:
     """One call of ``attend``, as an observer is shown it: enough to work its weights out again.
 
     Attributes:
-        kind: What attends to what: "encoder", "decoder" or "cross"; "" if no model said.
+        kind: Kind of attention: "encoder", "decoder" or "cross"; "" if no model said.
         layer: Which layer, from 0; -1 if no model said.
         query: The queries, as they were given.
         key: The keys.
         score: How they match.
         mask: Which keys were visible.
-        bias: What was added to the scores.
+        bias: The term added to the scores; None adds nothing.
         weighting: How scores became weights.
         mixed: While it is shown to an observer, its values, if those alone are wanted: an observer
             that mixes them on its way saves ``attend`` the work.
@@ -87,7 +87,7 @@ class AttentionCall:
         self,
         *,
         top: int = 8,
-        map: int = 64,  # noqa: A002  (what it is called everywhere else)
+        map: int = 64,  # noqa: A002  (its name everywhere else)
         queries: Queries | None = None,
         start: tuple[int, int] = (0, 0),
     ) -> Summary:
@@ -109,7 +109,7 @@ class AttentionCall:
         self,
         *,
         top: int,
-        map: int,  # noqa: A002  (what it is called everywhere else)
+        map: int,  # noqa: A002  (its name everywhere else)
         queries: Queries | None,
         start: tuple[int, int],
     ) -> Summary:
@@ -143,7 +143,7 @@ class AttentionCall:
         return transposed_of(self.request(), states)
 
     def request(self) -> Request:
-        """Return it as what the engine is asked for, without values."""
+        """Return the call as a request to the engine, without values."""
         options = CallOptions(self.score, self.mask, self.bias, self.weighting)
         return make_weights_request(self.query, self.key, options)
 
@@ -157,7 +157,7 @@ class Edit(NamedTuple):
     mask: Mask | None
     # Makes another answer (*batch, N, E) of the answer and the values (*values, M, E).
     finish: Callable[[Tensor, Tensor], Tensor] | None = None
-    query: Tensor | None = None  # in place of what was given
+    query: Tensor | None = None  # in place of the given queries
     key: Tensor | None = None
     value: Callable[[Tensor], Tensor] | None = None  # makes other values of those given
 
@@ -187,14 +187,14 @@ class Edit(NamedTuple):
         return Edit(edit.mask, finish, query, self.key if edit.key is None else edit.key, value)
 
 
-# Given what ``attend`` is called with; None leaves the call alone.
+# Edits of a call of ``attend``; None leaves the call alone.
 Editor = Callable[[AttentionCall], Edit | None]
 
 OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 EDITOR: ContextVar[Editor | None] = ContextVar("editor", default=None)
 _location: ContextVar[tuple[str, int] | None] = ContextVar("location", default=None)
 
-# What a compiler cannot follow in context variables it can in these. How many observe and edit, in
+# State that a compiler can follow, unlike context variables: how many observe and edit, in
 # whatever thread, and the location that was named last where it traces.
 _counts = {"observers": 0, "editors": 0}
 _is_watched = False
@@ -249,7 +249,7 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
     Costs next to nothing when nobody does.
 
     Args:
-        kind: What attends to what: "encoder", "decoder" or "cross".
+        kind: Kind of attention: "encoder", "decoder" or "cross".
         layer: Which layer, from 0.
 
     Example:

@@ -27,8 +27,8 @@ def rollout(
         residual: The share that goes past the attention of a layer.
 
     Returns:
-        A row over the inputs for each output; it sums to one, less what sinks and queries with
-        nothing to see lose.
+        A row over the inputs for each output; it sums to one, less the weight lost to sinks and
+        queries with nothing to see.
 
     Raises:
         ShapeError: Queries and keys of a call differ in positions, or there is no such output.

@@ -28,7 +28,7 @@ class SampledKey:
         context: The value of the key that was drawn; zeros where no key is visible.
         index: Its number; 0 where no key is visible.
         log_prob: The logarithm of the probability of drawing it; −inf where no key is visible.
-            Differentiable: times a reward, it is what REINFORCE descends.
+            Differentiable: its product with a reward is the REINFORCE objective.
 
     Example:
         >>> import torch
@@ -59,7 +59,7 @@ def sample_key(
     Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
     memory that grows with N. The mean of many draws is soft attention.
 
-    Takes what ``attend`` takes, and forms heads alike; the generator seeds the draw.
+    Takes the arguments of ``attend``, and forms heads alike; the generator seeds the draw.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together, or there are no keys.

@@ -24,7 +24,7 @@ class Weighting(ABC):
 
     Attributes:
         ranks_like_scores: Whether a key with a higher score never has less weight.
-        compiled_as: What the loops of ``kernels.attention.weightings`` call it that do the same as
+        compiled_as: Its name in the loops of ``kernels.attention.weightings`` that do the same as
             ``rows`` and ``gradient``; None if there are none.
 
     Example:
@@ -188,7 +188,7 @@ class Hard(Weighting):
         top, _ = scores.max(dim=-1, keepdim=True)
         is_best = scores == top
         is_first = is_best & (is_best.cumsum(dim=-1) == 1)
-        # A NaN is no best; what it does must be seen.
+        # A NaN is no best; it must be seen in the weights.
         weights = is_first.to(scores.dtype).masked_fill(top.isnan(), float("nan"))
         return weights.masked_fill(top == float("-inf"), 0.0)
 
@@ -208,8 +208,8 @@ def masked_softmax(
     Learning, https://d2l.ai/chapter_attention-mechanisms-and-transformers/, "Masked Softmax
     Operation". ``attend`` does the same with ``mask=lengths(n)`` and never makes the matrix.
 
-    A row of length zero gets zeros; with a large negative number in place of what is hidden, it
-    would get equal weights. What is hidden, NaN too, reaches neither weights nor gradients.
+    A row of length zero gets zeros; with a large negative number in place of masked scores, it
+    would get equal weights. Masked scores, NaN too, reach neither weights nor gradients.
 
     Args:
         scores: One row per query; of four axes or more, the third from the end is of heads.

@@ -71,7 +71,7 @@ class ScoredAttention(nn.Module, ABC):
         Args:
             query: One query a row, or several.
             keys: From ``prepare``.
-            values: What is mixed, usually the memory itself.
+            values: The vectors that are mixed, usually the memory itself.
             mask: Which keys may be looked at; broadcasts to (B, N, M).
 
         Returns:

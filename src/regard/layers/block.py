@@ -93,7 +93,7 @@ class TransformerBlock(nn.Module):
     causal mask and without a memory it is the layer of a language model (Radford et al., 2018).
 
     Args:
-        kind: What an observer is told: "encoder" or "decoder".
+        kind: Kind of attention for observers: "encoder" or "decoder".
         layer: Which layer it is, from 0; for observers as well.
         model_dim: Width of the states, C.
         num_heads: Attention heads, H.
@@ -105,7 +105,7 @@ class TransformerBlock(nn.Module):
             training.
         norm: ``post`` or ``pre``.
         norm_kind: ``layer``, ``rms`` or ``batch``.
-        norm_eps: What the norms add to a variance; None is the kind's own.
+        norm_eps: Added to variances by the norms; None is the kind's own.
         activation: Of the feed-forward sublayer.
         rotary: Turns queries and keys of self-attention by their positions.
         max_distance: The largest distance of self-attention told apart by vectors of the layer's
@@ -200,8 +200,8 @@ class TransformerBlock(nn.Module):
             states: (B, N, C), or (R, C) with a packing.
             mask: Which keys a state may look at; with a cache, keys count from its beginning.
             bias: Added to the scores, such as ``alibi()``; vectors of the layer's own replace it.
-            cache: What it kept of earlier positions.
-            memory: What :meth:`project_memory` made of it.
+            cache: Its keys and values of earlier positions.
+            memory: Its projection by :meth:`project_memory`.
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
@@ -281,7 +281,7 @@ class BlockStack(nn.ModuleList):
 
         Arguments are those of a layer's ``forward``, but for two: ``past`` has a cache for each
         layer, begins with ``empty_caches``, and where it is None nothing is kept or returned;
-        ``memory`` has keys and values of what is looked at besides, those of a layer each.
+        ``memory`` has keys and values for cross-attention, those of a layer each.
 
         Raises:
             SettingError: There is not a cache for each layer.

@@ -8,7 +8,7 @@ from regard.checks import check_count
 from regard.errors import ShapeError
 from regard.layers.inputs import real_positions
 
-# What a forbidden pair of tags costs: more than any scores gain, and finite, so that a broken gold
+# Score of a forbidden pair of tags: worse than any scores gain, and finite, so that a broken gold
 # sequence has a loss and a gradient.
 FORBIDDEN = -1e4
 
@@ -19,7 +19,7 @@ class Crf(nn.Module):
     ``log p(y | x) = Σ e_t(y_t) + Σ T(y_{t−1}, y_t) + b(y_1) + c(y_n) − log Z``: Lafferty et al.
     (2001), https://dl.acm.org/doi/10.5555/645530.655813, over the scores e of a network as in
     Huang et al. (2015), https://arxiv.org/abs/1508.01991. The forward algorithm and Viterbi's loop
-    over time only; what stands in padding is never looked at.
+    over time only; padding is never read.
 
     Args:
         num_tags: Tags, K.
@@ -113,7 +113,7 @@ class Crf(nn.Module):
             reach = (reach[:, :, None] + follow).logsumexp(dim=1) + score
             reaches.append(reach)
         rows = torch.arange(len(scores), device=scores.device)
-        # Each row ends where its padding begins; what was added there is left behind.
+        # Each row ends where its padding begins; sums over padding are left behind.
         last = torch.stack(reaches, 1)[rows, lengths - 1]
         return (last + self.end).logsumexp(dim=1)
 

@@ -64,8 +64,8 @@ class TokenEmbedding(nn.Module):
         """How well each state matches each token: the table used as the last layer.
 
         Args:
-            states: What predicts.
-            bias: What a token has before anything is matched.
+            states: The vectors that predict tokens.
+            bias: A number for each token, added to its logit.
         """
         return F.linear(states, self.weight, bias)
 

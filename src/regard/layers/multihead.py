@@ -34,8 +34,8 @@ class MultiHeadAttention(nn.Module):
     https://arxiv.org/abs/1911.02150, for one; Ainslie et al. (2023),
     https://arxiv.org/abs/2305.13245, for some. A cache is smaller by the same factor.
 
-    Positions: ``rotary`` turns queries and keys; ``bias=`` of a call takes ``alibi()``, or what
-    ``RelativePositions`` and ``ShawPositions`` give.
+    Positions: ``rotary`` turns queries and keys; ``bias=`` of a call takes ``alibi()``, or the
+    bias of ``RelativePositions`` and ``ShawPositions``.
 
     ``load_state_dict`` takes torch's ``nn.MultiheadAttention`` as well as its own. That torch adds
     a key of zeros (``add_zero_attn``) cannot be seen in one; ``from_torch`` refuses it.
@@ -47,8 +47,8 @@ class MultiHeadAttention(nn.Module):
         head_dim: Width of a query or key in a head, D. None is model_dim / H.
         value_head_dim: Width of a value in a head, E. None is ``head_dim``.
         query_dim: Width of the states where it is not model_dim.
-        key_dim: Width of what keys are made of. None is ``value_dim`` where that is given.
-        value_dim: Width of what values are made of. None is ``key_dim`` where that is given.
+        key_dim: Width of the inputs of keys. None is ``value_dim`` where that is given.
+        value_dim: Width of the inputs of values. None is ``key_dim`` where that is given.
         key_value_dim: Width of a memory that both are made of. Where none of the three is given,
             attention is over the states themselves.
         output_dim: Width of the answer where it is not model_dim.
@@ -59,7 +59,7 @@ class MultiHeadAttention(nn.Module):
         score: How queries and keys of a head match; per head by tensors such as (H, 1). An
             ``nn.Parameter`` in it is trained, moved and saved with the layer.
         rotary: Turns queries and keys by their positions; in attention over the states themselves.
-        **foreign: Options of other libraries; the error says what they are called here.
+        **foreign: Options of other libraries; the error gives their names here.
 
     Raises:
         SettingError: Heads do not divide, a width is not positive, widths contradict each other, a
@@ -147,16 +147,16 @@ class MultiHeadAttention(nn.Module):
         """Multi-head attention of each state over the others, or over a memory.
 
         Args:
-            states: What asks, (B, N, C); (R, C) with a packing.
-            memory: What is looked at, or its keys and values from ``project_memory``. None looks
-                at the states themselves.
-            values: What values are made of instead of the memory, position for position.
+            states: The inputs of queries, (B, N, C); (R, C) with a packing.
+            memory: The inputs of keys, or keys and values from ``project_memory``. None is the
+                states themselves.
+            values: The inputs of values instead of the memory, position for position.
             mask: Which keys a state may look at. With a cache, keys count from its beginning.
             bias: Added to the scores, such as ``alibi()``; broadcasts to (B, H, N, M).
             cache: Keys and values of earlier positions, put before those of ``states``. None and
                 ``KeyValueCache.empty()`` say that there are none.
             packing: Where the positions of packed states stand. None: they are not packed.
-            **foreign: Options of other libraries; the error says what they are called here.
+            **foreign: Options of other libraries; the error gives their names here.
 
         Returns:
             The gathered states, and the cache to pass with the positions that follow: earlier keys
@@ -215,8 +215,8 @@ class MultiHeadAttention(nn.Module):
         """The keys and values of a memory: compute them once, look at them in every step.
 
         Args:
-            memory: What keys are made of, and values too unless they are given.
-            values: What values are made of instead, position for position.
+            memory: The inputs of keys, and of values too unless they are given.
+            values: The inputs of values instead, position for position.
             packing: Where the positions of a packed memory stand. None: it is not packed.
 
         Raises:

@@ -27,8 +27,8 @@ def mean(states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]) -> Float[Te
     # Not masked_fill(), which takes three times as long where one mask is for many columns.
     is_real = real_positions(lengths, states.shape[1])[..., None]
     real = torch.where(is_real, states, 0)
-    # torch adds up every fourth row, and what is left over of four by itself: with nothing left
-    # over, how much padding stands behind a text does not change its sum.
+    # torch adds up every fourth row, and a remainder of rows by itself: without a
+    # remainder, how much padding stands behind a text does not change its sum.
     return F.pad(real, (0, 0, 0, -real.shape[1] % 4)).sum(1) / lengths[:, None]
 
 
@@ -167,7 +167,7 @@ class Pooling(nn.Module):
         model_dim: Width of the states, C.
         num_aspects: How many aspects there are, for ``aspect``.
         num_hops: How many queries look, for ``structured``.
-        hidden_dim: Width of what they look at, for ``structured``.
+        hidden_dim: Width of the vectors that they look at, for ``structured``.
 
     Attributes:
         output_dim: Width of a text's vector: C, or for ``structured`` C for each hop.

@@ -136,7 +136,7 @@ class LearnedPositions(nn.Module):
         if not isinstance(first, Tensor):
             check_count("first", first, 0)
         N = states.shape[-2]
-        # What a program is given cannot be looked at while it is exported, but for sizes.
+        # The numbers in a program's inputs cannot be read while it is exported, only their sizes.
         is_open = isinstance(first, Tensor) and torch.compiler.is_exporting()
         if not is_open and (last := _end(first, N)) > self.table.shape[0]:
             raise ShapeError(

@@ -89,7 +89,7 @@ class RecurrentEncoder(nn.Module):
         """Padded rows, one direction at a time: states after a row's end are thrown away."""
         positions = torch.arange(inputs.shape[1], device=inputs.device)
         real = positions < lengths[:, None]
-        # What each row reads when it is turned around in front of its padding.
+        # The order in which each row is read backwards, in front of its padding.
         turned = torch.where(real, lengths[:, None] - 1 - positions, positions)[..., None]
         states = inputs
         for layer in range(self.recurrence.num_layers):

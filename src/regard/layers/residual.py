@@ -61,7 +61,7 @@ def dropout(
     """``states`` with about ``rate`` of its elements zeroed and the others scaled up."""
     if not training or rate == 0:
         return states
-    # A compiler draws its own numbers, within what comes before and after.
+    # A compiler draws its own numbers, fused with the operations before and after.
     if states.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(states, rate)
     result: Tensor = _PackedDropout.apply(states, rate)  # type: ignore[no-untyped-call]
@@ -132,7 +132,7 @@ def _drop(states: Tensor, randoms: Tensor, rate: float, dtype: torch.dtype) -> T
     """Apply a mask; the result is of ``dtype``."""
     if not takes(states) or dtype not in (torch.float32, torch.bfloat16):
         return (states * keep_mask(randoms, rate)).mul_(keep_scale(rate)).to(dtype)
-    # Only here: what cannot be compiled cannot be imported.
+    # Only here: where compiling fails, so does the import.
     from regard.kernels import training as kernels
 
     out = torch.empty(states.shape, dtype=dtype)
@@ -222,7 +222,7 @@ class Residual(nn.Module):
         dropout: Share of the sublayer's output dropped while training.
         norm: Whether the norm comes after the addition or before the sublayer.
         kind: Which norm: ``layer`` as in the papers, ``rms`` or ``batch``.
-        eps: What the norm adds to a variance; None is the kind's own.
+        eps: Added to variances by the norm; None is the kind's own.
 
     Raises:
         SettingError: The rate is out of range, or order or kind unknown.
@@ -257,7 +257,7 @@ class Residual(nn.Module):
         """``states`` after the sublayer, its residual and its norm.
 
         Args:
-            states: What goes in and around.
+            states: The input of the sublayer, to which its output is added.
             sublayer: Called once, with ``states`` or with their norm.
         """
         if self.order == "pre":
@@ -341,7 +341,7 @@ def _add_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output, the sum before the norm, and its mean and inverse deviation."""
-    # Only here: what cannot be compiled cannot be imported.
+    # Only here: where compiling fails, so does the import.
     from regard.kernels import training as kernels
 
     total, out = (torch.empty(states.shape) for _ in range(2))

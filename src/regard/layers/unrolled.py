@@ -2,7 +2,7 @@
 
 As operations of torch a step is some fifteen calls forward and forty backward, and each adds to the
 gradients of all weights and keys. On a CPU a step is two products and two compiled passes each way,
-and what no step waits for is multiplied once, for all steps.
+and products that no step waits for are done once, for all steps.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def takes_sequences(*inputs: Tensor) -> bool:
         or torch._C._len_torch_function_stack()  # a mode is to see every function
     ):
         return False
-    # Under autocast gates are of less precision; what a recurrence carries is not.
+    # Under autocast gates are of less precision; the states of a recurrence are not.
     with torch.no_grad():
         return all(tensor.dtype == torch.float32 for tensor in inputs[1:]) and takes(*inputs)
 
@@ -132,7 +132,7 @@ class _Unrolled(torch.autograd.Function):
     def forward(
         ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        # Only here: what cannot be compiled cannot be imported.
+        # Only here: where compiling fails, so does the import.
         from regard.kernels import unrolled
 
         gates, start, weight, bias = inputs[:4]

@@ -40,7 +40,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
 
     A layer of the encoder is ``(v(conv(h)) + h) √½``. A layer of the decoder attends in between:
     with ``g`` the embeddings of the target so far, ``d = (W h + b + g) √½`` is matched with the
-    encoder's outputs z by plain dot products, and what is mixed is z + e, embeddings e included.
+    encoder's outputs z by plain dot products, and the values are z + e, embeddings e included.
     As in the authors' code, every sum of two is multiplied by √½, contexts by the √m of section
     3.4, and the gradient of z is divided by 2n, n the number of layers that attend to it; the paper
     divides by n.
@@ -177,7 +177,7 @@ class GatedConvolution(nn.Module):
         before = kernel_size - 1 if is_causal else kernel_size // 2
         self.before, self.after = before, kernel_size - 1 - before
         self.convolution = nn.Conv1d(model_dim, 2 * model_dim, kernel_size)
-        # Gates halve what goes through: Gehring et al., section 3.5.
+        # Gates halve their inputs: Gehring et al., section 3.5.
         deviation = (4 * (1 - dropout) / (kernel_size * model_dim)) ** 0.5
         nn.init.normal_(self.convolution.weight, std=deviation)
         assert self.convolution.bias is not None

@@ -37,10 +37,10 @@ class Classifier(nn.Module):
 
     Args:
         config: Options.
-        reader: What reads the text: ``Encoder`` or one of ``readers``.
+        reader: The reader of the text: ``Encoder`` or one of ``readers``.
         num_classes: How many labels there are.
         num_aspects: How many aspects there are, for pooling by aspect.
-        num_features: How many numbers say what two texts side by side share, F.
+        num_features: Numbers of the overlap of two texts, F.
         num_ngrams: How many n-grams have scores.
 
     Example:
@@ -99,13 +99,13 @@ class Classifier(nn.Module):
         Args:
             ids: Token ids, padded on the right.
             lengths: How many of them are real.
-            aspects: What each text is read for, with pooling by aspect.
-            overlap: What both texts share, in numbers, whose logits are added.
+            aspects: The aspect of each text, with pooling by aspect.
+            overlap: Numbers of the words that both texts share, whose logits are added.
             ngrams: Ids of each text's n-grams, padded with 0, whose scores are added.
             ngram_values: Their TF-IDF.
-            return_penalty: Whether to return what each text adds to the loss as well, which is
-                nothing but in training.
-            reading: What else the reader takes: ``segments``, ``parts``.
+            return_penalty: Whether to return the penalty of each text in the loss as well, which
+                is zero but in training.
+            reading: Further inputs of the reader: ``segments``, ``parts``.
         """
         ids, lengths = texts("ids", ids, lengths, least=1, cure=_NO_TEXT)
         states = self.reader(ids, lengths, **reading)
@@ -145,7 +145,7 @@ class MultipleChoice(nn.Module):
 
     Args:
         config: Options.
-        reader: What reads question and answer side by side.
+        reader: The reader of question and answer side by side.
 
     Example:
         >>> from regard.models import BagReader, BagReaderConfig
@@ -172,7 +172,7 @@ class MultipleChoice(nn.Module):
         """The logits of the answers, each read with its question.
 
         A length is 0 where a question has fewer answers, which can never be chosen. The penalty is
-        what each question's answers add to the loss; ``reading`` has an axis of answers as well.
+        the sum over each question's answers; ``reading`` has an axis of answers as well.
         """
         ids, lengths = rows_of_ids("ids", ids), whole("lengths", lengths)
         if not torch.compiler.is_compiling() and ids.shape[:2] != lengths.shape:
@@ -201,7 +201,7 @@ class Tagger(nn.Module):
 
     Args:
         config: Options.
-        reader: What reads the text: ``Encoder`` or one of ``readers``.
+        reader: The reader of the text: ``Encoder`` or one of ``readers``.
         num_tags: How many tags there are, K.
         allowed: For a CRF: which tag may follow which, and which may come first in the last row.
 
@@ -243,7 +243,7 @@ class Tagger(nn.Module):
         """How well each tag fits each position, or each word.
 
         ``positions`` are those to tag, such as those of the words' first pieces; None is all.
-        ``reading`` is what else the reader takes: ``segments``, ``parts``.
+        ``reading`` has further inputs of the reader: ``segments``, ``parts``.
         """
         ids, lengths = texts("ids", ids, lengths)
         states = self.reader(ids, lengths, **reading)
@@ -294,7 +294,7 @@ class SpanFinder(nn.Module):
 
     Args:
         config: Options.
-        reader: What reads question and passage side by side.
+        reader: The reader of question and passage side by side.
 
     Example:
         >>> from regard.models import RecurrentReader, RecurrentReaderConfig
@@ -318,7 +318,7 @@ class SpanFinder(nn.Module):
     ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
         """Logits of the start and of the end; −inf in padding.
 
-        ``reading`` is what else the reader takes: ``segments``, ``parts``.
+        ``reading`` has further inputs of the reader: ``segments``, ``parts``.
         """
         ids, lengths = texts("ids", ids, lengths, least=1, cure=_NO_TEXT)
         logits = self.output(self.dropout(self.reader(ids, lengths, **reading)))

@@ -15,7 +15,7 @@ from regard.attention import KeyValueCache, Mask
 from regard.attention import lengths as lengths_mask
 from regard.layers.inputs import rows_of_ids, texts, valid_rows
 
-# What decoding carries from one token to the next; each architecture has its own.
+# The decoding state from one token to the next; each architecture has its own.
 StateT = TypeVar("StateT", default=Any)
 
 
@@ -99,8 +99,8 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
     Attributes:
         max_length: Longest text it can take, in tokens; None sets no limit.
         output_dim: Width of its states, C.
-        is_recurrent: Whether a state of one size stands for all that was read; else what was read
-            is looked at again, as far as the windows of training go.
+        is_recurrent: Whether a state of one size stands for all that was read; else earlier tokens
+            are looked at again, as far as the windows of training go.
 
     Example:
         >>> import torch
@@ -160,7 +160,7 @@ class Reader(nn.Module, ABC):
         max_length: Longest text it can take, in tokens; None sets no limit.
         output_dim: Width of its states, C.
         reads_apart: Whether it takes two texts each by itself; else both stand in one row.
-        reads_features: Whether it is told what of each text stands in the other, as ``features``.
+        reads_features: Whether it takes ``features``, such as whether a word is in both texts.
 
     Example:
         >>> from regard.models import BagReader, MatchReader
@@ -179,8 +179,8 @@ class TextReader(Reader):
 
     It is made from its settings and ``vocab_size``, the number of ids; ``parts_vocab``, that of the
     ids of words' parts, where its settings have ``parts``; and ``num_features`` where it reads
-    features. What else it takes by name
-    (``segments``, ``parts``, ``features``) a head hands on.
+    features. A head hands on further inputs by name
+    (``segments``, ``parts``, ``features``).
 
     Example:
         >>> import torch
@@ -240,7 +240,7 @@ class PairReader(Reader):
             lengths: How many of them are real.
             other: Token ids of the text beside it, padded on the right; S divides R.
             other_lengths: How many of those are real.
-            features: What is said of each token of the text besides.
+            features: Further numbers of each token of the text.
         """
 
 
@@ -256,12 +256,12 @@ class PairClassifier(nn.Module, ABC):
     """Interface of models that classify a pair of texts without a head.
 
     It is made from its settings, ``vocab_size`` and ``num_classes``; and ``num_features``, if it
-    reads overlap. Its layers of attention are two: what the first text finds in the second, and
-    what the second finds in the first.
+    reads overlap. Its layers of attention are two: from the first text to the second, and from
+    the second to the first.
 
     Attributes:
         max_length: Longest text it can take, in tokens; None sets no limit.
-        reads_overlap: Whether it takes ``overlap`` too, (B, F) numbers of what both texts share.
+        reads_overlap: Whether it takes ``overlap`` too, (B, F) numbers of shared words.
 
     Example:
         >>> import torch

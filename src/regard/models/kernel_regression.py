@@ -1,7 +1,7 @@
 """Kernel regression of Nadaraya (1964) and Watson (1964): attention before it had the name.
 
-https://doi.org/10.1137/1109020 and https://www.jstor.org/stable/25049340. The queries are where to
-guess, the keys where something was seen, the values what was seen there.
+https://doi.org/10.1137/1109020 and https://www.jstor.org/stable/25049340. The queries are
+places to predict, the keys places of observations, the values the observed targets.
 """
 
 from collections.abc import Callable
@@ -76,8 +76,8 @@ class KernelRegression(nn.Module):
 
         Args:
             queries: Where to guess.
-            places: Where something was seen.
-            targets: What was seen there.
+            places: Where targets were observed.
+            targets: The observations there.
             mask: Which of the places may be used for which guess.
 
         Raises:

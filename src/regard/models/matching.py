@@ -27,7 +27,7 @@ _NO_TEXT = "Nothing can be said of a text without tokens: leave it out."
 class Esim(PairClassifier):
     """Logits of how two texts stand to each other.
 
-    Both are read by one BiLSTM, ā and b̄. Each word is set beside what it finds in the other text,
+    Both are read by one BiLSTM, ā and b̄. Each word is set beside its context in the other text,
     ``ã_i = Σ softmax_j(ā_i · b̄_j) b̄_j``, as ``[ā; ã; ā − ã; ā ⊙ ã]``; a second BiLSTM reads that,
     and mean and maximum of both texts decide.
 
@@ -35,7 +35,7 @@ class Esim(PairClassifier):
         config: Sizes.
         vocab_size: Number of token ids, V.
         num_classes: How many answers there are.
-        num_features: How many numbers say what both texts share, F; their logits are added.
+        num_features: Numbers of the overlap of both texts, F; their logits are added.
 
     Example:
         >>> model = Esim(EsimConfig(embed_dim=6, hidden_dim=4), vocab_size=11, num_classes=2)
@@ -112,11 +112,11 @@ class MatchReader(PairReader):
     """A state for each token of a text that knows its matches in another text.
 
     A BiLSTM reads the other text, and a learned query makes one vector of its states ``q_j``. A
-    token of the text is read, by another, as its embedding ``e``, what is said of it (its
-    ``features``: whether its word stands in the other text, …), the embedding it is aligned with
+    token of the text is read, by another, as its embedding ``e``, its
+    ``features`` (whether its word stands in the other text, …), the embedding it is aligned with
     there, ``Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j``, and that vector: DrQA meets it only
-    when the answer's ends are scored. With ``compares``, what both BiLSTMs made of their texts is
-    set side by side, ``c_i = Σ_j softmax_j(h_i · q_j) q_j``, or by another similarity, and
+    when the answer's ends are scored. With ``compares``, the outputs of both BiLSTMs are set
+    side by side, ``c_i = Σ_j softmax_j(h_i · q_j) q_j``, or by another similarity, and
     ``[h; c; h ⊙ c]``, and a last one reads how they compare.
 
     Args:
@@ -237,18 +237,18 @@ class MemoryNetwork(nn.Module):
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
     with C, to be mixed; l tells words' positions apart, or is 1, and i counts sentences backwards
-    from the last, which is nearest to the question (section 4.1). A hop adds what it
-    finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
+    from the last, which is nearest to the question (section 4.1). A hop adds its
+    context to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
-    finds the sentences that have its words. Where numbers say what a sentence shares with the
-    question, a score of them, of its neighbours' and of the question is added to every ``u · m_i``.
+    finds the sentences that have its words. Where numbers describe a sentence's overlap with
+    the question, a score of them, of its neighbours' and of the question adds to each ``u · m_i``.
     The last ``u · m_i`` are the logits: the answer is a sentence. The paper's is a word, by a layer
     ``W u`` after the last hop.
 
     Args:
         config: Sizes.
         vocab_size: Number of word ids, V; 0 is padding.
-        num_features: How many numbers say what each sentence shares with the question, F.
+        num_features: Numbers of the overlap of each sentence and the question, F.
 
     Example:
         >>> model = MemoryNetwork(MemoryNetworkConfig(model_dim=8), vocab_size=11)
@@ -284,8 +284,8 @@ class MemoryNetwork(nn.Module):
     ) -> Float[Tensor, "B M"]:
         """The logits of the sentences, −inf in padding; ``counts`` says how many are real.
 
-        Ids are padded with 0 on the right; ``overlap`` is what each sentence shares with the
-        question, in numbers, 0 in padding.
+        Ids are padded with 0 on the right; ``overlap`` describes the words that each
+        sentence shares with the question, 0 in padding.
 
         Raises:
             ShapeError: There are more sentences than ``max_sentences``.

@@ -1,7 +1,7 @@
 """Readers of a text for a head, a state for each position; and BERT's pretraining.
 
 BERT: Devlin et al. (2019), https://arxiv.org/abs/1810.04805. Each is called with ids and lengths;
-what else one takes (``segments``, ``parts``) a head hands on.
+a head hands on further inputs (``segments``, ``parts``).
 """
 
 from functools import partial
@@ -66,7 +66,7 @@ def transformer_layers(
 class Encoder(TextReader):
     """A state for each token that has seen all the others.
 
-    Embeddings of token, parts, position, segment and what the features say are added, normed, and
+    Embeddings of token, parts, position, segment and features are added, normed, and
     widened where they are narrower than states; each layer is self-attention and feed-forward.
 
     Args:
@@ -75,7 +75,7 @@ class Encoder(TextReader):
         parts_vocab: Number of part ids, where words are read from their parts.
         num_features: How many numbers are said of each token besides, F, such as whether its word
             stands in a text beside it (Chen et al., 2017, https://arxiv.org/abs/1704.00051,
-            section 3.2). They begin without effect: what was learned without them still holds.
+            section 3.2). They begin without effect, so weights trained without them stay valid.
         pad_id: The id of padding.
 
     Example:
@@ -135,7 +135,7 @@ class Encoder(TextReader):
             lengths: How many of them are real; None is all.
             segments: Which text each belongs to, from 0; None is all to the first.
             parts: Ids of each word's parts, padded with 0.
-            features: What is said of each token besides; None is nothing.
+            features: Further numbers of each token; None is none.
 
         Raises:
             ShapeError: A text is longer than learned positions go.
@@ -296,7 +296,7 @@ class RecurrentReader(TextReader):
         >>> _ = torch.manual_seed(0)
         >>> reader = RecurrentReader(RecurrentReaderConfig(hidden_dim=2), vocab_size=11).eval()
         >>> one, other = reader(torch.tensor([[4, 7], [4, 9]]))
-        >>> torch.isclose(one[0], other[0]).tolist()  # what comes later is read backwards alone
+        >>> torch.isclose(one[0], other[0]).tolist()  # later words are read backwards alone
         [True, True, False, False]
     """
 

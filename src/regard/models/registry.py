@@ -49,20 +49,20 @@ class Architecture(Generic[ModelT]):
     load: Callable[[], type[ModelT]]
 
 
-# Tables of a recipe's ``type``, the default first. What translates:
+# Tables of a recipe's ``type``, the default first. Translation:
 MODELS: "dict[str, Architecture[Seq2Seq]]" = {
     "transformer": Architecture(TransformerConfig, lambda: models.Transformer),
     "conv_seq2seq": Architecture(ConvSeq2SeqConfig, lambda: models.ConvSeq2Seq),
     "rnn_seq2seq": Architecture(RnnSeq2SeqConfig, lambda: models.RnnSeq2Seq),
 }
 
-# What continues a text:
+# Language models:
 LANGUAGE_MODELS: "dict[str, Architecture[LanguageModel]]" = {
     "decoder": Architecture(DecoderConfig, lambda: models.Decoder),
     "recurrent": Architecture(RecurrentLmConfig, lambda: models.RecurrentLm),
 }
 
-# What reads a text for a head:
+# Readers of one text, for a head:
 READERS: "dict[str, Architecture[TextReader]]" = {
     "bag": Architecture(BagReaderConfig, lambda: models.BagReader),
     "convolutional": Architecture(ConvReaderConfig, lambda: models.ConvReader),
@@ -70,13 +70,13 @@ READERS: "dict[str, Architecture[TextReader]]" = {
     "transformer": Architecture(EncoderConfig, lambda: models.Encoder),
 }
 
-# What reads a text beside another for a head; all but the first read both in one row:
+# Readers of two texts, for a head; all but the first read both in one row:
 PAIR_READERS: "dict[str, Architecture[Reader]]" = {
     "match": Architecture(MatchReaderConfig, lambda: models.MatchReader),
     **READERS,
 }
 
-# What says how two texts stand to each other, a reader with a head on it; all but the first:
+# Pair classifiers, a reader with a head on it; all but the first:
 PAIR_MODELS: "dict[str, Architecture[Reader | PairClassifier]]" = {
     "esim": Architecture(EsimConfig, lambda: models.Esim),
     **PAIR_READERS,
@@ -99,9 +99,9 @@ def register_model(name: str, config: type[object], model: "type[nn.Module]") ->
     of it registers it first.
 
     Args:
-        name: What ``model.type`` says.
+        name: The value of ``model.type``.
         config: Its settings: a dataclass, whose fields are the keys of ``[model]``.
-        model: Its class, which says by what it derives from where it can be used: ``Seq2Seq``,
+        model: Its class, whose base class decides where it can be used: ``Seq2Seq``,
             ``LanguageModel``, ``TextReader``, ``PairReader`` or ``PairClassifier``.
 
     Raises:

@@ -53,9 +53,9 @@ class RnnState(DecodingState):
     """Decoder state between two tokens."""
 
     layers: tuple[Float[Tensor, "B ..."], ...]  # each decoder layer's state
-    # What attention looks at, or the fixed context vector (B, Y).
+    # The memory of attention, or the fixed context vector (B, Y).
     memory: SourceMemory | Float[Tensor, "B Y"]
-    attention: AttentionState | None = None  # what attention remembers
+    attention: AttentionState | None = None  # coverage, or positions of bumps
     # The last step's answer, which the next one reads (Luong).
     fed: Float[Tensor, "B C"] | None = None
     source: Int[Tensor, "B S"] | None = None  # ids that may be copied
@@ -77,7 +77,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
     The tables of both sides stay two where they number the same tokens.
 
     Args:
-        end_id: What ends a target; of every tokenizer here it is 3.
+        end_id: The token that ends a target; 3 in every tokenizer here.
 
     Raises:
         SettingError: Words are to be copied between two vocabularies.

@@ -29,12 +29,12 @@ MAX_DISTANCE = 16
 class TransformerState(DecodingState):
     """Decoder state between two tokens."""
 
-    # What is kept of the tokens so far, one cache per decoder layer.
+    # Keys and values of the tokens so far, one cache per decoder layer.
     past: tuple[KeyValueCache, ...]
     memory: tuple[KeyValueCache, ...]  # keys and values of the source, one cache per decoder layer
-    # Tokens of each source sentence, which bound what may be looked at.
+    # Tokens of each source sentence; padding after them is masked.
     source_lengths: Int[Tensor, " B"]
-    # Keys and ids of what may be copied, if anything may.
+    # Keys and ids of the tokens that may be copied, if any may.
     copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
 
 
@@ -44,7 +44,7 @@ class Transformer(Seq2Seq[TransformerState]):
     Args:
         shared_vocab: Whether both sides number the same tokens; without it, tying ``all`` tables
             falls back to the target's two.
-        begin_id: What begins a text; of every tokenizer here it is 2.
+        begin_id: The token that begins a text; 2 in every tokenizer here.
 
     Raises:
         SettingError: Words are to be copied between two vocabularies, or heads cannot be turned.

@@ -1,7 +1,7 @@
 """Additive attention on a CPU by compiled loops, without the N×M×h tensor and its tanh.
 
 ``kernels.attention.additive`` says how a hidden unit is worked out. Blocks of queries hold no
-scores here: they bound what a mask, a bias and dropout take. The loops share out the heads and
+scores here: they bound the memory of a mask, a bias and dropout. The loops share out the heads and
 queries of a block, and of its gradients the parts into which its queries are cut, which do not
 depend on the number of threads: nor does the answer.
 """

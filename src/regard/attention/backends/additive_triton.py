@@ -28,7 +28,7 @@ from regard.attention.masks.grid import Band, KeyRanges
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 
-# Sizes of the blocks of one program: what fits the registers of 128 threads.
+# Sizes of the blocks of one program, which fit the registers of 128 threads.
 _FORWARD = {"ROWS": 64, "KEYS": 64, "WIDTH": 128}
 _GRADIENT = {"ROWS": 64, "KEYS": 64, "WIDTH": 64, "DIMS": 64}
 # How many scores have their gradients held at once, in whole blocks of queries: 64 MB, and as much

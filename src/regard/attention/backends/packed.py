@@ -20,7 +20,7 @@ class Packed(Backend):
     """Documents packed into one row.
 
     Attributes:
-        kernel: The backend that must be able to serve what is within documents.
+        kernel: The backend that must be able to serve the attention within documents.
         offer_of_part: The offer for the queries and keys of one document.
     """
 

@@ -126,7 +126,7 @@ def _run(request: Request) -> Answer:
     if key.is_cpu and not _may_be_finite(request):
         return tiled.run(request)  # There, a NaN reaches its query, and those that see its key.
     if mask is not None and not key.is_cpu:
-        # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
+        # 0 · NaN is NaN: keys that no query may see must not be in the tensors at all.
         key, value = without_unseen(mask, key, value)
     cleaned = request if key is request.key else replace(request, key=key)
     form = cleaned.dot()
@@ -240,7 +240,7 @@ def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> Ke
     if bias is not None:
         bias = bias.to(query.dtype)
         penalty = bias if penalty is None else bias + penalty
-    # What is as by default is left out: to be read, it takes time.
+    # Defaults are left out: reading them takes time.
     options: dict[str, object] = {}
     if penalty is not None:
         options["attn_mask"] = penalty

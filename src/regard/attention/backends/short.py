@@ -122,8 +122,8 @@ class _Short(torch.autograd.Function):
 class _Way(NamedTuple):
     """One way to the answer and the gradients of ``_Short``, in float32.
 
-    ``answer`` gives the mixed values (B, H, N, E), the weights (B·H, N, M), and what dropout left
-    of them; ``gradients`` of all these are those of query, key and value, (B, H, N, D).
+    ``answer`` gives the mixed values (B, H, N, E), the weights (B·H, N, M), and the weights
+    after dropout; ``gradients`` of all these are those of query, key and value, (B, H, N, D).
     """
 
     answer: Callable[[Tensor, Tensor, Tensor, _Call], tuple[Tensor, Tensor, Tensor]]
@@ -183,7 +183,7 @@ def _heads(tensor: Tensor) -> Tensor:
 def _answer_by_loops(
     query: Tensor, key: Tensor, value: Tensor, call: _Call
 ) -> tuple[Tensor, Tensor, Tensor]:
-    # Only here: what cannot be compiled cannot be imported.
+    # Only here: where compiling fails, so does the import.
     from regard.kernels.attention import short
 
     B, H, N, _ = query.shape

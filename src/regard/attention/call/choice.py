@@ -17,8 +17,8 @@ from regard.attention.masks.grid import Segments
 from regard.checks import choose
 from regard.errors import SettingError
 
-# Sizes, measured with one thread: ``benchmarks/records/backend_choice.json`` has what each choice
-# comes to beside the fastest.
+# Sizes, measured with one thread: ``benchmarks/records/backend_choice.json`` has the time of
+# each choice beside the fastest.
 
 # For fewer scores than this, one call of the fused kernel is cheaper than several of anything else;
 # with its gradient, for fewer than twice as many, and where it gains by threads for eight times.
@@ -26,7 +26,7 @@ FEWEST_PAIRS, FEWEST_PAIRS_OF_SHORT, FEWEST_PAIRS_IN_THREADS = 2**15, 2**16, 2**
 # Up to so many keys, the fused kernel gains nothing by threads, unless the processor has AVX-512.
 MOST_KEYS_WITHOUT_THREADS = 16
 HAS_FAST_THREADS = torch.backends.cpu.get_cpu_capability() == "AVX512"
-# From so many keys on, compiled loops that leave out what is hidden beat the fused kernel's
+# From so many keys on, compiled loops that leave out hidden pairs beat the fused kernel's
 # gradient, where each query sees a range of the keys; where all see the same ones, up to so many.
 FEWEST_KEYS_OF_LOOPS, MOST_KEYS_OF_LENGTHS = 256, 512
 # Blocks of so many queries along a band are about so many times slower for each pair than the fused
@@ -66,7 +66,7 @@ def register_backend(name: str, backend: Backend) -> None:
     """Let ``attend`` know a backend of one's own; it is asked before the others.
 
     Args:
-        name: What it is called; a backend of this name is replaced.
+        name: Its name; a backend of this name is replaced.
         backend: The backend.
 
     Example:

@@ -32,8 +32,8 @@ class Plan:
 
     Attributes:
         backend: The name of the path.
-        reason: Why this one: what each faster path refused.
-        notes: What is done on the way.
+        reason: Why this one: the refusal of each faster path.
+        notes: Steps on the way, such as padding.
         bytes: Memory taken beyond inputs and output, an estimate.
         operations: Multiplications and additions of the forward pass if every key is visible.
 
@@ -148,13 +148,13 @@ def signature_of(call: Call) -> Hashable | None:
     further: tuple[object, ...] = ()
     is_plain = bias is None and generator is None and backend is None and seed is None
     if not is_plain or return_lse is not False or type(dropout) is not float or dropout:
-        # As text, since equal to what is right may be what is wrong: 0 is no flag.
+        # As text, since a wrong value may equal a right one: 0 is no flag.
         text = repr((dropout, backend, return_lse))
         further = (text, type(generator), seed is None, torch.is_grad_enabled(), type(bias))
         tensors = bias.tensors() if isinstance(bias, PositionBias) else (bias,)
         for tensor in () if bias is None else tensors:
             if not isinstance(tensor, Tensor) or tensor.is_nested:
-                return None  # what is wrong with it is said where it is checked
+                return None  # the check of inputs raises
             further += (tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
     if not wants_grad and torch.is_grad_enabled():
         wants_grad = query.requires_grad or key.requires_grad or value.requires_grad
@@ -174,7 +174,7 @@ def explain(
 ) -> Plan:
     """How ``attend`` would serve this call: which backend, why, bytes and operations.
 
-    Takes what ``attend`` takes, checks it alike, and attends to nothing.
+    Takes the arguments of ``attend``, checks them alike, and attends to nothing.
 
     Example:
         >>> plan = explain(torch.zeros(2, 8, 512, 64), torch.zeros(2, 8, 512, 64))

@@ -36,7 +36,7 @@ class BlockInputs(NamedTuple):
     key: Tensor  # (B, H, M, D); loops over dot products take key and value with G heads
     value: Tensor  # (B, H, M, E)
     bias: Tensor | None = None  # broadcasts to (B, H, N, M)
-    states: Tensor | None = None  # (B, H, N, E), what queries have besides
+    states: Tensor | None = None  # (B, H, N, E), further vectors of queries
     sink: Tensor | None = None  # of the softmax, (H, 1) or (1, 1), where it is part of the weights
     tensors: tuple[Tensor, ...] = ()  # of the score, then of the position bias
 

@@ -1,6 +1,6 @@
 """Attention over dot products by compiled loops: blocks, tasks, and whose sums are whose.
 
-``kernels.attention.dot`` says what a loop does. Where a mask is a range of keys for each query, the
+``kernels.attention.dot`` describes the loops. Where a mask is a range of keys for each query, the
 whole grid is one block; other masks are laid out block by block. Tasks are heads and parts of their
 queries, cut without regard to the number of threads: so is the answer.
 """
@@ -49,7 +49,7 @@ class _Block(NamedTuple):
     """A part of the grid as the loops take it, with all heads."""
 
     grid: "GridBlock"
-    pairs: "PairTerms"  # what pairs have besides products
+    pairs: "PairTerms"  # terms of pairs besides products
     batch: range
     rows: range
     keys: range

@@ -12,7 +12,7 @@ from regard.attention.engine.request import Request
 from regard.attention.masks.grid import cut
 from regard.attention.weighting import Softmax, Weighting
 
-# The gradients of what a function was given, in its order.
+# The gradients of a function's arguments, in their order.
 Gradients = tuple[Tensor | None, ...]
 
 Ends = Iterator[tuple[Tensor, Tensor]]

@@ -49,7 +49,7 @@ class Request:
     weighting: Weighting
     dropout: float
     generator: torch.Generator | None
-    sink: Tensor | None  # (H, 1) or (1, 1); added to what a backend gives
+    sink: Tensor | None  # (H, 1) or (1, 1); added to a backend's answer
     return_lse: bool
     leading: tuple[int, ...]  # the shape of the answer before (N, E)
     wants_grad: bool

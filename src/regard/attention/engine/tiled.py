@@ -215,7 +215,7 @@ class _SoftmaxSlope:
         mean = (d_out * out).sum(dim=-1, keepdim=True)
         if job.wants_lse:
             mean = mean - d_lse.unsqueeze(-1)
-        # Powers stand for weights: what they lack, the gradients that they meet have.
+        # Powers stand for weights: the gradients that they meet are divided by the sum instead.
         total = divisor(total)
         self.pivot, self.d_out, self.mean = top, d_out / total, mean / total
 
@@ -225,7 +225,7 @@ class _SoftmaxSlope:
     def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
         d_scores = d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
         if block.hidden is None or (d_scores.device.type == "cpu" and is_finite(d_scores)):
-            return d_scores  # Where hidden, weights are zero; what they multiply may be NaN.
+            return d_scores  # Where hidden, weights are zero; their factors may be NaN.
         return d_scores.masked_fill_(block.hidden, 0)
 
 
@@ -274,7 +274,7 @@ def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
         if tensor is None:
             return None
         if again and tensor.requires_grad:
-            return tensor.view_as(tensor)  # a query's past may lead to what a score has here
+            return tensor.view_as(tensor)  # a query may be made from a tensor of the score
         return tensor.detach().requires_grad_()
 
     return BlockInputs.from_flat([leaf(tensor) for tensor in inputs.flat()])
@@ -304,7 +304,7 @@ def _position_gradients(
     if not again:
         weights = weights.detach().requires_grad_()
     with torch.enable_grad():
-        # Under other names: what reaches a tensor by way of the weights is counted with the scores.
+        # Views: gradients that reach a tensor by way of the weights are counted with the scores.
         views = tuple(tensor.view_as(tensor) for tensor in tensors)
         moved = _position_context(job, block, weights, views)
     if moved is None:

@@ -53,7 +53,7 @@ class _Twice(torch.autograd.Function):
         with without_autocast(query.device.type):
             pairs = tiled.input_gradients(request, d_out, d_lse)
             differentiable = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
-            # Each from its own pair: a query may be made from what is a score's tensor here, too.
+            # Each from its own pair: a query may be made from a tensor of the score, too.
             alike = zip(pairs, differentiable, strict=True)
             grads = iter([tiled.chained([p], [t], create_graph=True)[0] for p, t in alike])
         needs = (leaf is not None and leaf.requires_grad for leaf in leaves)

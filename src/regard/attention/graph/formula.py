@@ -93,7 +93,7 @@ def attend_under_transforms(
     visible = None
     if mask is not None:
         visible = _visible_pairs(as_mask(mask), request.leading, (B, H, N, M), query.device)
-        # 0 · NaN is NaN, in the gradient too: what no query sees is left out.
+        # 0 · NaN is NaN, in the gradient too: keys that no query sees are left out.
         unseen = ~visible.expand(*visible.shape[:2], N, M).any(dim=2).unsqueeze(-1)
         key, value = (t.masked_fill(unseen, 0) for t in inputs[1:3])
         inputs = inputs._replace(key=key, value=value)

@@ -6,8 +6,8 @@ gradient. It takes tensors, numbers and text, but no objects: a built-in score,
 mask, bias or weighting is its name followed by the arguments it is made with, which it keeps as
 attributes of the same names; so a new one needs nothing here.
 
-Compilers keep on disk what they made of an operator, by its name: where it comes to take or return
-something else, it needs another.
+Compilers cache code for an operator on disk, by its name: an operator with other arguments or
+outputs needs another name.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def _kinds(family: type) -> Iterator[type]:
             yield vars(modules[kind.__module__])[kind.__name__]
 
 
-# Every built-in class by its name, and the names of what it is made with.
+# Every built-in class by its name, and the names of its arguments.
 BUILT_IN: dict[str, type] = {kind.__name__: kind for family in _FAMILIES for kind in _kinds(family)}
 _ARGUMENTS = {kind: tuple(signature(kind).parameters) for kind in BUILT_IN.values()}
 

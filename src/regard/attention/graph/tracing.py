@@ -44,7 +44,7 @@ def attend_in_graph(
     score, mask, bias, weighting, dropout, generator, backend, return_lse = options
     if is_written_out() and not (return_lse or dropout):
         return attend_by_formula(query, key, value, options)
-    # What is wrong with shapes is said now: from them follow those of the operator's answer.
+    # Wrong shapes raise now: the shapes of the operator's answer follow from them.
     checked = options._replace(mask=None, bias=None, dropout=0.0)
     request = make_request(Call(query, key, value, checked))
     wants_lse = return_lse or request.sink is not None
@@ -92,7 +92,7 @@ def _as_dot_product(
         # On a CPU the engine does not let NaN through a mask, as torch does; an ONNX graph cannot
         # hold the engine.
         takes_flag = not is_cpu or torch.onnx.is_in_onnx_export()
-    # On a CPU the operator plans as outside of graphs, and keeps to itself what is not finite.
+    # On a CPU the operator plans as outside of graphs, and lets no NaN through a mask.
     # Float64 is differentiated again, which the kernel cannot; exported graphs are for inference.
     elif is_cpu or (any(learned) and request.query.dtype == torch.float64):
         return None

@@ -2,8 +2,8 @@
 
 The same numbers as ``statistics.of_block``, which the tests compare; without gradients. The powers
 that a pass leaves mix the values, where these are wanted too. Tasks are some queries of some heads,
-cut alike for any number of threads; what keys receive of each is added up in their order, so that
-the answer does not depend on that number.
+cut alike for any number of threads; the sums of keys are added up in the order of
+tasks, so that the answer does not depend on that number.
 """
 
 from collections.abc import Iterator
@@ -132,7 +132,7 @@ class _Loops:
         self._pooled = [torch.zeros_like(self._sums.pooled[:, :, rows]) for rows in self._of_map]
         self._memory = list[Tensor]()
         self._loops = statistics
-        # As the loop reads and writes them: what tasks do not share keeps the interpreter's lock.
+        # As the loop reads and writes them: conversions in a task hold the interpreter's lock.
         self._visibility = statistics.Visibility(*map(as_array, (*self._ranges, counted, sinks)))
         parts = zip(self._received, self._pooled, strict=True)
         self._written = [

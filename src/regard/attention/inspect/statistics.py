@@ -143,7 +143,7 @@ def top_positions(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
     """The ``count`` best positions of each row, the best first, and which exist (not −inf)."""
-    # One more, which tells whether what is left out is as good.
+    # One more, which tells whether the best left out is as good.
     m = rows.shape[-1]
     values, indices = _first_of_equals(*rows.topk(min(count + 1, m), dim=-1))
     if 0 < count < m:

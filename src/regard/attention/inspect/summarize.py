@@ -27,7 +27,7 @@ def summarize(
     key: Float[Tensor, "*k M K"],
     *,
     top: int = 8,
-    map: int = 64,  # noqa: A002  (what it is called everywhere else)
+    map: int = 64,  # noqa: A002  (its name everywhere else)
     queries: Queries | None = None,
     start: tuple[int, int] = (0, 0),
     **options: Unpack[WeightsOptions],
@@ -38,11 +38,11 @@ def summarize(
     with N. All but ``top_keys`` and ``counts`` is differentiable, once. Dropout plays no part.
 
     Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
+        query: One vector per query.
+        key: One vector per key, which queries are matched with.
         top: How many keys of each query are named.
         map: How many rows and columns the pooled map has at most.
-        queries: Which queries count in what keys receive and in the map: a slice, or True for
+        queries: Which queries count in the sums of keys and in the map: a slice, or True for
             those that do, broadcasting to (*batch, N). None counts all; padding should not count.
         start: The positions of query 0 and key 0 where both are parts of a longer sequence, such as
             decoding steps: ``top_keys``, ``received`` and the map are then about those positions.

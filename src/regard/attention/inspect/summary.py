@@ -35,7 +35,7 @@ class Summary:
         first: The weight of the first key.
         received: The sum of the weights of each key over the queries that count.
         pooled: The same sums over buckets of queries and keys. All of it adds up to the number of
-            counted queries that see something, less what a sink takes.
+            counted queries that see something, less the weight of a sink.
         counts: Which queries count and see something.
         bucket: How many queries, and how many keys, share a bucket: powers of two.
         start: The positions of the first query and the first key in a longer sequence, from which
@@ -120,7 +120,7 @@ class Summary:
     def joined(self, *summaries: "Summary") -> "Summary":
         """The summary of these queries and of those that came after them, such as decoding steps.
 
-        What ``summarize`` gives for all at once: the keys of a part are the first keys of the
+        Equal to ``summarize`` of all at once: the keys of a part are the first keys of the
         next. A part longer than ``map`` queries must begin where a bucket does; if it does not,
         give its position as ``start=`` to ``summarize``.
 

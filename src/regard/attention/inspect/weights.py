@@ -44,8 +44,8 @@ def weights(
     A query that may see no key at all gets zero weights.
 
     Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
+        query: One vector per query.
+        key: One vector per key, which queries are matched with.
         **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Returns:
@@ -71,11 +71,11 @@ def rows(
 ) -> Float[Tensor, "*b P M"]:
     """The weights of some queries over every key: rows of the matrix of ``weights``.
 
-    Differentiable; in float32 at least. Takes and raises what ``weights`` does.
+    Differentiable; in float32 at least. Arguments and errors are those of ``weights``.
 
     Args:
         query: All queries, since a mask or a bias may ask where they stand.
-        key: What each position is matched on.
+        key: One vector per key, which queries are matched with.
         positions: Which queries, from 0, or from the last below 0.
         **options: See ``weights``.
 
@@ -101,11 +101,11 @@ def columns(
 ) -> Float[Tensor, "*b N P"]:
     """The weights of every query on some keys: columns of the matrix of ``weights``.
 
-    A block of rows at a time. Differentiable; in float32 at least. Takes and raises what
-    ``weights`` does.
+    A block of rows at a time. Differentiable; in float32 at least. Arguments and
+    errors are those of ``weights``.
 
     Args:
-        query: What is looked for.
+        query: All queries.
         key: All keys.
         positions: Which keys, from 0, or from the last below 0.
         **options: See ``weights``.

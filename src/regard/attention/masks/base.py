@@ -26,8 +26,8 @@ _FEW_PAIRS = 2**10
 class Mask(Rule):
     """A mask over queries and keys; join masks with ``&``, ``|`` and ``~``.
 
-    A mask belongs to one batch and never changes: use the same object in every layer, since what
-    is worked out for it is remembered as long as it lives.
+    A mask belongs to one batch and never changes: use the same object in every layer, since its
+    bound forms are cached as long as it lives.
 
     Example:
         >>> from regard.attention import causal, lengths
@@ -60,7 +60,7 @@ class Mask(Rule):
             ShapeError: The mask does not fit these sizes, or lives on another device.
         """
         is_traced = torch.compiler.is_compiling()
-        # What is worked out in inference mode cannot be saved for a backward pass later.
+        # Tensors made in inference mode cannot be saved for a backward pass later.
         sizes = (batch, heads, queries, keys, device, torch.is_inference_mode_enabled())
         results = None if is_traced else MEMORY.get(self, queries * keys, sizes)
         if results is not None:
@@ -181,7 +181,7 @@ class _Dense(Mask):
                 f"mask must be boolean, True where a query may look; got {tensor.dtype}. "
                 "Numbers to add to the scores are a bias: pass bias=."
             )
-        # A copy, so that what was worked out stays true when the caller's tensor changes.
+        # A copy, so that cached results stay true when the caller's tensor changes.
         self.tensor = tensor.detach().clone()
 
     def __repr__(self) -> str:
@@ -229,7 +229,7 @@ class _Both(Mask):
             return self.left.pairs(grid, rows, keys) & self.right.pairs(grid, rows, keys)
         left, right = self.left.tile(grid, rows, keys), self.right.tile(grid, rows, keys)
         if not isinstance(left, Tensor) or not isinstance(right, Tensor):
-            # One of them hides nothing here: what both hide, or neither, is a cover.
+            # One of them hides nothing here; if one hid everything, the tile would be a cover.
             return as_tensor(right if left is Cover.ALL else left, grid)
         return left & right
 

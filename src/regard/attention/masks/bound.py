@@ -23,7 +23,7 @@ _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 _FINEST = 128
 _PLACES_LOOKED_AT = 8
 
-# Up to so many pairs, what is worked out for one mask serves all that are alike.
+# Up to so many pairs, results cached for one mask serve all that are alike.
 _PAIRS_SHARED = 2**14
 
 

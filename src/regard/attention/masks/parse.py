@@ -16,7 +16,7 @@ from regard.attention.masks.rules import causal, documents, lengths, prefix, win
 from regard.checks import check_choice, nearest
 from regard.errors import RegardError, SettingError, excerpt
 
-# What the arguments of a mask may be, where it is written as text.
+# Kinds of arguments of a mask that is written as text.
 Allowed = Literal["a whole number or None", "whole numbers", "a list of whole numbers"]
 NUMBER: Allowed
 NUMBERS: Allowed
@@ -49,9 +49,9 @@ def register_mask(name: str, make: Callable[..., Mask], allowed: Allowed) -> Non
     """Let text name a mask of one's own.
 
     Args:
-        name: What it is called.
-        make: What makes it of numbers, or of tensors of numbers.
-        allowed: What its arguments may be: ``NUMBER``, ``NUMBERS`` or ``LIST``.
+        name: Its name.
+        make: Makes it of numbers, or of tensors of numbers.
+        allowed: The kind of its arguments: ``NUMBER``, ``NUMBERS`` or ``LIST``.
 
     Raises:
         SettingError: There is no such kind of arguments.
@@ -91,7 +91,7 @@ def parse_mask(expression: str) -> Mask:
     Understood are ``causal``, ``documents``, ``lengths``, ``prefix`` and ``window`` with whole
     numbers, None and lists of numbers as arguments; ``&``, ``|`` and ``~``, which bind as in
     Python (``~`` first, ``|`` last); and parentheses. A name may begin with ``rg.``. Text is read,
-    never run, so an expression may come from anyone. It is what ``repr`` of a mask gives.
+    never run, so an expression may come from anyone. The ``repr`` of a mask is one.
 
     Args:
         expression: The text.

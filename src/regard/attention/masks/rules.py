@@ -162,7 +162,7 @@ class _Lengths(Mask):
         if n.dim() > 2:
             raise ShapeError(f"{name} must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
         self.name, self.is_bounded = name, is_bounded
-        # A copy, so that what is worked out stays true when the caller's tensor changes.
+        # A copy, so that cached results stay true when the caller's tensor changes.
         self.n = n.detach().clone()
 
     def __repr__(self) -> str:

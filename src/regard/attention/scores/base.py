@@ -19,7 +19,7 @@ class DotForm(NamedTuple):
     Attributes:
         query: The queries to use instead, (B, H, N, D) of a width of their own.
         key: The keys to use instead, (B, G, M, D).
-        scale: What the dot product is multiplied by.
+        scale: The factor of the dot product.
         of_keys: A number of each key, added whatever the query, (B, G, M); None adds nothing.
 
     Example:
@@ -49,12 +49,12 @@ class DotForm(NamedTuple):
 
 
 class Score(ABC):
-    """How a query and a key match. A score of one's own has a ``tile``, and says what else it can.
+    """How a query and a key match. A custom score has a ``tile``, and declares its abilities.
 
     Attributes:
         has_like_heads: Whether a pair is scored alike in every head, as far as ``tensors`` do not
             tell heads apart. Where it is not known, a tile holds all heads.
-        is_dot_product: Whether what ``as_dot`` gives is the score itself, and of the same form
+        is_dot_product: Whether ``as_dot`` gives the score itself, and in the same form
             whatever the numbers in queries and keys.
 
     Example:
@@ -90,7 +90,7 @@ class Score(ABC):
         Args:
             query: Some of the queries.
             key: Some of the keys.
-            tensors: What stands in for ``tensors()``.
+            tensors: Replacements of ``tensors()``.
         """
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -247,7 +247,7 @@ def register_score(name: str, kind: type[Score]) -> None:
     """Let the settings of models, such as ``model.score`` of a recipe, name a score of one's own.
 
     Args:
-        name: What it is called; a score of this name is replaced.
+        name: Its name; a score of this name is replaced.
         kind: Its class, whose ``for_heads`` makes it.
 
     Example:

@@ -276,7 +276,7 @@ def _of_products(query: Tensor, key: Tensor, matrix: Tensor | None) -> DotForm |
         size = torch.maximum(reach, half.detach().abs().amax())
         is_recorded = turned.requires_grad or half.requires_grad
         limit = _LARGEST_ERROR_OF_GRADIENTS if is_recorded else _LARGEST_ERROR
-        # A NaN, as in padding, is not above the limit: what it does is seen in the answer.
+        # A NaN, as in padding, is not above the limit: it is seen in the answer.
         if bool(size * torch.finfo(query.dtype).eps > limit):
             return None
     return DotForm(turned, key, 1.0, -half)

@@ -35,12 +35,12 @@ def audit(
     batch_axis: int = 0,
     **keywords: Any,
 ) -> Audit:
-    """Look for what goes wrong in silence in attention: a layer, a model or a function.
+    """Look for silent faults in attention: a layer, a model or a function.
 
     The call that is given is repeated with changed inputs (another token, another row, more
-    padding, half precision), and its operations are read: what is divided, masked, normalised and
-    summed. A fault is reported when such an experiment shows it; what no experiment can decide is
-    a note. The module is copied and put in evaluation first; functions run as they are.
+    padding, half precision), and its operations are read: divisions, masks, normalisations, sums. A
+    fault is reported when such an experiment shows it, a note where no experiment can decide. The
+    module is copied and put in evaluation first; functions run as they are.
 
     Args:
         module: Whatever takes tensors and gives one, or several of which the first is its output.

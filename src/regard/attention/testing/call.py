@@ -41,7 +41,7 @@ class Call:
     """A call that can be repeated with other inputs, on a copy of the module.
 
     Args:
-        module: What is called.
+        module: The module or function that is called.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
         padding: The argument of lengths, a mask of padding, or token ids with padding among them;
@@ -65,7 +65,7 @@ class Call:
         if self.padding is not None and not isinstance(self._value(self.padding), Tensor):
             self.padding = None
         self.slots = tuple(self._slots())
-        self.pads_by_id = False  # whether token ids themselves say what is padding
+        self.pads_by_id = False  # whether padding is marked by the token ids themselves
         if self.padding is not None and not self.content:
             self.slots = tuple(
                 replace(slot, role=role_of("", slot.tensor)) if slot.key == self.padding else slot

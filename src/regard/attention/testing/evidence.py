@@ -32,7 +32,7 @@ class Product:
     factor: float
     is_broadcast: bool
     line: str
-    prescale: float = 1.0  # what both factors had been multiplied by before
+    prescale: float = 1.0  # the earlier multiplier of both factors
     is_projected: bool = False  # both come out of a projection
 
 
@@ -43,7 +43,7 @@ class Scores:
     Attributes:
         product: Where it began; None of scores that are no product.
         factor: The number by which it was multiplied; None if that was no number.
-        steps: What was done besides: (operation, the other operand, the line).
+        steps: Further operations: (operation, the other operand, the line).
     """
 
     product: Product | None
@@ -80,10 +80,10 @@ class Attention:
         origin: The scores.
         weights: The weights as they are used, (…, N, M); None where nobody made them.
         softmax: How they were made.
-        steps: What was done to them between.
+        steps: Operations on them between.
         index: The number of the operation that mixes.
         line: Its line.
-        shape: The shape of what it returned, (…, N, E).
+        shape: The shape of its output, (…, N, E).
     """
 
     kind: str

@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.errors import RegardError
 
-# Each fault, and the sentence that says what was looked for.
+# Each fault, and the claim that was tested.
 LOOKED_FOR = {
     "rows": "the weights of a query sum to one",
     "future": "no later token changes an earlier output",
@@ -57,8 +57,8 @@ class Audit:
 
     Attributes:
         subject: The module and the shapes of its inputs.
-        faults: What is wrong, in the order of the experiments.
-        notes: What was found out besides, and what could not be.
+        faults: The faults, in the order of the experiments.
+        notes: Further observations, and experiments that could not be done.
         passed: Names of faults that were looked for and are not there.
 
     Example:

@@ -71,7 +71,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows scores, weights and values through the operations of a call.
 
     Args:
-        touch: Changes what one operation returned, by its number.
+        touch: Changes the output of one operation, by its number.
     """
 
     def __init__(self, touch: tuple[int, Callable[[Tensor], Tensor]] | None = None) -> None:
@@ -122,7 +122,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 first.copy_(self._touch[1](first.clone()))
         try:
             self._read(func.overloadpacket.__name__, args, kwargs or {}, out)
-        except Exception as error:  # what it cannot read must not stop the module
+        except Exception as error:  # an unreadable operation must not stop the module
             self.seen.failed = f"{func} could not be read ({type(error).__name__}: {error})."
         return out
 

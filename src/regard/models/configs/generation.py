@@ -72,11 +72,11 @@ class TransformerConfig(ModelConfig):
         scale_embeddings: Whether embeddings are multiplied by √C as in the paper; BART's are not.
         embedding_norm: Whether the sum of embeddings and positions is normed, as BART's is.
         own_positions: Whether learned positions are two tables, one a side, as BART's are.
-        norm_eps: What the norms add to a variance; None is each kind's own.
+        norm_eps: Added to variances by the norms; None is each kind's own.
         source_begin: Whether the encoder reads the begin before each source, as BERT its
             ``[CLS]``; the decoder does not look at it.
         output_bias: Whether the logits have a bias, as Marian's have.
-        values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
+        values: Values of cross-attention: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
             attention paid to that very word, so the weights can be read as an alignment.
         copy: Whether words may be copied from the source, by one more head over it; needs a shared
@@ -141,7 +141,7 @@ class ConvSeq2SeqConfig(ModelConfig):
         got 4.
 
     Attributes:
-        embed_dim: Width of the embeddings of both sides, and of what attention compares.
+        embed_dim: Width of the embeddings of both sides, and of attention's queries and keys.
         hidden_dim: Width of the convolutions' states.
         num_encoder_layers: Convolutions that read the source.
         num_decoder_layers: Convolutions that write the target, each with attention.
@@ -194,15 +194,15 @@ class RnnSeq2SeqConfig(ModelConfig):
         reach: Positions to each side of a local window, D.
         hard: Whether attention takes one position, drawn while training (REINFORCE).
         mean_share: The share of sentences that get all positions' mean instead, while training.
-        reward_weight: What the loss of the draws is multiplied by, λ_r: far below one, since the
+        reward_weight: The weight of the draws in the loss, λ_r: far below one, since the
             gradient of a draw is mostly noise, which would drown that of the words.
-        entropy_weight: What a nat of the weights' entropy is worth at each step, λ_e.
-        coverage: Whether attention is told what it has looked at, and loses by looking again.
-        coverage_weight: What that loss is multiplied by.
+        entropy_weight: The weight in the loss of a nat of entropy at each step, λ_e.
+        coverage: Whether attention reads the sum of its earlier weights, and repeats cost.
+        coverage_weight: The weight of that loss.
         copy: Whether words may be copied from the source; needs a shared vocabulary.
         num_gaussians: Bumps of the mixture, K.
         max_length: Longest source, in tokens, that ``location`` can take.
-        values: What attention mixes: the encoder's ``states`` as in the paper, or the source
+        values: Values of attention: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
             attention paid to that very word, so the weights can be read as an alignment.
         embed_dim: Width of the embeddings of both sides.
@@ -212,7 +212,7 @@ class RnnSeq2SeqConfig(ModelConfig):
         dropout: Share dropped of embeddings, between layers and before the last layer.
         tie_embeddings: Whether the last layer is the target embeddings' table.
         output_bias: Whether the logits have a bias, b_q.
-        beginning: What the decoder's first state is made of: the ``backward`` encoder's last, which
+        beginning: Source of the decoder's first state: the ``backward`` encoder's last, which
             is that of the first word, as in Bahdanau et al. (2015), A.2.2; or those of ``both``
             directions.
     """
@@ -292,7 +292,7 @@ class DecoderConfig(LayersConfig):
         num_key_heads: Heads of keys and values; divides num_heads. None is num_heads.
         norm: ``pre`` as in GPT-2, or ``post``.
         norm_kind: ``layer`` as in the paper, or ``rms``.
-        norm_eps: What the norms add to a variance.
+        norm_eps: Added to variances by the norms.
         activation: ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it), ``relu`` or ``swiglu``.
         positions: ``learned``; or ``sinusoidal``, added to embeddings times √C as in Vaswani et al.
             (2017), ``rotary`` or ``alibi``, which have no limit.

@@ -28,7 +28,7 @@ class EncoderConfig(LayersConfig):
     Attributes:
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         norm_kind: ``layer`` as in the paper, or ``rms``.
-        norm_eps: What the norms add to a variance.
+        norm_eps: Added to variances by the norms.
         activation: ``gelu`` as in the paper, ``gelu_tanh`` (an approximation of it), ``relu`` or
             ``swiglu``.
         positions: ``learned`` as in the paper; or ``sinusoidal``, added to embeddings times √C as
@@ -38,7 +38,7 @@ class EncoderConfig(LayersConfig):
         embedding_dim: Width of the embeddings, which a linear map turns into states, as in ALBERT
             (Lan et al., 2020, https://arxiv.org/abs/1909.11942, section 3.1); None is model_dim,
             without one.
-        parts: What is added to a word's embedding: ``none``, or what is read from its parts by
+        parts: A vector added to a word's embedding: ``none``, or one read from its parts by
             ``bag``, ``convolution`` or ``lstm``.
     """
 
@@ -66,9 +66,9 @@ class BagReaderConfig(ModelConfig):
     Attributes:
         embed_dim: Width of the embeddings.
         dropout: Share dropped of them while training.
-        parts: What words are also read from: ``none``, or their parts by ``bag``, ``convolution``
+        parts: Further inputs of words: ``none``, or their parts read by ``bag``, ``convolution``
             or ``lstm``.
-        parts_dim: Width of what is read from the parts.
+        parts_dim: Width of the vectors of parts.
     """
 
     embed_dim: Count = 128
@@ -154,13 +154,13 @@ class MatchReaderConfig(ModelConfig):
         cell: ``rnn``, ``gru`` or ``lstm``.
         num_layers: Stacked recurrences over each text, whose outputs stand side by side; DrQA has
             three.
-        compares: Whether what has been read of both texts is set side by side and read again, as in
+        compares: Whether the states of both texts are set side by side and read again, as in
             BiDAF; without it the reader is DrQA's, at half the cost.
         alignment: How the words of both texts match: by the ``dot`` product, as in DrQA, or by
             ``scaled_dot``, over √E, as runs from before there was the choice.
         similarity: How the states h and q that are compared match: by their ``dot`` product, or by
             BiDAF's ``trilinear``, ``w · [h; q; h ⊙ q]`` with learned weights.
-        dropout: Share dropped of what each layer reads while training.
+        dropout: Share dropped of the inputs of each layer while training.
     """
 
     embed_dim: Count = 128
@@ -217,7 +217,7 @@ class MemoryNetworkConfig(ModelConfig):
         model_dim: Width of memories and of the question, C.
         num_hops: How often the memory is looked at.
         max_sentences: Most sentences of a memory.
-        encoding: What a sentence's words add up to (section 4.1): ``position`` tells their
+        encoding: How a sentence's words are added up (section 4.1): ``position`` tells their
             positions apart, in a ``bag`` a word matches another wherever both stand.
         counted_from: Where the positions of sentences are counted from (section 4.1): the ``last``
             sentence, as in the paper, so that one position is as far from the question in every
@@ -245,7 +245,7 @@ class VisionTransformerConfig(LayersConfig):
 
     Attributes:
         patch: Height and width of the squares that are read as one token each, in pixels.
-        pooling: What the label is told by: the state of a class token that stands ``first``, as in
+        pooling: The classified vector: the state of a class token that stands ``first``, as in
             the paper, or the ``mean`` of the patches' states.
     """
 
@@ -267,16 +267,16 @@ class ClassifierConfig(ModelConfig):
 
     Attributes:
         pooling: How a text becomes one vector: its ``first`` state, the ``mean``, the ``maximum``,
-            or what a query gathers: a learned one (``query``; as in Zhou et al., 2016, with tanh
+            or the context of a query: a learned one (``query``; as in Zhou et al., 2016, with tanh
             before and after: ``tanh_query``), several (``structured``, as in Lin et al., 2017), one
             made of the text (``state``), or that of the text's ``aspect``.
         num_hops: How many queries ``structured`` has; the vector is as many times as wide. The
             paper has 30.
-        attention_dim: Width of what they look at; 350 in the paper.
-        penalty: What ``‖A Aᵀ − I‖²`` of its weights counts in the loss, so that the queries look at
+        attention_dim: Width of the vectors that they look at; 350 in the paper.
+        penalty: The weight of ``‖A Aᵀ − I‖²`` of its weights in the loss, so that queries look at
             different words; 1 in the paper. Too much of it, and nothing else is learned.
         pooler: Whether the text's vector goes through a linear layer and tanh before the last
-            layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
+            layer, as BERT's does (Devlin et al., 2019); a pretrained model may come with
             it.
         ngram_scores: Whether scores are added that the n-grams of the whole text have for each
             label: words and their pairs, and characters, by logistic regression on their TF-IDF. It

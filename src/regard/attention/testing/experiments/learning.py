@@ -112,7 +112,7 @@ def _of_parameters(
             f"gradients: this call does not use {_some(elsewhere)}, which other code of the module "
             "names."
         )
-    for names, what, cure in (
+    for names, finding, cure in (
         (detached, "matter to the output and get no gradient", "x = x  # no .detach(), no .data"),
         (unused, "are used by no output", "out = self.layer(out)  # use it, or leave it out"),
     ):
@@ -121,7 +121,7 @@ def _of_parameters(
             yield Fault(
                 "gradients",
                 float(len(names)),
-                f"{len(names)} of the parameters {what}: {_some(names)}.",
+                f"{len(names)} of the parameters {finding}: {_some(names)}.",
                 lines,
                 cure,
             )

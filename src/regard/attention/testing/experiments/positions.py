@@ -84,7 +84,7 @@ def _unmoved(call: Call, exchanged: Tensor, out: Tensor, slot: Slot, pair: tuple
     base, axis = call.base.out.detach(), call.out_axis
     changed = call.changed((slot,), call.at(i))
     changed_out = call.run(changed).out
-    # Exchanged tokens may matter little in a model of small numbers: as little as what?
+    # Exchanged tokens may matter little in a model of small numbers: compare with a new one.
     part, rounding = 1e-4, 5e-7
     if double := _in_double(call, {}, changed, {id(slot.tensor): exchanged}):
         base, changed_out, out = double

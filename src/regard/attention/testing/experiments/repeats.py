@@ -60,10 +60,10 @@ def state(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         late = call.copy()
         call.run(change, module=late)
         after, before = _moved(call, fresh, used, change), _moved(call, first, late, None)
-        for (moved, what), which in ((after, "other inputs after"), (before, "after others,")):
+        for (moved, state), which in ((after, "other inputs after"), (before, "after others,")):
             if moved > 0:
                 call.keeps = True
-                yield Fault("state", moved, fault.format(f"{which} these inputs {what}"), (), cure)
+                yield Fault("state", moved, fault.format(f"{which} these inputs {state}"), (), cure)
                 return
     sizes = [held(used)]
     for _ in range(2):

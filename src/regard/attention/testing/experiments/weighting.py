@@ -152,7 +152,7 @@ def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
         is_weights = bool((returned >= 0).all()) and bool((returned <= 1 + _NEAR).all())
         if is_scores or is_weights:
             off = _distance(returned, made, call.batch)
-            what = (
+            difference = (
                 "they are the scores before the softmax"
                 if is_scores
                 else (f"they differ by up to {off:.2g}")
@@ -160,7 +160,7 @@ def weights(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
             yield Fault(
                 "weights",
                 off,
-                f"The weights that are returned are not those that mixed the values: {what}.",
+                f"The weights that are returned are not those that mixed the values: {difference}.",
                 (attention.line,),
                 "return weights @ value, weights",
             )
