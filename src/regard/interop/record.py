@@ -20,7 +20,7 @@ from regard.interop.modules.own_attention import AsGiven
 KINDS = ("encoder", "decoder", "cross")
 Queries = Bool[Tensor, "..."] | slice
 
-_JOINED_AT_ONCE = 32  # steps: each holds what all keys received of it
+_JOINED_AT_ONCE = 32  # steps: each holds the weights that all keys received
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class Watched:
     """Record of one attention of a model in one pass.
 
     Attributes:
-        kind: What attends to what: "encoder" (a text to all of itself), "decoder" (to its past) or
-            "cross" (to another).
+        kind: "encoder" (a text attends to all of itself), "decoder" (to its past) or "cross" (to
+            another).
         layer: Which layer, from 0.
         name: The name of the module in the model.
         heads: The numbers of the heads that were summarised.
         summary: (B, heads, N, …), the steps of a cached generation joined.
         call: Which pass, from 0: a forward of the model, or a whole generation.
-        notes: What seeing it costs besides, such as the memory of weights that the model makes.
+        notes: Further costs of seeing it, such as the memory of weights that the model makes.
         scores: Those of the heads, where ``tokens`` were given.
-        attention: What was attended, where ``keep=True`` and it was made at once.
+        attention: The call itself, where ``keep=True`` and it was made at once.
 
     Example:
         >>> from torch import nn
@@ -151,8 +151,8 @@ class Record:
         """Summary of all queries so far."""
         rows = self._rows()
         if len(self._parts) > 1:  # joined once only
-            first, *others = (part.repeated(rows // _size_of(part)) for part in self._parts)
-            self._parts = [first.joined(*others)]
+            first, *later = (part.repeated(rows // _size_of(part)) for part in self._parts)
+            self._parts = [first.joined(*later)]
         return self._parts[0]
 
     def _rows(self) -> int:
@@ -228,7 +228,7 @@ class Record:
         return found.of_heads(self.heads)
 
     def watched(self) -> Watched:
-        """Return what is shown of it; the call only of a pass that was made at once."""
+        """Return its public record; the call only of a pass that was made at once."""
         at_once = self._calls[0] if len(self._calls) == 1 else None
         return Watched(
             *(*self.key, self.heads, self.summary(), self.call, self.notes(), self.scores, at_once)
@@ -238,7 +238,7 @@ class Record:
         """Return the output of the attention; SettingError without gradients, or of steps."""
         if not self._options.gradients:
             raise SettingError("gradients must be True; got False. Use watch(..., gradients=True).")
-        outs = [each.out for each in self._mixed]
+        outs = [mixed.out for mixed in self._mixed]
         if len(outs) != 1 or outs[0] is None or not outs[0].requires_grad:
             raise SettingError(
                 "model must run once, with gradients, by attention that can be edited; got "
@@ -250,11 +250,11 @@ class Record:
         """Return gradients by weights of some queries, from the gradient by the output."""
         value = self._mixed[0].value
         assert value is not None
-        own = gradient[..., positions, :]
-        if own.dim() > 3:
-            value = value.detach().repeat_interleave(own.shape[-3] // value.shape[-3], dim=-3)
-            return (own @ value.mT)[:, list(self.heads)]
-        return own @ value.detach().mT
+        rows = gradient[..., positions, :]
+        if rows.dim() > 3:
+            value = value.detach().repeat_interleave(rows.shape[-3] // value.shape[-3], dim=-3)
+            return (rows @ value.mT)[:, list(self.heads)]
+        return rows @ value.detach().mT
 
 
 def _size_of(summary: Summary) -> int:

@@ -73,9 +73,9 @@ class Watch(Sequence[Watched]):
 
     def __repr__(self) -> str:
         lines = [f"Watch of {type(self._model).__name__}: {len(self)} attentions"]
-        for each in self:
-            lines.append(f"  {each.kind} {each.layer} ({each.name or '?'}): {each.summary!r}")
-            lines += [f"    {note}" for note in each.notes]
+        for call in self:
+            lines.append(f"  {call.kind} {call.layer} ({call.name or '?'}): {call.summary!r}")
+            lines += [f"    {note}" for note in call.notes]
         return "\n".join(lines)
 
     def summary(
@@ -139,9 +139,9 @@ class Watch(Sequence[Watched]):
         if len(kinds) != 1:
             raise SettingError(f"kind must be one of {_listed(sorted(kinds))}; got {kind!r}.")
         calls = [record.calls() for record in records if record.key[0] in kinds]
-        if any(len(each) > 1 for each in calls):
+        if any(len(steps) > 1 for steps in calls):
             raise SettingError("call must be a pass made at once; got one of several steps.")
-        return rollout([each[0] for each in calls], list(queries), residual=residual)
+        return rollout([steps[0] for steps in calls], list(queries), residual=residual)
 
     def head_scores(
         self,
@@ -196,10 +196,10 @@ class Watch(Sequence[Watched]):
     def output_gradients(self, output: Tensor) -> list[Tensor]:
         """Gradients of a number by the output of each attention."""
         outs = [record.output() for record in self._ordered()]
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             output, outs, retain_graph=True, allow_unused=True, materialize_grads=True
         )
-        return list(found)
+        return list(gradients)
 
     def slopes(
         self, layer: int, queries: list[int], gradient: Tensor, kind: str, *, name: str
@@ -209,7 +209,7 @@ class Watch(Sequence[Watched]):
 
     def add(self, call: AttentionCall) -> None:
         """Record a call of ``attend``."""
-        # In a backward pass, a checkpoint computes again what was seen in the forward.
+        # In a backward pass, a checkpoint repeats calls that were seen in the forward.
         if not self.trace.is_ours() or is_in_backward():
             return
         site, start, is_repeated = self.trace.locate(call)
@@ -291,7 +291,7 @@ class Watch(Sequence[Watched]):
         ]
         if len(matches) == 1:
             return matches[0]
-        seen = ", ".join("{} {} {}".format(*each.key) for each in matches or records)
+        seen = ", ".join("{} {} {}".format(*record.key) for record in matches or records)
         raise SettingError(
             f"layer must be one of those that were seen: {seen}; "
             f"got layer={layer}, kind={kind!r}, name={name!r}."
@@ -306,7 +306,7 @@ def watch(
     *,
     kinds: Iterable[str] | str | None = None,
     top: int = 8,
-    map: int = 64,  # noqa: A002  (what it is called everywhere else)
+    map: int = 64,  # noqa: A002  (its name everywhere else)
     queries: Queries | Mapping[str, Queries] | None = None,
     keep: bool = False,
     gradients: bool = False,
@@ -316,8 +316,8 @@ def watch(
 
     Works on models of this package, on torch's after ``use``, on Hugging Face models, whose
     attention is the engine's inside the block only, and on any module that calls
-    ``F.scaled_dot_product_attention`` or marks its weights (``mark_weights``): what these compute
-    stays torch's, bit for bit. Where the engine attends on a CPU and no gradient is recorded, one
+    ``F.scaled_dot_product_attention`` or marks its weights (``mark_weights``): their outputs
+    stay torch's, bit for bit. Where the engine attends on a CPU and no gradient is recorded, one
     pass gives output and summary. The steps of a cached generation are joined. In a beam search, a
     batch row is a position in the beam, whichever hypothesis holds it; of several texts, of which
     some end before others, it has to be one text a pass.
@@ -326,8 +326,8 @@ def watch(
     Longformer do, the weights that its ``output_attentions`` gives are summarised: exact too, but
     the model then holds B × H × N × M of them for every layer, which ``notes`` says.
 
-    Queries that are padding do not count in what keys receive, where the model's mask says which
-    those are.
+    Queries that are padding do not count in the weights that keys receive, where the model's mask
+    says which those are.
 
     Args:
         model: Any module that attends, or a run that ``regard.load`` opened; called inside the

@@ -20,7 +20,7 @@ class HeadCircuit:
         queries: Tokens of the text that look.
         keys: Tokens of the text that are looked at.
         scores: (queries, keys) Scores by content alone.
-        key_scores: What biases of the query add to the score of each key; empty for none.
+        key_scores: Terms of the score of each key by biases of the query; empty for none.
         liked: Tokens of the vocabulary with the largest scores, for each query; empty if unknown.
         promoted: Tokens whose logits each key raises; empty of a head that no logits are made of.
         suppressed: Tokens whose logits it lowers.
@@ -62,7 +62,9 @@ class HeadCircuit:
         for name, (values, count) in lists.items():
             if values and len(values) != count:
                 raise DataError(f"{name} must be one for each of {count}; got {len(values)}.")
-        ranked = [pair for each in (self.liked, self.promoted, self.suppressed) for pair in each]
+        ranked = [
+            pair for ranking in (self.liked, self.promoted, self.suppressed) for pair in ranking
+        ]
         numbers = [value for row in (*self.scores, self.key_scores) for value in row]
         numbers += [value for pairs in ranked for _, value in pairs]
         check_finite(
@@ -77,11 +79,11 @@ class StrongNeuron:
     Attributes:
         kind: ``encoder`` or ``decoder``.
         layer: Counted from 0.
-        position: Of the token in what the model reads.
+        position: Of the token in the model's input.
         token: The token.
         number: Counted from 0.
-        activation: What its value vector is multiplied by.
-        size: Length of what it writes.
+        activation: Factor of its value vector.
+        size: Length of its output.
         promoted: Tokens whose logits it raises; empty where no logits are made of it.
         suppressed: Tokens whose logits it lowers.
 

@@ -38,7 +38,9 @@ def words_by_kind(
     tokens: Mapping[str, Sequence[Token]], started: bool
 ) -> dict[str, tuple[Array, Array]]:
     """Mark queries and keys that are words, by kind of attention; ``tokens`` are by side."""
-    is_word = {side: np.array([_is_word(each) for each in of], bool) for side, of in tokens.items()}
+    is_word = {
+        side: np.array([_is_word(token) for token in of], bool) for side, of in tokens.items()
+    }
     words = {kind: (is_word[query], is_word[key]) for kind, (query, key) in AXES.items()}
     if started and len(is_word["output"]):
         words["decoder"] = (is_word["output"], np.append(False, is_word["output"][:-1]))

@@ -5,7 +5,7 @@ script; nothing in it needs torch. Members may be added to a version, and reader
 they do not know; a change to a member that exists is a new version, which older readers refuse.
 
 Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
-(``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
+(``LayerSummary``: weights of heads, in packed bytes, for texts of any length), ``started``,
 ``label``, ``search``, ``changes``, ``importances`` and ``answer``. It allows a layer to have no
 maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``PackedArray.steps``),
 ``top_counts`` and ``image``. Documents of older versions are still read.
@@ -48,9 +48,9 @@ class Document:
 
     Attributes:
         title: Heading of the page.
-        task: What the model does, such as ``translation``.
+        task: Task of the model, such as ``translation``.
         model: One line about the model.
-        examples: What there is to look at, in order.
+        examples: Examples of the page, in order.
         source_language: BCP 47 tag of the sources, such as ``zh``; None lets the page go by the
             script.
         output_language: The same of the outputs.
@@ -79,9 +79,9 @@ class Document:
     opening: View | None = None
     tab: str | None = None
 
-    def to_json(self, **others: object) -> str:
-        """Write the document as one line of JSON; ``others`` are members that readers skip."""
-        members = {"format": FORMAT, "version": VERSION, **_members(self), **others}
+    def to_json(self, **extra: object) -> str:
+        """Write the document as one line of JSON; ``extra`` are members that readers skip."""
+        members = {"format": FORMAT, "version": VERSION, **_members(self), **extra}
         text = json.dumps(
             members, default=_members, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         )
@@ -138,7 +138,9 @@ def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = N
         raise DataError(f"labels must differ; got {names[0]!r} twice. Pass labels=.")
     return replace(
         one,
-        model=" · ".join(dict.fromkeys(each.model for each in (one, other) if each.model)),
+        model=" · ".join(
+            dict.fromkeys(document.model for document in (one, other) if document.model)
+        ),
         examples=tuple(
             replace(example, label=f"{name}: {example.label}" if example.label else name)
             for name, document in zip(names, (one, other), strict=True)
@@ -167,9 +169,9 @@ def _check_version(document: object) -> None:
         )
 
 
-def _same(one: str | None, other: str | None) -> str | None:
+def _same(first: str | None, second: str | None) -> str | None:
     """Language of both; None lets the page go by the script of each text."""
-    return one if one == other else None
+    return first if first == second else None
 
 
 def _read(hint: object, value: object, name: str) -> object:
@@ -178,7 +180,7 @@ def _read(hint: object, value: object, name: str) -> object:
     if is_dataclass(hint) and isinstance(hint, type):
         return _read_object(hint, value, name)
     if origin in (typing.Union, UnionType):
-        free = [word for each in arguments for word in typing.get_args(each)]
+        free = [word for argument in arguments for word in typing.get_args(argument)]
         free += [None] * (NoneType in arguments)
         is_free = isinstance(value, str | None) and value in free
         return value if is_free else _read(arguments[0], value, name)
@@ -201,8 +203,8 @@ def _read_list(hints: tuple[object, ...], values: list[object], name: str) -> tu
     is_fixed = len(hints) > 1 and hints[-1] is not Ellipsis
     if is_fixed and len(values) != len(hints):
         raise DataError(f"{name} must be a list of {len(hints)}; got {values}.")
-    each = hints if is_fixed else hints[:1] * len(values)
-    pairs = enumerate(zip(each, values, strict=True))
+    value_hints = hints if is_fixed else hints[:1] * len(values)
+    pairs = enumerate(zip(value_hints, values, strict=True))
     return tuple(_read(hint, value, f"{name}[{n}]") for n, (hint, value) in pairs)
 
 

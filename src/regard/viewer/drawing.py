@@ -170,7 +170,7 @@ def _blocks(example: Example, layer: int | None) -> list[str]:
         return [draw_answer(example)]
     texts = [in_one_line(text, _LONGEST) for text in (example.source, example.output) if text]
     blocks = [" → ".join(texts)]
-    if any(each.kind == "cross" for each in example.maps):
+    if any(head_map.kind == "cross" for head_map in example.maps):
         blocks.append(str(draw_attention(example, layer=layer)))
     elif example.summaries:
         blocks.append(draw_layers(example))
@@ -181,12 +181,14 @@ def _contrasts(example: Example) -> list[str]:
     """List the tokens that speak most for a target or against it, by each measure with signs."""
     tokens = example.source_tokens or example.output_tokens
     lines = []
-    for each in example.importances:
-        if each.against and min(each.values) < 0:
-            order = sorted(range(len(each.values)), key=lambda n: -abs(each.values[n]))
-            values = (f"{_printable(tokens[n].text)} {each.values[n]:+.2g}" for n in order)
+    for measure in example.importances:
+        if measure.against and min(measure.values) < 0:
+            order = sorted(range(len(measure.values)), key=lambda n: -abs(measure.values[n]))
+            values = (f"{_printable(tokens[n].text)} {measure.values[n]:+.2g}" for n in order)
             largest = ", ".join(list(values)[:_MOST_TOKENS])
-            lines.append(f"{each.target} (+) or {each.against} (−), {each.method}: {largest}")
+            lines.append(
+                f"{measure.target} (+) or {measure.against} (−), {measure.method}: {largest}"
+            )
     return ["\n".join(lines)] if lines else []
 
 

@@ -33,7 +33,7 @@ class Token:
     """One token and where it stands in its text.
 
     Attributes:
-        text: What people are shown; a space marker such as ``▁`` may be left in.
+        text: Text that people see; a space marker such as ``▁`` may be left in.
         start: First character, counted in Unicode code points of the source or output text.
         end: One past the last character; equal to ``start`` for a token that is no text, such as
             the end of the sentence.
@@ -126,7 +126,7 @@ class Change:
     """Change of the output under edited attention.
 
     Attributes:
-        edit: What was changed, in words: "layer 2, head 3 muted".
+        edit: The edit in words: "layer 2, head 3 muted".
         output: The output after it.
         score: Its score, or None.
     """
@@ -149,8 +149,8 @@ class Importance:
         against: The token or class that it is held against; empty for none.
         position: The token in whose position, or after which, the target is predicted.
         start: The value of the start sign, which is no token.
-        total: What the values sum to, with the start's, if the method is complete.
-        change: What they ought to sum to: the change of the explained number from the baseline.
+        total: Sum of the values, with the start's, if the method is complete.
+        change: Their exact sum: the change of the explained number from the baseline.
     """
 
     method: str
@@ -170,11 +170,11 @@ class Prediction:
     """Prediction for a text, where none was generated.
 
     Attributes:
-        labels: What it may be, each with its probability, the likeliest first.
+        labels: Possible labels, each with its probability, the likeliest first.
         tags: One for each token of the source, or of the output where there is no source; "" is
             none.
         values: A number for each of these tokens, such as how unexpected it was.
-        measure: What ``values`` are, in words.
+        measure: Name of the measure of ``values``.
         side: Whose tokens these are, where both texts have some; None is as ``tags`` says.
 
     Example:
@@ -213,25 +213,25 @@ class Example:
         summaries: The layers that were kept as summaries; a layer is kept in one way.
         started: Whether a decoder's keys are a start sign and all output tokens but the last, as
             in a translation; False where they are the output tokens themselves.
-        sides: ``texts``, or ``queries and keys`` of weights that no model of texts made: what rows
-            and columns are called.
+        sides: Names of rows and columns: ``texts``, or ``queries and keys`` of weights that no
+            model of texts made.
         head_names: Names of the heads of each layer by their numbers, where heads differ by more
             than their weights, such as in their masks; the page shows no mean of these.
-        label: What tells this example from others of the same text, such as the model's name.
+        label: Name that tells this example from others of the same text, such as the model's.
         score: The search's score of the output, or None.
         gold: Links people set, or None.
         search: How the output was found, step by step, or None.
-        changes: What edits of the attention did to the output.
+        changes: Effects of edits of the attention on the output.
         importances: How much each token mattered, by several measures.
         surprise: −log p of each output token, in nats; None where the model predicted none, as of
             the first. Empty where it is not known.
-        lens: What each layer would predict, or None.
-        answer: What was said of the text, where nothing was written.
+        lens: Predictions of each layer, or None.
+        answer: Prediction for the text, where no output was generated.
         image: The picture whose parts the source tokens are, or None.
         segments: Of two texts that are read as one, which each token is of, 0 or 1: one per token
             of the source, or of the output where there is no source.
         vectors: Queries and keys of some heads.
-        stream: Logits and scores of some heads, by what wrote to the residual stream, or None.
+        stream: Logits and scores of some heads, by writers of the residual stream, or None.
         circuits: Tokens that some heads like to look at, and logits that they then change.
         feed_forward: The strongest neurons of feed-forward parts, in words, the strongest first.
 
@@ -275,8 +275,8 @@ class Example:
         for head_map in self.maps:
             _check_shape(head_map, *(sizes[side] for side in AXES[head_map.kind]))
         packed: tuple[LayerSummary | HeadVectors, ...] = (*self.summaries, *self.vectors)
-        for each in packed:
-            each.check(*(sizes[side] for side in AXES[each.kind]))
+        for heads in packed:
+            heads.check(*(sizes[side] for side in AXES[heads.kind]))
         _check_segments(self.segments, sizes["source"] or sizes["output"])
         if self.search is not None and len(self.search.steps) not in (0, sizes["output"]):
             raise DataError(

@@ -31,7 +31,7 @@ class TrainedArm:
     Attributes:
         name: Its name in English and in Chinese.
         losses: Updates so far and the loss of training then, in nats a token, in order.
-        examples: Sentences that it translates, with its output and what it looked at, if it looks.
+        examples: Sentences that it translates, with its output and its attention, if it has any.
         scores: BLEU of each of these.
         bleu: BLEU on all test sentences together.
     """

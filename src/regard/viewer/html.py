@@ -36,8 +36,8 @@ _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)  # no text of a module goes over 
 _LEFTOVER = re.compile(r"^(?:import|export)\b.*|\bimport\(|\bimport\.meta\b", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
-# What may not stand in a script element as it is: markup, and the two line ends that older scripts
-# count as such.
+# Characters to escape in a script element: markup, and the two line ends that older scripts count
+# as such.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 _MODEL = '<script type="application/json" id="regard-model">{}</script>\n'
 
@@ -58,7 +58,7 @@ def page(
         document: Its data.
         rows: Address that answers with exact rows of weights, as ``static/live.js`` describes;
             the page may then ask this host, and no other. None makes a page that asks nobody.
-        model: A packed model, as ``regard.inference.live`` makes it: the page translates what is
+        model: A packed model, as ``regard.inference.live`` makes it: the page translates text
             typed into it, and makes its examples itself.
 
     Raises:

@@ -127,7 +127,7 @@ def _reduced(pixels: Float[np.ndarray, "Y X"]) -> list[list[float]]:
     firsts = [np.arange(0, size, step) for size in pixels.shape]
     sums = np.add.reduceat(np.add.reduceat(pixels, firsts[0], axis=0), firsts[1], axis=1)
     sizes = [
-        np.diff(np.append(each, size)) for each, size in zip(firsts, pixels.shape, strict=True)
+        np.diff(np.append(starts, size)) for starts, size in zip(firsts, pixels.shape, strict=True)
     ]
     means: list[list[float]] = (sums / np.outer(*sizes)).tolist()
     return means

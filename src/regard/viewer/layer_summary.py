@@ -70,9 +70,9 @@ class LayerSummary:
             ``confidence`` (mean of each word's largest weight on another), ``alignment_error`` and
             those of ``regard.head_scores``, and shows others by their name.
         entropy: Of every query's weights, in nats.
-        distance: Mean distance between a query and what it looks at, in tokens.
+        distance: Mean distance between a query and the keys it looks at, in tokens.
         first: The weight of the first key.
-        received: What every key received from all queries together.
+        received: Weight that every key received from all queries together.
         pooled: (H, R, C) sums of weights over buckets of queries and of keys.
         bucket: How many queries and how many keys make a bucket of ``pooled``.
         start: How many places of the first buckets stand before the first query and key.

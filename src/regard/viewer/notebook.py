@@ -51,9 +51,9 @@ class NotebookPage:
     """A page that a notebook displays, in a frame that can reach nothing around it.
 
     Args:
-        document: What is shown.
+        document: Data of the page.
         height: Of the frame, in pixels.
-        rows: What answers with exact rows, as ``show`` takes it; None shows those of the document.
+        rows: Source of exact rows, as ``show`` takes it; None shows those of the document.
 
     Raises:
         SettingError: The height is below 100.
@@ -143,19 +143,19 @@ def show(
     the page are computed by this process when people zoom in or point at a token.
 
     Args:
-        what: A document; a summary of one attention; what ``regard.watch`` saw; or weights (N, M),
-            (H, N, M) or (L, H, N, M), finite and none below zero.
+        what: A document; a summary of one attention; a record of ``regard.watch``; or weights
+            (N, M), (H, N, M) or (L, H, N, M), finite and none below zero.
         tokens: The tokens of the text, as ``example_of`` takes them. None numbers the keys of a
             summary and of weights. A document has its own.
         output: Those of the output, of a model that has two texts.
-        keys: Another name of ``tokens``: what is looked at, across.
-        queries: Another name of ``output``: who looks, down.
+        keys: Another name of ``tokens``: those looked at, across.
+        queries: Another name of ``output``: those that look, down.
         names: Names of unlike heads, such as their masks or bandwidths: the page opens at the
             first, and has no mean of them. None numbers the heads.
         title: Heading of the page.
         model: One line about the model.
         height: Of the frame, in pixels.
-        rows: What answers with exact rows: a function of (example, kind, layer, head, queries),
+        rows: Source of exact rows: a function of (example, kind, layer, head, queries),
             whose layer and head may be ``"mean"``. None goes by ``what``.
         options: See ``example_of``.
 
@@ -204,10 +204,12 @@ def show(
     return NotebookPage(document, height=height, rows=rows)
 
 
-def _side(name: str, one: Tokens | None, other_name: str, other: Tokens | None) -> Tokens | None:
-    if one is not None and other is not None:
-        raise SettingError(f"{name} must be None where {other_name} is given; got both.")
-    return other if one is None else one
+def _side(
+    name: str, first: Tokens | None, second_name: str, second: Tokens | None
+) -> Tokens | None:
+    if first is not None and second is not None:
+        raise SettingError(f"{name} must be None where {second_name} is given; got both.")
+    return second if first is None else first
 
 
 def _is_summary(value: object) -> "TypeGuard[Summary]":
@@ -258,8 +260,8 @@ class RowServer:
         folder = f"/{secrets.token_urlsafe(24)}/"
         self._pages: dict[str, bytes] = {}  # by path
         self._folder = folder
-        own = {"rows": staticmethod(rows), "folder": folder, "pages": self._pages}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), own))
+        members = {"rows": staticmethod(rows), "folder": folder, "pages": self._pages}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), members))
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.home = f"http://127.0.0.1:{self._server.server_port}{folder}"  # of the page

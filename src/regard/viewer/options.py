@@ -79,5 +79,5 @@ EVERYTHING = LookOptions()
 
 def given(options: Any) -> dict[str, Any]:
     """Fields of a dataclass of options that are not as by default, by name."""
-    values = [(each, getattr(options, each.name)) for each in fields(options)]
-    return {each.name: value for each, value in values if value is not each.default}
+    values = [(option, getattr(options, option.name)) for option in fields(options)]
+    return {option.name: value for option, value in values if value is not option.default}

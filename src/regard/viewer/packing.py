@@ -22,7 +22,7 @@ _TYPES: dict[int, type[np.uint8 | np.uint16 | np.uint32]] = {
     32: np.uint32,
 }
 _SCALES = {"linear": "even steps", "log": "even ratios"}
-_FAINTEST = 1e-7  # of the largest: what is smaller counts as zero on a log scale
+_FAINTEST = 1e-7  # of the largest: a smaller value counts as zero on a log scale
 _MOST = 1 << 30  # bytes that one array may unfold to
 
 
@@ -133,7 +133,7 @@ def pack(
     """Pack numbers as bytes, on the scale from their least to their largest.
 
     A log scale keeps zeros, and every value of at least a ten-millionth of the largest to within
-    ``PackedArray.step`` of itself; what is smaller, or below zero, counts as zero.
+    ``PackedArray.step`` of itself; a smaller value, or one below zero, counts as zero.
 
     Args:
         values: An array of finite numbers.

@@ -55,7 +55,7 @@ class OneAttention:
         kind: ``encoder``, ``decoder`` or ``cross``.
         layer: Counted from 0.
         heads: The numbers of its heads.
-        summary: What they looked at.
+        summary: Summary of their weights.
         scores: How much of it is on keys of known kinds, or None.
     """
 

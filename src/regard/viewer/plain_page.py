@@ -8,7 +8,7 @@ def plain_page(title: str, body: str, *, style: str = "") -> str:
 
     Args:
         title: The heading, as markup.
-        body: What stands below it, as markup.
+        body: Content below it, as markup.
         style: Rules over those of the frame.
 
     Example:

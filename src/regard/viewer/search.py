@@ -57,15 +57,15 @@ class SearchAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchTree:
-    """The search for one output, or what the model held likely where the output was given.
+    """The search for one output, or the model's likely tokens where the output was given.
 
     Attributes:
         beam_size: Beginnings kept at each step, at most; None where the output was given.
         steps: For each token of the output, its end included, the beginnings held before it.
         path: For each step, which of its beginnings the output goes through.
-        probabilities: What the model gave each token of the output, its end included; None where
+        probabilities: Probability of each token of the output, its end included; None where
             it was never asked, because the answer was cut.
-        answers: What the search came to, best first.
+        answers: Results of the search, best first.
 
     Example:
         >>> longer = Extension(text="ja", probability=0.75, outcome="kept")

@@ -24,7 +24,7 @@ class WeightSpread:
         source_tokens: Heads of the columns.
         output_tokens: Heads of the rows.
         weights: One matrix a run, a row for each token of the output.
-        answers: What each run writes by itself.
+        answers: Output that each run writes by itself.
 
     Raises:
         ShapeError: There are fewer than two runs, or not as many weights as pairs of tokens.
@@ -162,9 +162,9 @@ def _left(text: str, width: int) -> str:
 
 
 def _votes(spread: WeightSpread, row: int) -> str:
-    (first, most), *others = spread.votes[row]
-    others_ = "".join(f", at {token} in {count}" for token, count in others)
-    return f"looks most at {first} in {most} of {len(spread.weights)} runs{others_}"
+    (first, most), *remaining = spread.votes[row]
+    tail = "".join(f", at {token} in {count}" for token, count in remaining)
+    return f"looks most at {first} in {most} of {len(spread.weights)} runs{tail}"
 
 
 def _table(spread: WeightSpread) -> str:

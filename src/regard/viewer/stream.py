@@ -22,7 +22,7 @@ class ScoreSum:
         key: Which is looked at, a column.
         score: The sum of all pairs and the bias.
         weight: The weight that came of it.
-        bias: What the model added by the two positions.
+        bias: Term that the model added by the two positions.
         pairs: The largest pairs: part of the query, part of the key, value.
         rows: Parts of the query, heads of a layer in one.
         columns: Parts of the key, likewise.
@@ -65,10 +65,10 @@ class LogitSum:
     """A logit, or the difference of two, by the parts of ``StreamSums``.
 
     Attributes:
-        values: What each part adds, one number per part.
+        values: Contribution of each part, one number per part.
         total: The logit, or the difference.
         target: The token or class.
-        against: What it is held against; empty for none.
+        against: The token or class that it is held against; empty for none.
         output: The output token that it is, or None.
         position: The token in whose position, or after which, it is predicted.
 

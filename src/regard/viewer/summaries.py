@@ -48,7 +48,7 @@ class KnownFields(TypedDict, total=False):
         gold: Links people set; of cross attention the alignment error is then told.
         score: The search's score of the output.
         search: How the output was found.
-        label: What tells this example from the others.
+        label: Name that tells this example from the others.
     """
 
     started: bool
@@ -67,12 +67,12 @@ def example_of(
     padding: Padding = "right",
     rows: Rows | RowsByLayer | None = None,
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
-    **known: Unpack[KnownFields],
+    **fields: Unpack[KnownFields],
 ) -> Example:
     """Make an example of a document from the attention to one text, a summary for each layer.
 
     Args:
-        seen: What ``regard.watch`` saw, or any objects with its ``kind``, ``layer``, ``heads`` and
+        seen: Record of ``regard.watch``, or any objects with its ``kind``, ``layer``, ``heads`` and
             ``summary``; of several passes the last counts.
         tokens: The text that was read; pieces of a tokenizer, or a ``Text`` that also knows where
             they stand. None of a model without one, where ``output`` is given.
@@ -85,7 +85,7 @@ def example_of(
         top_heads: Heads of long texts whose largest weights are kept, as (kind, layer, head). None
             keeps the largest weight of each query of all that fit, those of lowest entropy first,
             at least one; then the second, and so on.
-        known: Fields of the example that its attention does not say; see ``KnownFields``.
+        fields: Fields of the example that its attention does not say; see ``KnownFields``.
 
     Raises:
         DataError: There are more tokens than queries or keys, no tokens for a side, or a batch
@@ -109,8 +109,8 @@ def example_of(
     exact_rows = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
     names = {part.name for part in parts if part.name not in exact_rows}
     depths = depths_of(parts, names, top_heads)
-    if known.get("started") is None:
-        known["started"] = any(one.kind in ("encoder", "cross") for one in attentions)
+    if fields.get("started") is None:
+        fields["started"] = any(one.kind in ("encoder", "cross") for one in attentions)
     return Example(
         source=texts["source"].text,
         output=texts["output"].text,
@@ -122,12 +122,12 @@ def example_of(
                 exact_rows,
                 depths,
                 words_by_kind(
-                    {side: text.tokens for side, text in texts.items()}, known["started"]
+                    {side: text.tokens for side, text in texts.items()}, fields["started"]
                 ),
-                known.get("gold"),
+                fields.get("gold"),
             )
         ),
-        **known,
+        **fields,
     )
 
 

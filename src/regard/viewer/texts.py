@@ -21,7 +21,7 @@ class Text:
     """A text and its tokens.
 
     Attributes:
-        text: What was read or written.
+        text: The text as it was read or written.
         tokens: Its tokens in order.
 
     Example:
@@ -42,16 +42,16 @@ class Text:
     ) -> "Text":
         """Make a text from the pieces of a tokenizer.
 
-        With ``spans`` (the ``offset_mapping`` of a Hugging Face tokenizer) a token is shown as
-        what the text says there, which is readable where pieces are bytes; of several pieces of
-        one character each says which it is: 北 1/3. Without them it is
-        looked for in the text, from the end of the token before. Without the text, that is put
-        together from the pieces: ``▁`` and ``Ġ`` are spaces, ``##`` goes on; pieces without any
-        such mark have spaces between them, but not between Chinese or Japanese characters.
+        With ``spans`` (the ``offset_mapping`` of a Hugging Face tokenizer) a token is shown by the
+        characters of its span, which are readable where pieces are bytes; of several pieces of one
+        character each says which it is: 北 1/3. Without them it is looked for in the text, from the
+        end of the token before. Without the text, that is put together from the pieces: ``▁`` and
+        ``Ġ`` are spaces, ``##`` goes on; pieces without any such mark have spaces between them, but
+        not between Chinese or Japanese characters.
 
         Args:
             pieces: The tokens as the tokenizer names them.
-            text: What was tokenized.
+            text: The text that was tokenized.
             spans: First character, and one past the last, of each token in ``text``.
 
         Raises:
@@ -68,8 +68,8 @@ class Text:
                     f"{len(spans)}{' and no text' if text is None else ''}."
                 )
             suffixes = _suffixes(pieces, text, spans)
-            each = zip(pieces, spans, suffixes, strict=True)
-            return cls(text=text, tokens=tuple(_token(*one, text) for one in each))
+            pieces_in_order = zip(pieces, spans, suffixes, strict=True)
+            return cls(text=text, tokens=tuple(_token(*one, text) for one in pieces_in_order))
         return _joined(pieces) if text is None else _located(pieces, text)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.checks import check_count, choose
 from regard.errors import SettingError
 from regard.interop.attribution.faithfulness import attention_of, logits_of
-from regard.interop.attribution.input_vectors import InputVectors, Output, inputs_at_rest
+from regard.interop.attribution.input_vectors import InputVectors, Output, checked_inputs
 from regard.interop.record import Watched
 from regard.interop.watch import Watch, watch
 
@@ -156,7 +156,7 @@ class ExplainedText:
         name: str | None = None,
         body: nn.Module | None = None,
     ) -> None:
-        self.model, self.inputs, self._name = model, inputs_at_rest(model, inputs), name
+        self.model, self.inputs, self._name = model, checked_inputs(model, inputs), name
         self.body = model if body is None else body  # the part that attends
 
     @cached_property
@@ -214,8 +214,8 @@ class ExplainedText:
             elif name == "integrated_gradients":
                 values = _integrated(vectors, numbers, base, method.steps, method.rows)
         return [
-            Attribution(name, each, whole, None, end)
-            for each, whole, end in zip(values, wholes.tolist(), ends, strict=True)
+            Attribution(name, row, whole, None, end)
+            for row, whole, end in zip(values, wholes.tolist(), ends, strict=True)
         ]
 
     def _by_attention(
@@ -239,8 +239,8 @@ class ExplainedText:
         self, name: str, calls: Watch, number: Tensor, position: int | None
     ) -> Float[Tensor, " N"]:
         """One output's attribution by the calls of a pass."""
-        has_memory = any(each.kind == "cross" for each in calls)
-        kinds = {each.kind for each in calls}
+        has_memory = any(call.kind == "cross" for call in calls)
+        kinds = {call.kind for call in calls}
         if position is None:  # of a class, the position that is looked from
             position = 0 if kinds == {"encoder"} else -1
         if name == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
@@ -309,10 +309,10 @@ def _left_out(
 ) -> Float[Tensor, "T N"]:
     positions = torch.arange(vectors.given[0].shape[1])
     changed = []
-    for some in torch.split(positions, rows):
-        points = [each.expand(len(some), -1, -1).clone() for each in vectors.given]
-        for point, other in zip(points, base, strict=True):
-            point[torch.arange(len(some)), some] = other[0, some]
+    for chunk in torch.split(positions, rows):
+        points = [given.expand(len(chunk), -1, -1).clone() for given in vectors.given]
+        for point, baseline in zip(points, base, strict=True):
+            point[torch.arange(len(chunk)), chunk] = baseline[0, chunk]
         changed.append(vectors.outputs(_all_of(numbers), points))
     return wholes[:, None] - torch.cat(changed, dim=1)
 
@@ -322,18 +322,18 @@ def _slopes_of(
 ) -> list[Float[Tensor, "T R N C"]]:
     """Gradients of several outputs at the same points, so many rows in a pass."""
     R = len(points[0])
-    some = max(1, rows // R)
-    found = []
-    for first in range(0, len(numbers), some):
-        chosen = numbers[first : first + some]
+    count = max(1, rows // R)
+    chunks = []
+    for first in range(0, len(numbers), count):
+        chosen = numbers[first : first + count]
 
         def number(answer: object, chosen: Sequence[Output] = chosen) -> Tensor:
-            parts = (torch.split(each(answer), R)[n] for n, each in enumerate(chosen))
+            parts = (torch.split(output(answer), R)[n] for n, output in enumerate(chosen))
             return torch.cat(list(parts))
 
-        slopes, _ = vectors.gradients(number, [each.repeat(len(chosen), 1, 1) for each in points])
-        found.append([torch.stack(torch.split(each, R)) for each in slopes])
-    return [torch.cat(each) for each in zip(*found, strict=True)]
+        slopes, _ = vectors.gradients(number, [point.repeat(len(chosen), 1, 1) for point in points])
+        chunks.append([torch.stack(torch.split(slope, R)) for slope in slopes])
+    return [torch.cat(parts) for parts in zip(*chunks, strict=True)]
 
 
 def _integrated(
@@ -341,23 +341,23 @@ def _integrated(
 ) -> Float[Tensor, "T N"]:
     """Integrated gradients at Gauss-Legendre points, summed over each position's vector."""
     points, weights = (
-        torch.as_tensor(each, dtype=torch.float64)
-        for each in np.polynomial.legendre.leggauss(steps)
+        torch.as_tensor(array, dtype=torch.float64)
+        for array in np.polynomial.legendre.leggauss(steps)
     )
-    total = [each.new_zeros(len(numbers), *each[0].shape) for each in vectors.given]
+    total = [given.new_zeros(len(numbers), *given[0].shape) for given in vectors.given]
     for at, weight in zip(
         torch.split((points + 1) / 2, rows), torch.split(weights / 2, rows), strict=True
     ):
         path = [
-            other + at.to(given)[:, None, None] * (given - other)
-            for given, other in zip(vectors.given, base, strict=True)
+            baseline + at.to(given)[:, None, None] * (given - baseline)
+            for given, baseline in zip(vectors.given, base, strict=True)
         ]
         slopes = _slopes_of(vectors, numbers, path, rows)
         for sums, gradient in zip(total, slopes, strict=True):
             sums.add_(torch.einsum("r,trnc->tnc", weight.to(gradient), gradient))
     products = [
-        (sums * (given - other)).sum(dim=-1)
-        for sums, given, other in zip(total, vectors.given, base, strict=True)
+        (sums * (given - baseline)).sum(dim=-1)
+        for sums, given, baseline in zip(total, vectors.given, base, strict=True)
     ]
     return torch.stack(products).sum(dim=0)
 
@@ -365,10 +365,10 @@ def _integrated(
 def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N"]:
     """Relevance of input positions for an output, from the last layer to the first."""
     gradients = calls.output_gradients(output)
-    has_memory = any(each.kind == "cross" for each in calls)
-    own = "decoder" if has_memory or all(each.kind == "decoder" for each in calls) else "encoder"
+    has_memory = any(call.kind == "cross" for call in calls)
+    kind = "decoder" if has_memory or all(call.kind == "decoder" for call in calls) else "encoder"
     layers = list(zip(calls, gradients, strict=True))
-    lengths = {each.summary.shape[-2] for each in calls if each.kind in (own, "cross")}
+    lengths = {call.summary.shape[-2] for call in calls if call.kind in (kind, "cross")}
     length = max(lengths)
     if len(lengths) > 1 or position >= length:
         raise SettingError(
@@ -378,30 +378,30 @@ def _relevance(calls: Watch, output: Tensor, position: int) -> Float[Tensor, " N
     reached = torch.zeros(length, dtype=output.dtype, device=output.device)
     reached[position] = 1
     source: Tensor | None = None
-    for each, gradient in sorted(
-        (pair for pair in layers if pair[0].kind in (own, "cross")),
+    for call, gradient in sorted(
+        (pair for pair in layers if pair[0].kind in (kind, "cross")),
         key=lambda pair: (-pair[0].layer, pair[0].kind != "cross"),
     ):
-        part = _passed(calls, each, gradient, reached)
-        if each.kind == "cross":
+        part = _passed(calls, call, gradient, reached)
+        if call.kind == "cross":
             source = part if source is None else source + part
         else:
             reached = reached + part
     if source is None:
         return reached
-    for each, gradient in reversed(layers):
-        if each.kind == "encoder":
-            source = source + _passed(calls, each, gradient, source)
+    for call, gradient in reversed(layers):
+        if call.kind == "encoder":
+            source = source + _passed(calls, call, gradient, source)
     return source
 
 
-def _passed(calls: Watch, each: Watched, gradient: Tensor, reached: Tensor) -> Float[Tensor, " M"]:
+def _passed(calls: Watch, call: Watched, gradient: Tensor, reached: Tensor) -> Float[Tensor, " M"]:
     """Relevance of the keys of a layer: that of queries times positive weight · gradient."""
-    total = reached.new_zeros(each.summary.shape[-1])
-    for some in torch.split(reached.nonzero().flatten(), _QUERIES):
-        rows = calls.rows(each.layer, some.tolist(), each.kind, name=each.name).detach()
-        slopes = calls.slopes(each.layer, some.tolist(), gradient, each.kind, name=each.name)
+    total = reached.new_zeros(call.summary.shape[-1])
+    for positions in torch.split(reached.nonzero().flatten(), _QUERIES):
+        rows = calls.rows(call.layer, positions.tolist(), call.kind, name=call.name).detach()
+        slopes = calls.slopes(call.layer, positions.tolist(), gradient, call.kind, name=call.name)
         product = (rows * slopes).clamp(min=0)[0]
         mean = product.mean(dim=0) if product.dim() == 3 else product
-        total = total + reached[some] @ mean.to(reached)
+        total = total + reached[positions] @ mean.to(reached)
     return total

@@ -9,7 +9,12 @@ from torch import Tensor, nn
 
 from regard.checks import check_count
 from regard.interop.attribution.attribute import position_of
-from regard.interop.attribution.decomposition import at_rest, check_product, scale_of, site_of
+from regard.interop.attribution.decomposition import (
+    check_product,
+    module_and_inputs,
+    scale_of,
+    site_of,
+)
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.interventions.patching import Site
 
@@ -40,7 +45,7 @@ class HeadCircuits:
         queries: (N,) Tokens of the text that look.
         keys: (M,) Tokens of the text that are looked at.
         scores: (N, M) Scores of these by content alone.
-        key_scores: (M,) What biases of the query add to the score of a key, whatever looks.
+        key_scores: (M,) Terms of the score of a key by biases of the query, for any query.
         liked: For each query the tokens of the vocabulary with the largest scores; None if these
             were not wanted.
         promoted: For each key the tokens whose logits it raises most if it has the whole weight;
@@ -92,11 +97,13 @@ class HeadCircuits:
             rows = zip(self.queries.tolist(), _listed(self.liked, name, count), strict=True)
             lines += [f"{name(token):5} {liked}" for token, liked in dict(rows).items()]
         if self.promoted is not None and self.suppressed is not None:
-            up, down = (_listed(each, name, count) for each in (self.promoted, self.suppressed))
+            up, down = (_listed(tokens, name, count) for tokens in (self.promoted, self.suppressed))
             width = max(map(len, [*up, "promotes"])) + 2
             lines.append(f"key   {'promotes':{width}} suppresses")
             of_keys = dict(zip(self.keys.tolist(), zip(up, down, strict=True), strict=True))
-            lines += [f"{name(each):5} {one:{width}} {two}" for each, (one, two) in of_keys.items()]
+            lines += [
+                f"{name(token):5} {one:{width}} {two}" for token, (one, two) in of_keys.items()
+            ]
         return "\n".join(lines)
 
 
@@ -121,9 +128,9 @@ def head_circuits(
     The norms N before the head are computed of the token's embedding alone, exactly; those after
     it, N', are linear with the scales of the text at one position, as in ``logit_attribution``, as
     are gates of an activation in the head for masked words. Positions are left out: those that are
-    added, biases of scores, and rotations, as if the two stood at one position. So are biases; what
-    those of the query add to the score of each key is returned beside. A head in a later layer
-    reads, in a text, what earlier parts wrote, too: its circuits are one term of what it does.
+    added, biases of scores, and rotations, as if the two stood at one position. So are biases; the
+    terms by those of the query are returned beside, one for each key. A head in a later layer
+    reads, in a text, the outputs of earlier parts, too: its circuits are one term of its effect.
 
     Memory grows with the vocabulary, never with its square. Time is that of one pass of the
     vocabulary through the head; in models with norms after the residual, also through all blocks
@@ -157,7 +164,7 @@ def head_circuits(
         (torch.Size([3, 3]), torch.Size([3, 4]), torch.Size([3, 4]))
     """
     check_count("top", top)
-    path = DirectPath(*at_rest(model, inputs))
+    path = DirectPath(*module_and_inputs(model, inputs))
     site = site_of(path.run, layer, kind)
     if position is not None:
         position = position_of(position, path.length)
@@ -184,11 +191,11 @@ def circuits_of(
     with_biases = path.of_tokens(site, "query", asking, has_biases=True)
     bias = with_biases.query[0, head] * scale_of(call) - query[0]
     writer = path.unembedding(site, head, value.shape[-1], position)  # (V, E)
-    promoted = suppressed = own = own_rank = None
+    promoted = suppressed = logits = ranks = None
     if writer is not None:
-        up, down, own, own_rank = _pushed(writer, value, looked_at, top, path.writes_keys(site))
+        up, down, logits, ranks = _pushed(writer, value, looked_at, top, path.writes_keys(site))
         promoted, suppressed = _rows(up, looks), _rows(down, looks)
-        own, own_rank = (None if each is None else each[looks] for each in (own, own_rank))
+        logits, ranks = (None if column is None else column[looks] for column in (logits, ranks))
     liked, copying = None, None
     if vocabulary:
         liked, copying = _over_vocabulary(path, site, query, group, writer, top)
@@ -202,8 +209,8 @@ def circuits_of(
         None if liked is None else _rows(liked, asks),
         promoted,
         suppressed,
-        own,
-        own_rank,
+        logits,
+        ranks,
         copying,
         position,
     )
@@ -214,12 +221,12 @@ def _pushed(
     value: Float[Tensor, "M E"],
     ids: Int[Tensor, " M"],
     top: int,
-    has_own: bool,
+    has_key_logits: bool,
 ) -> tuple[TopTokens, TopTokens, Tensor | None, Tensor | None]:
     """Tokens that values raise and lower most, and each token's own logit and its rank."""
     up: list[tuple[Tensor, Tensor]] = []
     down: list[tuple[Tensor, Tensor]] = []
-    own: list[Tensor] = []
+    key_logits: list[Tensor] = []
     ranks: list[Tensor] = []
     chunks = zip(torch.split(value, _ROWS), torch.split(ids, _ROWS), strict=True)
     for rows, tokens in chunks:
@@ -227,13 +234,13 @@ def _pushed(
         count = min(top, logits.shape[-1])
         up.append(_pair(logits.topk(count)))
         down.append(_pair(logits.topk(count, largest=False)))
-        if has_own:
+        if has_key_logits:
             mine = logits.gather(1, tokens.to(logits.device)[:, None])
-            own.append(mine[:, 0].cpu())
+            key_logits.append(mine[:, 0].cpu())
             ranks.append((logits > mine).sum(dim=1).cpu())
-    if not has_own:
+    if not has_key_logits:
         return _joined(up), _joined(down), None, None
-    return _joined(up), _joined(down), torch.cat(own), torch.cat(ranks)
+    return _joined(up), _joined(down), torch.cat(key_logits), torch.cat(ranks)
 
 
 def _over_vocabulary(
@@ -273,7 +280,7 @@ def _pair(found: "torch.return_types.topk") -> tuple[Tensor, Tensor]:
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> TopTokens:
-    values, ids = (torch.cat(each) for each in zip(*parts, strict=True))
+    values, ids = (torch.cat(chunks) for chunks in zip(*parts, strict=True))
     return TopTokens(ids, values)
 
 

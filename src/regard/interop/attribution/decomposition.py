@@ -13,7 +13,7 @@ from regard.attention.engine.gradients import inputs_of
 from regard.attention.scores import Score
 from regard.errors import SettingError
 from regard.interop.attribution.attribute import output_of
-from regard.interop.attribution.input_vectors import Output, inputs_at_rest
+from regard.interop.attribution.input_vectors import Output, checked_inputs
 from regard.interop.attribution.linear_functions import StreamPart
 from regard.interop.attribution.linear_run import LinearRun
 from regard.interop.interventions.patching import Site
@@ -33,8 +33,8 @@ class ScoreParts:
         key: Position of the key.
         query_parts: Parts of the query, P of them.
         key_parts: Parts of the key, Q of them.
-        values: (P, Q) What each pair adds to the score.
-        bias: What the model adds to the score by the two positions, such as ALiBi; 0 of most.
+        values: (P, Q) Contribution of each pair to the score.
+        bias: Term that the model adds by the two positions, such as ALiBi; 0 of most.
         score: The score that the model computed, before softmax (and before a soft cap).
         weight: The weight that came of it.
 
@@ -77,7 +77,7 @@ class ScoreParts:
         ]
 
     def __str__(self) -> str:
-        rows = [((one.name, other.name), value) for one, other, value in self.top()]
+        rows = [((query.name, key.name), value) for query, key, value in self.top()]
         return _table(("query", "key"), rows, self.values.numel(), self.sum, bias=self.bias)
 
 
@@ -86,8 +86,8 @@ class LogitParts:
     """A logit, or the difference of two, as a sum over parts; ``logit_attribution`` returns it.
 
     Attributes:
-        parts: What wrote to the residual stream, P of them.
-        values: (P,) What each part adds to the output.
+        parts: Writers of the residual stream, P of them.
+        values: (P,) Contribution of each part to the output.
         output: The logit, or the difference, that the model computed.
         target: Position and token (or class) that is explained, and the token it is held against;
             None where a function chose.
@@ -128,7 +128,7 @@ def _table(
     total: float,
     bias: float = 0.0,
 ) -> str:
-    """Rows of names and values, what is left of so many, and what they sum to."""
+    """Rows of names and values, the sum of the rows left out, and the total."""
     columns = zip(titles, *(names for names, _ in rows), strict=True)
     widths = [max(map(len, column)) + 2 for column in columns]
     lines = [("".join(map(str.ljust, names, widths)), value) for names, value in rows]
@@ -201,9 +201,9 @@ def logit_attribution(
     """Direct logit attribution: which embedding, head and feed-forward part made a logit, and how.
 
     The logit is a linear map of the residual stream where the scale of the last norm is held, and
-    so is the sum of what each part wrote, read as the model reads the whole. What a part does by
-    way of later parts counts as theirs. Where an activation stands in the head after the last
-    layer, as in BERT's for masked words, its gate (output over input) is held too.
+    so is the sum of the parts' outputs, read as the model reads the whole. A part's effect by way
+    of later parts counts as theirs. Where an activation stands in the head after the last layer, as
+    in BERT's for masked words, its gate (output over input) is held too.
 
     Args:
         model: As in ``decompose_score``; its output as in ``attribute``.
@@ -233,15 +233,15 @@ def logit_attribution(
 
 def linear_run(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> LinearRun:
     """Run a model on one text so that its scores and logits can be taken apart."""
-    return LinearRun(*at_rest(model, inputs))
+    return LinearRun(*module_and_inputs(model, inputs))
 
 
-def at_rest(
+def module_and_inputs(
     model: nn.Module, inputs: Mapping[str, object] | Tensor
 ) -> tuple[nn.Module, Mapping[str, object]]:
     """Return a model in evaluation mode, and the inputs of one text by name."""
     model = module_of(model)
-    return model, inputs_at_rest(model, inputs)
+    return model, checked_inputs(model, inputs)
 
 
 def site_of(run: LinearRun, layer: int, kind: str | None) -> Site:
@@ -301,10 +301,20 @@ def score_parts(run: LinearRun, site: Site, head: int, query: int, key: int) -> 
     )
     score, product, weight = _score(call, head, query - queries.start, key - keys.start)
     scale = scale_of(call)
-    one, other = run.query(site, head, query - queries.start), run.key(site, head, key - keys.start)
-    values = scale * (_stacked(one, call) @ _stacked(other, call).mT)
+    query_parts = run.query(site, head, query - queries.start)
+    key_parts = run.key(site, head, key - keys.start)
+    values = scale * (_stacked(query_parts, call) @ _stacked(key_parts, call).mT)
     parts = ScoreParts(
-        *site, head, query, key, tuple(one), tuple(other), values, score - product, score, weight
+        *site,
+        head,
+        query,
+        key,
+        tuple(query_parts),
+        tuple(key_parts),
+        values,
+        score - product,
+        score,
+        weight,
     )
     _check_sum(run, values, parts.sum, score)
     return parts
@@ -361,7 +371,7 @@ def _check_sum(run: LinearRun, values: Tensor, total: float, number: float) -> N
     # Of numbers of this precision, of the size of the parts; many norms are of float32 at most.
     dtypes = (next(iter(run.calls.values())).query.dtype, torch.float32)
     size = max(float(values.abs().sum()), abs(number))
-    if abs(total - number) > max(torch.finfo(each).eps for each in dtypes) ** 0.5 * size:
+    if abs(total - number) > max(torch.finfo(dtype).eps for dtype in dtypes) ** 0.5 * size:
         raise SettingError(
             "model must add up what its embeddings, heads and feed-forward parts write for these "
             f"to be told apart; got {type(run.model).__name__}, whose parts sum to {total:.4g} "

@@ -1,9 +1,9 @@
 """Runs of a model in which one thing alone writes to its residual stream.
 
-A circuit of a head is what it makes of the embedding of a token alone: nothing else is added, no
-position, no earlier head or feed-forward part, no bias. So each token is a text of its own, at
-position 0, and norms divide by the deviation of this embedding. What a head or a neuron writes is
-read as the model reads it in a text: there all scales are those that the text has.
+A circuit of a head maps the embedding of a token alone: nothing else is added, no position, no
+earlier head or feed-forward part, no bias. So each token is a text of its own, at position 0, and
+norms divide by the deviation of this embedding. The output of a head or a neuron is read as the
+model reads it in a text: there all scales are those that the text has.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ class DirectPath:
         self._tokens = token_inputs(inputs)
         self._counts: dict[Site, int] = {}  # of scales before queries and keys
         self._skipped: dict[Site, list[tuple[nn.Module, int]]] = {}
-        self._parameters = {id(each): name for name, each in model.named_parameters()}
+        self._parameters = {id(parameter): name for name, parameter in model.named_parameters()}
         self._sites = {(name, site[1]): site for site, name in self.run.names.items()}
 
     def _note(self, scale: Tensor) -> Tensor:
@@ -176,13 +176,17 @@ class DirectPath:
         rows = torch.as_tensor(positions, device=vectors.device)
         scales = iter(self._scales)
 
-        def hold(own: Tensor) -> Tensor:
+        def hold(computed: Tensor) -> Tensor:
             scale = next(scales, None)
-            if scale is None or scale.dim() != own.dim() or scale.shape[-1] != own.shape[-1]:
+            if (
+                scale is None
+                or scale.dim() != computed.dim()
+                or scale.shape[-1] != computed.shape[-1]
+            ):
                 raise self._refused()
             if scale.dim() == 3:
                 return scale[0, rows.clamp(max=scale.shape[1] - 1)][:, None]
-            return scale if scale.dim() == 2 and len(scale) == 1 else own
+            return scale if scale.dim() == 2 and len(scale) == 1 else computed
 
         write = _Writing(self, site, head, vectors)
         given = self._given({}, len(vectors))
@@ -207,9 +211,9 @@ class DirectPath:
         capture = _Capturing(self, site)
         self._count = 0  # of scales that were computed
 
-        def hold(own: Tensor) -> Tensor:
+        def hold(scale: Tensor) -> Tensor:
             self._count += 1
-            return own
+            return scale
 
         try:
             start = self._counts[site] if has_biases else None
@@ -217,7 +221,7 @@ class DirectPath:
         except _Captured:
             if not has_biases:
                 self._counts[site] = self._count
-            return HeadInputs(*(each[:, :, 0].detach() for each in capture.made))
+            return HeadInputs(*(tensor[:, :, 0].detach() for tensor in capture.made))
         raise self._refused()
 
     def _forward(
@@ -249,15 +253,15 @@ class DirectPath:
     def _given(self, ids: Mapping[str, Int[Tensor, " R"]], rows: int) -> dict[str, object]:
         """Inputs of R texts of one token."""
         given: dict[str, object] = {}
-        for name, each in self.run.inputs.items():
-            if not isinstance(each, Tensor):
-                given[name] = each
+        for name, value in self.run.inputs.items():
+            if not isinstance(value, Tensor):
+                given[name] = value
             elif name in ids:
-                given[name] = ids[name].to(each)[:, None]
-            elif each.dim() == 1 and not each.is_floating_point():  # lengths
-                given[name] = each.clamp(max=1).expand(rows).clone()
-            elif each.dim() == 2:
-                given[name] = each[:, :1].expand(rows, 1).clone()
+                given[name] = ids[name].to(value)[:, None]
+            elif value.dim() == 1 and not value.is_floating_point():  # lengths
+                given[name] = value.clamp(max=1).expand(rows).clone()
+            elif value.dim() == 2:
+                given[name] = value[:, :1].expand(rows, 1).clone()
             else:
                 raise self._refused()
         return given
@@ -275,8 +279,10 @@ class DirectPath:
     def _idle_blocks(self, site: Site) -> list[tuple[nn.Module, int]]:
         """Blocks whose output is their input where nothing is written, and sizes of outputs."""
         model = self.run.model
-        matches = {each: BLOCK.match(name) for each, name in self.run.names.items()}
-        blocks = {each: match.group() for each, match in matches.items() if match is not None}
+        matches = {attention: BLOCK.match(name) for attention, name in self.run.names.items()}
+        blocks = {
+            attention: match.group() for attention, match in matches.items() if match is not None
+        }
         if site not in blocks:
             return []
         idle: dict[nn.Module, int] = {}
@@ -289,8 +295,8 @@ class DirectPath:
 
         side = "key" if site[0] == "cross" else "query"
         ids = self.tokens(site, side)[1]
-        others = set(blocks.values()) - {blocks[site]}
-        with hooked(map(model.get_submodule, others), after=note):
+        remaining = set(blocks.values()) - {blocks[site]}
+        with hooked(map(model.get_submodule, remaining), after=note):
             whole = self.of_tokens(site, side, ids[:2])
         found = list(idle.items())
         with ExitStack() as replaced, suppress(Exception):  # of blocks that do more
@@ -306,7 +312,7 @@ def _first_of(args: object, options: object) -> Tensor | None:
     """The states that a block is given."""
     values = [*(args if isinstance(args, tuple) else ())]
     values += [*(options.values() if isinstance(options, dict) else ())]
-    return next((each for each in values if isinstance(each, Tensor)), None)
+    return next((value for value in values if isinstance(value, Tensor)), None)
 
 
 def _handed_on(size: int, *args: object, **options: object) -> object:
@@ -342,7 +348,7 @@ class _Capturing(_Silent):
     def changes_values(self) -> bool:
         return True
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
         if self.is_at(call):
             self.made.append(given)
             if len(self.made) == 3:

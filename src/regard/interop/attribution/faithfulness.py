@@ -1,7 +1,7 @@
 """Faithfulness of attention as an explanation: beside it, the changes when a token goes.
 
 Jain & Wallace (2019), https://arxiv.org/abs/1902.10186, compare attention with leave-one-out and
-with gradients in this way; low rank correlations say that weights do not tell what mattered.
+with gradients in this way; low rank correlations say that weights do not tell which tokens matter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from regard.attention import Mask, dense
 from regard.checks import check_count
 from regard.errors import SettingError
 from regard.interop.attribution.input_vectors import (
+    checked_inputs,
     gradient_times_input,
     ids_of,
-    inputs_at_rest,
     repeated,
 )
 from regard.interop.interventions.changes import AttentionChange, EditedCall
@@ -66,8 +66,8 @@ class Faithfulness:
             numbers = " ".join(f"{self.evidence[name][row]:10.4f}" for name in names)
             lines.append(f"{position:8} {numbers}")
         lines += [
-            f"{one} and {other}: rank correlation {number:.2f}"
-            for (one, other), number in self.correlation.items()
+            f"{first} and {second}: rank correlation {number:.2f}"
+            for (first, second), number in self.correlation.items()
         ]
         return "\n".join(lines)
 
@@ -82,14 +82,14 @@ def faithfulness(
 ) -> Faithfulness:
     """Attention beside leave-one-out and gradient × input, with their rank correlations.
 
-    Without its token, a position is masked in every other's attention, in all layers; what stands
-    there reaches the output only if the output is at that position. With ``replacement`` another
-    token stands there instead.
+    Without its token, a position is masked in every other's attention, in all layers; its state
+    reaches the output only if the output is at that position. With ``replacement`` another token
+    stands there instead.
 
     Args:
         model: One that ``watch`` can see, in evaluation mode: its outputs have ``logits``,
             (B, T, V) or (B, V), or are states that ``model.project`` makes logits of.
-        inputs: What it is called with, by name, for one text: tensors with a batch axis of one.
+        inputs: Arguments of the model by name, for one text: tensors with a batch axis of one.
         output: The position and the token (or class) to explain; None is the last that is no
             padding (of a classifier that looks both ways, the first), and the likeliest token.
         replacement: A token to put in place of each, such as a mask; None hides it, which a
@@ -111,13 +111,13 @@ def faithfulness(
         ([0, 1, 2], ['attention', 'gradient', 'removed'])
     """
     check_count("rows", rows)
-    inputs = inputs_at_rest(model, inputs)
+    inputs = checked_inputs(model, inputs)
     with torch.no_grad(), watch(model, top=0, map=1, keep=True) as calls:
         logits = logits_of(model, model(**inputs))
-    has_memory = any(each.kind == "cross" for each in calls)
+    has_memory = any(call.kind == "cross" for call in calls)
     counts = _input_mask(calls, has_memory)
     _check_lengths(calls, len(counts))
-    if replacement is None and any(each.notes for each in calls):
+    if replacement is None and any(call.notes for call in calls):
         raise SettingError(
             "replacement must be a token, such as the mask, for a model that computes its own "
             f"attention, of which nothing can be hidden; got None for {type(model).__name__}."
@@ -132,9 +132,9 @@ def faithfulness(
 
     with torch.no_grad():
         whole = float(log_prob(model(**inputs)))
-    kinds = sorted({each.kind for each in calls if not has_memory or each.kind != "decoder"})
+    kinds = sorted({call.kind for call in calls if not has_memory or call.kind != "decoder"})
     replaced = _replacement(model, inputs, len(counts), replacement)
-    names = dict.fromkeys(each.name for each in calls)
+    names = dict.fromkeys(call.name for call in calls)
     without = _log_probs_without(model, inputs, log_prob, positions, kinds, replaced, rows)
     gradient = gradient_times_input(model, inputs, len(counts), log_prob, attentions=names)
     evidence = {
@@ -147,8 +147,8 @@ def faithfulness(
         evidence["rollout"] = rollout.reshape(-1)[positions]
     sizes = {name: values.abs() for name, values in evidence.items()}
     correlation = {
-        (one, other): rank_correlation(sizes[one], sizes[other])
-        for one, other in combinations(sizes, 2)
+        (first, second): rank_correlation(sizes[first], sizes[second])
+        for first, second in combinations(sizes, 2)
     }
     return Faithfulness(whole, (position, token), positions, evidence, correlation)
 
@@ -191,7 +191,7 @@ def logits_of(model: nn.Module, answer: object) -> Tensor:
 
 def _input_mask(calls: Watch, has_memory: bool) -> Tensor:
     """Mask of the input tokens that are no padding."""
-    kinds = {each.kind: each for each in reversed(calls)}
+    kinds = {call.kind: call for call in reversed(calls)}
     if has_memory and "encoder" not in kinds:
         received = kinds["cross"].summary.received
         return torch.ones(received.shape[-1], dtype=torch.bool, device=received.device)
@@ -201,15 +201,15 @@ def _input_mask(calls: Watch, has_memory: bool) -> Tensor:
 
 def _check_lengths(calls: Watch, length: int) -> None:
     """Raise SettingError unless all attention to the input is to all of it."""
-    has_memory = any(each.kind == "cross" for each in calls)
-    for each in calls:
-        if has_memory and each.kind == "decoder":
+    has_memory = any(call.kind == "cross" for call in calls)
+    for call in calls:
+        if has_memory and call.kind == "decoder":
             continue
-        B, _, N, M = each.summary.shape
-        if B != 1 or length != M or (each.kind != "cross" and N != M):
+        B, _, N, M = call.summary.shape
+        if B != 1 or length != M or (call.kind != "cross" and N != M):
             raise SettingError(
                 f"model must attend to its whole input, of {length} positions, in every layer; got "
-                f"{each.name or each.kind}, which attends from {N} to {M} in {B} parts."
+                f"{call.name or call.kind}, which attends from {N} to {M} in {B} parts."
             )
 
 
@@ -221,10 +221,10 @@ def _output(
     has_memory: bool,
 ) -> tuple[int, int]:
     position, token = output
-    counts = next(each for each in calls if (each.kind == "cross") == has_memory).summary.counts[0]
+    counts = next(call for call in calls if (call.kind == "cross") == has_memory).summary.counts[0]
     length = counts.shape[-1]
     if position is None:
-        is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in calls)
+        is_first = logits.dim() == 2 and any(call.kind == "encoder" for call in calls)
         position = 0 if is_first else int(counts.any(dim=0).nonzero().max())
     if not 0 <= position < length:
         raise SettingError(f"output must be at a position below {length}; got {position}.")
@@ -259,19 +259,19 @@ def _log_probs_without(
 ) -> Tensor:
     """Log-probability of the output without each token."""
     log_probs = []
-    for some in torch.split(positions, rows):
-        batch = repeated(inputs, len(some))
+    for chunk in torch.split(positions, rows):
+        batch = repeated(inputs, len(chunk))
         if replacement is None:
             with edit(model) as edits:
                 for kind in kinds:
-                    edits.change(_HideOne(some), kind=kind)
+                    edits.change(_HideOne(chunk), kind=kind)
                 log_probs.append(log_prob(model(**batch)))
         else:
             name, token = replacement
             ids = batch[name]
             assert isinstance(ids, Tensor)
             ids = ids.clone()
-            ids[torch.arange(len(some)), some] = token
+            ids[torch.arange(len(chunk)), chunk] = token
             log_probs.append(log_prob(model(**{**batch, name: ids})))
     return torch.cat(log_probs)
 
@@ -297,8 +297,8 @@ def attention_of(calls: Watch, position: int, has_memory: bool) -> Float[Tensor,
     Of all layers that attend from there: a pooling looks from one position only.
     """
     rows = [
-        calls.rows(each.layer, [position], each.kind, name=each.name)[0].flatten(0, -2).mean(dim=0)
-        for each in calls
-        if (each.kind == "cross") == has_memory and position < each.summary.shape[-2]
+        calls.rows(call.layer, [position], call.kind, name=call.name)[0].flatten(0, -2).mean(dim=0)
+        for call in calls
+        if (call.kind == "cross") == has_memory and position < call.summary.shape[-2]
     ]
     return torch.stack(rows).mean(dim=0)

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from regard.checks import check_count
 from regard.errors import SettingError
 from regard.interop.attribution.attribute import position_of
-from regard.interop.attribution.decomposition import at_rest
+from regard.interop.attribution.decomposition import module_and_inputs
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.interventions.edit import edit
 from regard.interop.interventions.patching import Site
@@ -31,8 +31,8 @@ class Neuron:
         layer: Which layer, from 0.
         position: Which position of the text, from 0.
         number: Which neuron of the layer, from 0.
-        activation: What its value vector is multiplied by.
-        size: Length of what it writes: of the activation times the value vector.
+        activation: Factor of its value vector.
+        size: Length of its output, the activation times the value vector.
         promoted: Tokens whose logits it raises most there, with the changes.
         suppressed: Tokens whose logits it lowers most.
     """
@@ -53,7 +53,7 @@ class Neurons:
 
     Attributes:
         neurons: By kind, layer and position, the strongest first.
-        has_words: Whether the model makes logits of what they write.
+        has_words: Whether the model makes logits of their outputs.
 
     Example:
         >>> one = Neuron("decoder", 0, 2, 17, 1.5, 3.0, ((7, 0.5),), ((4, -0.25),))
@@ -68,14 +68,14 @@ class Neurons:
     def of(self, layer: int, position: int, kind: str | None = None) -> list[Neuron]:
         """Those of a layer at a position, the strongest first."""
         return [
-            each
-            for each in self.neurons
-            if (each.layer, each.position) == (layer, position) and kind in (None, each.kind)
+            neuron
+            for neuron in self.neurons
+            if (neuron.layer, neuron.position) == (layer, position) and kind in (None, neuron.kind)
         ]
 
     def strongest(self, count: int = 10) -> list[Neuron]:
         """The strongest of all layers and positions."""
-        return sorted(self.neurons, key=lambda each: -each.size)[:count]
+        return sorted(self.neurons, key=lambda neuron: -neuron.size)[:count]
 
     def __str__(self) -> str:
         return self.table(str)
@@ -88,11 +88,11 @@ class Neurons:
 
         lines = ["layer  position  neuron  activation    size"]
         lines[0] += "  promotes / suppresses" * self.has_words
-        for each in self.strongest(count):
-            words = f"  {listed(each.promoted)} / {listed(each.suppressed)}" * self.has_words
+        for neuron in self.strongest(count):
+            words = f"  {listed(neuron.promoted)} / {listed(neuron.suppressed)}" * self.has_words
             lines.append(
-                f"{each.layer:5}{each.position:10}{each.number:8}{each.activation:12.3f}"
-                f"{each.size:8.3f}{words}"
+                f"{neuron.layer:5}{neuron.position:10}{neuron.number:8}{neuron.activation:12.3f}"
+                f"{neuron.size:8.3f}{words}"
             )
         return "\n".join(lines)
 
@@ -111,9 +111,9 @@ def feed_forward_neurons(
     The output of a feed-forward part is a sum over its neurons, exactly but for its bias: each
     adds its activation times its value vector, a row of the last matrix (Geva et al., 2022,
     https://arxiv.org/abs/2203.14680). In a gated part, as Llama's, the activation is the product of
-    gate and value. A neuron is strong by the length of what it adds. In words: the changes of the
+    gate and value. A neuron is strong by the length of its output. In words: the changes of the
     logits at its position, read as ``logit_attribution`` reads them, so with the sign of the
-    activation; what it does by way of later parts is left out.
+    activation; its effect by way of later parts is left out.
 
     Args:
         model: As in ``decompose_score``.
@@ -140,7 +140,7 @@ def feed_forward_neurons(
     """
     check_count("top", top)
     check_count("words", words, 0)
-    path = DirectPath(*at_rest(model, inputs))
+    path = DirectPath(*module_and_inputs(model, inputs))
     maps = last_maps(path)
     chosen = [site for site in maps if layer in (None, site[1])]
     if not chosen:
@@ -184,7 +184,7 @@ def in_words(
     """Add to neurons the tokens that they raise and lower, where logits are made of their layer."""
     made = list(neurons)
     for site, last in maps.items():
-        at = [n for n, each in enumerate(made) if (each.kind, each.layer) == site]
+        at = [n for n, neuron in enumerate(made) if (neuron.kind, neuron.layer) == site]
         for start in range(0, len(at) if words and path.writes_logits(site) else 0, _ROWS):
             rows = at[start : start + _ROWS]
             numbers = torch.tensor([made[n].number for n in rows])

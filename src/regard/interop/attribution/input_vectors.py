@@ -16,7 +16,7 @@ from regard.errors import SettingError, ShapeError
 from regard.interop.modules.hooks import hooked
 from regard.interop.modules.locations import Arguments, Options
 
-# (B,) numbers of what a model gives.
+# (B,) numbers from a model's output.
 Output = Callable[[object], Float[Tensor, " B"]]
 
 
@@ -30,7 +30,7 @@ def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Map
     return inputs
 
 
-def inputs_at_rest(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
+def checked_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
     """Return inputs of one text by name, for a model that must be in evaluation mode."""
     if model.training:
         raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
@@ -40,8 +40,8 @@ def inputs_at_rest(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> M
 def repeated(inputs: Mapping[str, object], rows: int) -> dict[str, object]:
     """Return inputs of one text as those of several rows."""
     return {
-        name: each.expand(rows, *each.shape[1:]) if isinstance(each, Tensor) else each
-        for name, each in inputs.items()
+        name: value.expand(rows, *value.shape[1:]) if isinstance(value, Tensor) else value
+        for name, value in inputs.items()
     }
 
 
@@ -55,10 +55,10 @@ def gradient_times_input(
 ) -> Float[Tensor, " M"]:
     """Return the gradient of an answer times the input vectors, of ``length`` positions."""
     arguments = dict(inputs)
-    floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
+    floats = {name: value.detach().requires_grad_() for name, value in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)
     with torch.enable_grad():
-        # Not the leaves themselves: some models write into what they are given.
+        # Not the leaves themselves: some models write into their inputs.
         arguments |= {name: leaf.clone() for name, leaf in floats.items()}
         if ids is not None and not floats:
             tokens = inputs[ids]
@@ -108,8 +108,8 @@ def _width(
     widths: list[int] = []
 
     def note(module: nn.Module, args: Arguments, options: Options) -> None:
-        states = (each for each in _tensors(args, options) if _has_positions(each, length))
-        widths.extend(each.shape[-1] for each in states)
+        states = (tensor for tensor in _tensors(args, options) if _has_positions(tensor, length))
+        widths.extend(tensor.shape[-1] for tensor in states)
 
     with hooked(map(model.get_submodule, attentions), before=note):
         model(**inputs)
@@ -123,9 +123,9 @@ def _has_positions(tensor: Tensor, length: int) -> bool:
 def _floats(inputs: Mapping[str, object]) -> dict[str, Tensor]:
     """Inputs that are no tokens: pixels, sounds, vectors."""
     return {
-        name: each
-        for name, each in inputs.items()
-        if isinstance(each, Tensor) and each.is_floating_point() and "mask" not in name
+        name: value
+        for name, value in inputs.items()
+        if isinstance(value, Tensor) and value.is_floating_point() and "mask" not in name
     }
 
 
@@ -147,10 +147,10 @@ def lookups_taken(
             return None
         given = list(_tensors(args, options))
         is_table = not any(True for _ in module.children())
-        for each in ids:
-            is_read = is_table if each.dim() == 2 else len(given) == 1
-            is_given = any(one.data_ptr() == each.data_ptr() for one in given)
-            if is_read and is_given and output.shape[:-1] == each.shape[:2]:
+        for tokens in ids:
+            is_read = is_table if tokens.dim() == 2 else len(given) == 1
+            is_given = any(one.data_ptr() == tokens.data_ptr() for one in given)
+            if is_read and is_given and output.shape[:-1] == tokens.shape[:2]:
                 return take(output)
         return None
 
@@ -166,13 +166,13 @@ def _first_taken(model: nn.Module, is_input: Callable[[Tensor], bool]) -> Iterat
     def before(
         module: nn.Module, args: Arguments, options: Options
     ) -> tuple[Arguments, Options] | None:
-        old = next((each for each in _tensors(args, options) if is_input(each)), None)
+        old = next((tensor for tensor in _tensors(args, options) if is_input(tensor)), None)
         if old is None or leaves:
             return None
         new = _take(old, leaves)
         return (
-            tuple(new if each is old else each for each in args),
-            {name: new if each is old else each for name, each in options.items()},
+            tuple(new if value is old else value for value in args),
+            {name: new if value is old else value for name, value in options.items()},
         )
 
     def after(module: nn.Module, args: Arguments, options: Options, output: object) -> object:
@@ -184,13 +184,13 @@ def _first_taken(model: nn.Module, is_input: Callable[[Tensor], bool]) -> Iterat
 
 
 def _tensors(args: Arguments, options: Mapping[str, object]) -> Iterator[Tensor]:
-    return (each for each in (*args, *options.values()) if isinstance(each, Tensor))
+    return (value for value in (*args, *options.values()) if isinstance(value, Tensor))
 
 
 def _depends(tensor: Tensor, inputs: Sequence[Tensor]) -> bool:
     """Whether a tensor has a gradient by an input."""
-    found = _gradients(tensor, inputs, retain_graph=True)
-    return any(each is not None for each in found)
+    gradients = _gradients(tensor, inputs, retain_graph=True)
+    return any(gradient is not None for gradient in gradients)
 
 
 def _gradients(
@@ -221,15 +221,15 @@ def _products(
 
 def _slopes(model: nn.Module, answer: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The gradients of an answer by inputs, one of which it depends on."""
-    found = _gradients(answer, inputs)
-    if all(each is None for each in found):
+    gradients = _gradients(answer, inputs)
+    if all(gradient is None for gradient in gradients):
         raise SettingError(
             "model must have a gradient from its logits to its input; got none of "
             f"{type(model).__name__}."
         )
     return tuple(
-        torch.zeros_like(one) if each is None else each
-        for one, each in zip(inputs, found, strict=True)
+        torch.zeros_like(tensor) if gradient is None else gradient
+        for tensor, gradient in zip(inputs, gradients, strict=True)
     )
 
 
@@ -268,12 +268,12 @@ class InputVectors:
     def baseline(self, token: int | None) -> list[Tensor]:
         """Return the vectors of a token at every position, or zeros."""
         if token is None:
-            return [torch.zeros_like(each) for each in self.given]
+            return [torch.zeros_like(vectors) for vectors in self.given]
         if self._is_float:
             raise SettingError(f"baseline must be None for vectors; got {token}.")
         # A token of parts has no parts that are known.
-        others = {name: torch.zeros_like(ids) for name, ids in self._ids.items()}
-        return self._looked_up({**others, self._name: torch.full_like(others[self._name], token)})
+        zeros = {name: torch.zeros_like(ids) for name, ids in self._ids.items()}
+        return self._looked_up({**zeros, self._name: torch.full_like(zeros[self._name], token)})
 
     def outputs(
         self, number: Output, vectors: Sequence[Float[Tensor, "R N C"]]
@@ -289,7 +289,7 @@ class InputVectors:
         self, number: Output, vectors: Sequence[Tensor]
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """Return gradients of the outputs at these vectors, and the outputs."""
-        leaves = [each.detach().requires_grad_() for each in vectors]
+        leaves = [vector.detach().requires_grad_() for vector in vectors]
         numbers = self.outputs(number, [leaf.clone() for leaf in leaves])
         return _slopes(self._model, numbers, leaves), numbers.detach()
 
@@ -303,9 +303,9 @@ class InputVectors:
         arguments = repeated({**self._inputs, **read}, R)
         if take is None:
             return number(self._model(**arguments))
-        own = {name: ids.expand(R, *ids.shape[1:]).clone() for name, ids in read.items()}
-        with lookups_taken(self._model, list(own.values()), take):
-            return number(self._model(**{**arguments, **own}))
+        copies = {name: ids.expand(R, *ids.shape[1:]).clone() for name, ids in read.items()}
+        with lookups_taken(self._model, list(copies.values()), take):
+            return number(self._model(**{**arguments, **copies}))
 
 
 def _ids_of_tokens(inputs: Mapping[str, object], name: str) -> dict[str, Tensor]:
@@ -313,12 +313,12 @@ def _ids_of_tokens(inputs: Mapping[str, object], name: str) -> dict[str, Tensor]
     ids = inputs[name]
     assert isinstance(ids, Tensor)
     parts = {
-        other: each
-        for other, each in inputs.items()
-        if isinstance(each, Tensor)
-        and each.dtype in (torch.int64, torch.int32)
-        and each.dim() == 3
-        and each.shape[:2] == ids.shape
+        field: value
+        for field, value in inputs.items()
+        if isinstance(value, Tensor)
+        and value.dtype in (torch.int64, torch.int32)
+        and value.dim() == 3
+        and value.shape[:2] == ids.shape
     }
     return {name: ids, **parts}
 

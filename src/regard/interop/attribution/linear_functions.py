@@ -13,7 +13,7 @@ Arguments = tuple[Any, ...]
 
 _EMBEDDINGS = ("token", "position", "segment")
 HELD = "_HeldBackward"  # the node of a graph where an activation is held
-# Tables of what is looked up beside tokens.
+# Tables of embeddings beside those of tokens.
 _SEGMENT = re.compile(r"token_type|segment")
 _POSITION = re.compile(r"(^|\.)wpe\.|posit|(^|[._])pos([._]|$)")
 # Names of functions: sums; scales of norms; activations that are their input times a gate.
@@ -93,9 +93,9 @@ class LinearFunctions(TorchFunctionMode):
         if name in ("__get__", "__set__", "detach") or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         names = self._names
-        table = next((each for each in args if id(each) in names), None)
+        table = next((value for value in args if id(value) in names), None)
         args = tuple(map(_constant, args))
-        kwargs = {key: _constant(each) for key, each in kwargs.items()}
+        kwargs = {key: _constant(value) for key, value in kwargs.items()}
         if name == "embedding" and args[1].is_floating_point():
             kind = self._kind_of(args[0], args[1], names.get(id(table), ""))
             return self._add(func(*args, **kwargs), StreamPart(kind))
@@ -125,8 +125,8 @@ class LinearFunctions(TorchFunctionMode):
         flat = ids.flatten()
         numbers = [
             n
-            for n, each in enumerate(self._tokens)
-            if each.numel() == len(flat) and bool((each.flatten() == flat).all())
+            for n, tokens in enumerate(self._tokens)
+            if tokens.numel() == len(flat) and bool((tokens.flatten() == flat).all())
         ]
         if _POSITION.search(name) or not numbers:
             return "position"
@@ -186,17 +186,17 @@ class LinearFunctions(TorchFunctionMode):
 
     def _summands(self, args: Arguments) -> Arguments:
         """Operands of a sum or a difference: a constant beside parts becomes a part."""
-        first, second, *rest = args
+        first, second, *remaining = args
         if not (_has_graph(first) or _has_graph(second)):
             return args
-        return self._summand(first, second), self._summand(second, first), *rest
+        return self._summand(first, second), self._summand(second, first), *remaining
 
-    def _summand(self, operand: Any, other: Any) -> Any:
+    def _summand(self, operand: Any, addend: Any) -> Any:
         is_constant = isinstance(operand, Tensor) and not operand.requires_grad
         if not (is_constant and operand.is_floating_point()):
             return operand
         # A constant that has a row for each position tells positions apart.
-        has_rows = operand.dim() > 1 and operand.shape[-2] == other.shape[-2]
+        has_rows = operand.dim() > 1 and operand.shape[-2] == addend.shape[-2]
         return self._add(operand, StreamPart("position" if has_rows else "biases"))
 
 

@@ -38,9 +38,9 @@ class _Leaf(NamedTuple):
 def token_inputs(inputs: Mapping[str, object]) -> dict[str, Tensor]:
     """Inputs that are ids of tokens, by name: those read, then those written."""
     return {
-        name: each
-        for name, each in inputs.items()
-        if isinstance(each, Tensor) and each.dim() == 2 and not _BESIDE.search(name)
+        name: value
+        for name, value in inputs.items()
+        if isinstance(value, Tensor) and value.dim() == 2 and not _BESIDE.search(name)
     }
 
 
@@ -69,7 +69,7 @@ class LinearRun:
             edits.change(_Noting(self))
             model(**inputs)
         tokens = token_inputs(inputs)
-        parameters = {id(each): name for name, each in model.named_parameters()}
+        parameters = {id(parameter): name for name, parameter in model.named_parameters()}
         # Outside of ``edit``, whose own mode has to see who calls a function.
         self.mode = LinearFunctions(self._add, list(tokens.values()), parameters, hold)
         with torch.enable_grad(), self.mode, edit(model) as edits:
@@ -80,7 +80,7 @@ class LinearRun:
             self.answer = model(**inputs)
         tables = self.mode.tables
         self.tables = {name: tables[n] for n, name in enumerate(tokens) if n in tables}
-        if not any(each.part.kind == "token" for each in self._leaves):
+        if not any(leaf.part.kind == "token" for leaf in self._leaves):
             raise SettingError(
                 "model must look its tokens up in a table for its parts to be told apart; got "
                 f"{type(model).__name__}, which does not."
@@ -95,7 +95,9 @@ class LinearRun:
         if held and self._nonlinear(value, through=False, leaves=True):
             self._refuse(held)
         products = self._products(value[None])
-        return {part: float(each[0]) for part, each in products.items()}, float(value.detach())
+        return {part: float(product[0]) for part, product in products.items()}, float(
+            value.detach()
+        )
 
     @torch.enable_grad()
     def query(self, site: Site, head: int, position: int) -> dict[StreamPart, Tensor]:
@@ -133,7 +135,7 @@ class LinearRun:
         largest = max(leaf.tensor.numel() for leaf in self._leaves)
         rows = torch.eye(len(numbers), dtype=numbers.dtype, device=numbers.device)
         parts = torch.split(rows, 1 + _NUMBERS // largest)
-        chunks = [self._gradients(numbers, each) for each in parts]
+        chunks = [self._gradients(numbers, chunk) for chunk in parts]
         for leaf, *gradients in zip(self._leaves, *chunks, strict=True):
             for part, product in _by_part(leaf, gradients):
                 found[part] = found[part] + product if part in found else product
@@ -152,8 +154,8 @@ class LinearRun:
             is_grads_batched=not is_one,
         )
         return [
-            None if each is None else (each[None] if is_one else each) * tensor.detach()
-            for each, tensor in zip(gradients, tensors, strict=True)
+            None if gradient is None else (gradient[None] if is_one else gradient) * tensor.detach()
+            for gradient, tensor in zip(gradients, tensors, strict=True)
         ]
 
     def _nonlinear(self, value: Tensor, *, through: bool, leaves: bool = False) -> str:
@@ -176,7 +178,7 @@ class LinearRun:
             if not leaves and (is_held or _IN_PIECES.search(name)):
                 return name
             if not is_held or through:
-                pending += [each for each, _ in node.next_functions]
+                pending += [parent for parent, _ in node.next_functions]
         return ""
 
     def _refuse(self, name: str) -> None:
@@ -199,11 +201,13 @@ class LinearRun:
 def _by_part(leaf: _Leaf, products: Sequence[Tensor | None]) -> Iterator[tuple[StreamPart, Tensor]]:
     """Sums over a part's numbers, (D,), of products (R, …) that come some rows at a time."""
     if leaf.part.kind != "head":
-        sums = [each.double().flatten(1).sum(dim=1) for each in products if each is not None]
+        sums = [
+            product.double().flatten(1).sum(dim=1) for product in products if product is not None
+        ]
         if sums:
             yield leaf.part, torch.cat(sums)
         return
-    sums = [each.double().sum(dim=(1, 3, 4)) for each in products if each is not None]
+    sums = [product.double().sum(dim=(1, 3, 4)) for product in products if product is not None]
     for head, column in enumerate(torch.cat(sums).unbind(dim=1) if sums else ()):
         yield replace(leaf.part, head=head), column
 
@@ -214,7 +218,7 @@ class _Noting(AttentionChange):
 
     run: LinearRun
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
         self.run.names[call.site] = call.name
         if call.attention is not None:
             self.run.calls[call.site] = call.attention
@@ -231,10 +235,10 @@ class _Cutting(AttentionChange):
     def changes_values(self) -> bool:
         return True
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
-        if what == "queries":
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
+        if part == "queries":
             self.run._queries[call.site] = given
-        elif what == "keys":
+        elif part == "keys":
             self.run._keys[call.site] = given
         return given.detach()
 

@@ -192,9 +192,9 @@ def _gpt2_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed.outer": "mlp.c_proj",
     }
     count = expect(model, Decoder).config.num_layers
-    for each in of_layers(count, "layers", "transformer.h", parts):
-        is_matrix = each.ours.endswith("weight") and "norm" not in each.ours
-        yield replace(each, is_transposed=is_matrix)
+    for tensor_map in of_layers(count, "layers", "transformer.h", parts):
+        is_matrix = tensor_map.ours.endswith("weight") and "norm" not in tensor_map.ours
+        yield replace(tensor_map, is_transposed=is_matrix)
     yield from weight_and_bias("norm", "transformer.ln_f")
 
 
@@ -214,8 +214,10 @@ def _neox_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed.inner": "mlp.dense_h_to_4h",
         "feed.outer": "mlp.dense_4h_to_h",
     }
-    for each in of_layers(config.num_layers, "layers", "gpt_neox.layers", parts):
-        yield replace(each, order=order) if "query_key_value" in each.ours else each
+    for tensor_map in of_layers(config.num_layers, "layers", "gpt_neox.layers", parts):
+        yield (
+            replace(tensor_map, order=order) if "query_key_value" in tensor_map.ours else tensor_map
+        )
     yield from weight_and_bias("norm", "gpt_neox.final_layer_norm")
 
 
@@ -239,12 +241,12 @@ def _llama_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "attend_residual.norm": "input_layernorm",
         "feed_residual.norm": "post_attention_layernorm",
     }
-    for each in of_layers(config.num_layers, "layers", "model.layers", parts):
-        is_bias = each.ours.endswith("bias")
-        if "query_key_value" in each.ours:
-            yield replace(each, order=order, sizes=sizes, is_zero_where_absent=is_bias)
-        elif not each.ours.endswith("norm.bias"):
-            yield replace(each, is_zero_where_absent=is_bias)
+    for tensor_map in of_layers(config.num_layers, "layers", "model.layers", parts):
+        is_bias = tensor_map.ours.endswith("bias")
+        if "query_key_value" in tensor_map.ours:
+            yield replace(tensor_map, order=order, sizes=sizes, is_zero_where_absent=is_bias)
+        elif not tensor_map.ours.endswith("norm.bias"):
+            yield replace(tensor_map, is_zero_where_absent=is_bias)
     yield TensorMap("norm.weight", ("model.norm.weight",))
 
 

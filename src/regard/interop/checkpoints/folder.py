@@ -242,18 +242,18 @@ def _weighted(
 
 
 def _load(
-    what: str, name: str | Path, load: Callable[..., LoadedT], options: dict[str, bool]
+    noun: str, name: str | Path, load: Callable[..., LoadedT], options: dict[str, bool]
 ) -> LoadedT:
     """Call a loader of transformers; its errors become ours."""
     try:
         return load(str(name), **options)
     except DataError:
         raise
-    except Exception as error:  # of all kinds: transformers and its tokenizers raise what they like
+    except Exception as error:  # transformers and its tokenizers raise errors of any class
         message = " ".join(str(error).split())
         message = message if len(message) <= 200 else f"{message[:200]}…"
         raise DataError(
-            f"{what} must be one that transformers can load without code of its own; got, in "
+            f"{noun} must be one that transformers can load without code of its own; got, in "
             f"{name}: {type(error).__name__}: {message}"
         ) from error
 

@@ -15,7 +15,7 @@ from regard.interop.checkpoints.models import INDEX, WEIGHTS
 from regard.progress import progress
 
 _PREFIX = "hf:"
-# Of the folder itself: what lies in folders below is for other tools.
+# Of the folder itself: files in folders below are for other tools.
 _FETCHED, _LEFT_OUT = ["*.safetensors", "*.json", "*.txt"], ["*/*"]
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -28,7 +28,7 @@ def is_hub_name(name: str) -> bool:
 def fetch(name: str, *, revision: str | None = None) -> Path:
     """Return the folder of a checkpoint in the cache, fetched where the Hub has newer files.
 
-    Without a connection it is what the cache has.
+    Without a connection it is the one in the cache.
 
     Args:
         name: ``hf:OWNER/NAME``; a revision after ``@`` is a branch, a tag or a commit.
@@ -65,7 +65,7 @@ def _snapshot(name: str, revision: str | None) -> Path:
     revision = commit = revision or named or None
     if commit is None or not _COMMIT.fullmatch(commit):
         commit = None
-        with suppress(Exception):  # what is wrong the download tells
+        with suppress(Exception):  # the download raises the right error
             commit = HfApi().model_info(repository, revision=revision).sha
     patterns = {"allow_patterns": _FETCHED, "ignore_patterns": _LEFT_OUT}
     download = partial(snapshot_download, repository, **patterns)
@@ -74,7 +74,7 @@ def _snapshot(name: str, revision: str | None) -> Path:
             with suppress(errors.LocalEntryNotFoundError):
                 return Path(download(revision=commit, local_files_only=True))
         with progress(f"fetching {name}"), _without_bars():
-            return Path(download(revision=revision))  # the cache learns what a branch is now
+            return Path(download(revision=revision))  # the cache learns the branch's commit
     except errors.HFValidationError as error:
         raise DataError(
             f"{name} must be hf: and the name of a model, such as "

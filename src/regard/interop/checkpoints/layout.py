@@ -78,7 +78,9 @@ class Settings(Generic[ConfigT]):
         table: dict[str, JsonValue] = {name: getattr(config, ours) for name, ours in names.items()}
         if self.activation is not None:
             ours = config.activation
-            table[self.activation[0]] = next(n for n, each in ACTIVATIONS.items() if each == ours)
+            table[self.activation[0]] = next(
+                n for n, function in ACTIVATIONS.items() if function == ours
+            )
         return table
 
 

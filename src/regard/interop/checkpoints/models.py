@@ -89,10 +89,10 @@ def load_checkpoint(folder: str | Path) -> PretrainedModel:
     layout = choose("model_type", str(name), LAYOUTS)
     tensors = _read_weights(folder)
     if not any(name.startswith(layout.prefix) for name in tensors):  # of a body alone
-        tensors = {layout.prefix + name: each for name, each in tensors.items()}
+        tensors = {layout.prefix + name: tensor for name, tensor in tensors.items()}
     model = _build(layout, settings, tensors, folder)
     absent = _fill(model, layout, tensors, folder)
-    used = {name for each in layout.tensors(model) for name in each.theirs}
+    used = {name for tensor_map in layout.tensors(model) for name in tensor_map.theirs}
     unused = sorted(
         name for name in tensors if name not in used and not name.endswith(layout.copies)
     )
@@ -117,7 +117,7 @@ def save_checkpoint(
         settings: More of ``config.json``, such as ``eos_token_id``; sizes stay the model's.
 
     Raises:
-        SettingError: The layout is unknown, or has no place for what the model is.
+        SettingError: The layout is unknown, or has no place for such a model.
 
     Example:
         >>> import tempfile
@@ -133,9 +133,9 @@ def save_checkpoint(
     sizes = made.describe(model)
     parameters = dict(model.named_parameters())  # of tables that are one, the first name
     tensors: dict[str, Tensor] = {}
-    for each in made.tensors(model):
-        if each.ours in parameters:
-            tensors |= each.write(parameters[each.ours].detach().cpu())
+    for tensor_map in made.tensors(model):
+        if tensor_map.ours in parameters:
+            tensors |= tensor_map.write(parameters[tensor_map.ours].detach().cpu())
     table = {
         **(settings or {}),
         "tie_word_embeddings": True,
@@ -175,40 +175,40 @@ def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: 
     """Copy a file's tensors into a model; returns our names that it has nothing for."""
     parameters = dict(model.named_parameters())
     absent = []
-    for each in layout.tensors(model):
-        if each.ours not in parameters:
+    for tensor_map in layout.tensors(model):
+        if tensor_map.ours not in parameters:
             continue
-        if missing := [name for name in each.theirs if name not in tensors]:
-            if each.is_zero_where_absent:
-                parameters[each.ours].zero_()
+        if missing := [name for name in tensor_map.theirs if name not in tensors]:
+            if tensor_map.is_zero_where_absent:
+                parameters[tensor_map.ours].zero_()
                 continue
-            if not each.ours.startswith(layout.optional):
+            if not tensor_map.ours.startswith(layout.optional):
                 raise DataError(
                     f"{WEIGHTS} must hold {missing[0]}; got none. Is it a whole {layout.prefix}"
                     "checkpoint?"
                 )
-            absent.append(each.ours)
+            absent.append(tensor_map.ours)
             continue
-        for name in each.theirs:
+        for name in tensor_map.theirs:
             if not (tensors[name].is_floating_point() and is_finite(tensors[name].float())):
                 raise DataError(
                     f"{folder} must hold finite weights; got NaN, infinity or "
                     f"{str(tensors[name].dtype).removeprefix('torch.')} in {name}."
                 )
-        names = ", ".join(each.theirs)
+        names = ", ".join(tensor_map.theirs)
         try:
-            tensor = each.read(tensors)
+            tensor = tensor_map.read(tensors)
         except (RuntimeError, IndexError) as error:
             raise DataError(
                 f"{names} must fit together; they do not. Is it a whole checkpoint?"
             ) from error
-        shape = parameters[each.ours].shape
+        shape = parameters[tensor_map.ours].shape
         if tensor.shape != shape:
             raise DataError(
                 f"{names} must make {tuple(shape)}, as config.json says; "
                 f"got {tuple(tensor.shape)}. Are both files of one model?"
             )
-        parameters[each.ours].copy_(tensor)
+        parameters[tensor_map.ours].copy_(tensor)
     return absent
 
 
@@ -243,7 +243,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     # Checkpoints of BERT's own time have TensorFlow's names.
     renamed = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     for old, new in renamed.items():
-        tensors = {name.replace(old, new): each for name, each in tensors.items()}
+        tensors = {name.replace(old, new): tensor for name, tensor in tensors.items()}
     return tensors
 
 

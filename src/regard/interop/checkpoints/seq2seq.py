@@ -26,7 +26,7 @@ from regard.models import Transformer, TransformerConfig
 
 ValueT = TypeVar("ValueT")
 
-# What these families add to a variance.
+# Epsilon that these families add to a variance.
 NORM_EPS = 1e-5
 _PARTS = {
     "attend.query_key_value": "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
@@ -159,9 +159,9 @@ def as_written(model: Transformer, *, max_length: int | None = None) -> Transfor
     return twin.eval()
 
 
-# What writes a state has a row for each of its numbers, and so has its bias; norms have one number.
+# Parameters that write a state: a row, or one number, for each of its numbers.
 _WRITES = ("attend.output.", "cross_attend.output.", "feed.outer.", "norm.")
-# What reads a state has a column for each; tables of embeddings have too.
+# Parameters that read a state, and tables of embeddings: a column for each of its numbers.
 _READS = (
     "embedding.weight",
     "attend.query_key_value.weight",
@@ -199,7 +199,7 @@ def _build(family: Family, table: Table) -> Transformer:
         target_vocab=vocab if is_shared else size_of(table, "decoder_vocab_size"),
         shared_vocab=is_shared,
     )
-    # Padding is what lengths say; a pad id of its own is all the table has to know.
+    # Lengths say where padding is; the table only needs its own pad id.
     model.target_embedding.pad_id = size_of(table, "pad_token_id")
     if family.has_sinusoids:
         assert isinstance(model.positions, LearnedPositions)
@@ -262,8 +262,8 @@ def _tensors(family: Family, model: nn.Module) -> Iterator[TensorMap]:
     sides = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
     for side, num_layers in sides.items():
         if family.writes_sinusoids or not family.has_sinusoids:
-            is_own = side == "decoder" and not family.has_sinusoids
-            ours = "target_positions.table" if is_own else "positions.table"
+            has_target_table = side == "decoder" and not family.has_sinusoids
+            ours = "target_positions.table" if has_target_table else "positions.table"
             theirs = (f"model.{side}.embed_positions.weight",)
             yield TensorMap(ours, theirs, offset=family.offset)
         if family.embedding_norm:

@@ -40,7 +40,7 @@ class AttentionChange:
         """Whether values are changed."""
         return False
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
         """Return other queries (B, H, N, D), keys (B, G, M, D) or values (B, G, M, E)."""
         return given
 
@@ -133,21 +133,21 @@ class Fix(AttentionChange):
 class Replace(AttentionChange):
     """Another tensor in place of one part of attention."""
 
-    what: str
+    part: str
     put: Callable[[Tensor, EditedCall], Tensor]
 
     def changes_values(self) -> bool:
-        return self.what == "values"
+        return self.part == "values"
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
         return self.change("heads", out, call)
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
-        if what != self.what:
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
+        if part != self.part:
             return given
         if not call.has_output:
             raise SettingError(
-                f"attention must be computed by a function for its {what} to be replaced; got "
+                f"attention must be computed by a function for its {part} to be replaced; got "
                 f"weights that were marked at {call.name}. Call F.scaled_dot_product_attention."
             )
         return self.put(given, call)

@@ -189,11 +189,11 @@ class Edits:
                 out = change.finish(out, value, call)
             return out if has_heads else out.squeeze(-3)
 
-        def changed(what: str, tensor: Tensor) -> Tensor:
+        def changed(part: str, tensor: Tensor) -> Tensor:
             given = tensor if has_heads else tensor.unsqueeze(-3)
             found = given
             for change in changes:
-                found = change.change(what, found, call)
+                found = change.change(part, found, call)
             return tensor if found is given else found if has_heads else found.squeeze(-3)
 
         return Edit(
@@ -201,7 +201,9 @@ class Edits:
             finish,
             _unless_same(changed("queries", attention.query), attention.query),
             _unless_same(changed("keys", attention.key), attention.key),
-            partial(changed, "values") if any(each.changes_values() for each in changes) else None,
+            partial(changed, "values")
+            if any(change.changes_values() for change in changes)
+            else None,
         )
 
     def finish(self, model: nn.Module) -> None:
@@ -209,7 +211,7 @@ class Edits:
         if self._changes and not self._sites:
             check_seen(model, self.trace)
         if self.trace.unseen and any(
-            (each.layer, each.kind) == (None, None) for each in self._changes
+            (planned.layer, planned.kind) == (None, None) for planned in self._changes
         ):
             name, kind = next(iter(self.trace.unseen.items()))
             raise SettingError(

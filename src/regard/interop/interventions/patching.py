@@ -31,7 +31,7 @@ Site = tuple[str, int]  # kind and layer
 _OF_ATTENTION = ("heads", "queries", "keys", "values")
 _OF_MODULES = ("residual", "mlp")
 PARTS = (*_OF_ATTENTION, *_OF_MODULES)
-# The block that an attention is in, and what its feed-forward part may be called in it.
+# The block that an attention is in, and names of its feed-forward part in it.
 BLOCK = re.compile(r"^(?:.*?\.)?\d+(?=\.|$)")
 _FEED_FORWARD = (
     re.compile(r"(^|\.)ffn_output$"),
@@ -46,11 +46,11 @@ class Activations:
     """Parts of a run of a model; ``activations`` returns it.
 
     Attributes:
-        parts: By part, kind and layer: "heads" (B, H, N, E), what each head mixed; "queries",
+        parts: By part, kind and layer: "heads" (B, H, N, E), the mixed values; "queries",
             "keys" and "values", as heads match and mix them; "residual" and "mlp" (B, N, C), the
             output of a block, and of its feed-forward part.
         names: The name of each attention in the model.
-        output: What the model returned.
+        output: Output of the model.
     """
 
     parts: dict[tuple[str, str, int], Tensor]
@@ -198,9 +198,9 @@ def activations(
         stored = replace(stored, output=model(**inputs))
     if modules:
         with edit(model) as edits:
-            for what in _OF_MODULES:
-                for site, module in modules_of(model, what, stored.names, is_needed=False).items():
-                    edits.change_module(module, partial(_keep, stored, (what, *site)))
+            for part in _OF_MODULES:
+                for site, module in modules_of(model, part, stored.names, is_needed=False).items():
+                    edits.change_module(module, partial(_keep, stored, (part, *site)))
             model(**inputs)
     return stored
 
@@ -258,36 +258,38 @@ def patch(
     if by == "head" and what in _OF_MODULES:
         raise SettingError(f"by must be 'position' for {what}; got 'head'.")
     inputs, source = named_inputs(model, inputs), named_inputs(model, source)
-    other = activations(model, source, modules=what in _OF_MODULES)
-    output, _ = output_of(other.output, model, target, against, position)
-    own = "decoder" if what in _OF_MODULES and kind == "cross" else kind
-    sites = sorted((k, n) for part, k, n in other.parts if part == what and own in (None, k))
-    if len({each for each, _ in sites}) != 1:
-        kinds = sorted({each for part, each, _ in other.parts if part == what})
+    source_run = activations(model, source, modules=what in _OF_MODULES)
+    output, _ = output_of(source_run.output, model, target, against, position)
+    part_kind = "decoder" if what in _OF_MODULES and kind == "cross" else kind
+    sites = sorted(
+        (k, n) for part, k, n in source_run.parts if part == what and part_kind in (None, k)
+    )
+    if len({site_kind for site_kind, _ in sites}) != 1:
+        kinds = sorted({site_kind for part, site_kind, _ in source_run.parts if part == what})
         raise SettingError(f"kind must be one of {', '.join(kinds)}; got {kind!r}.")
-    parts = [other.part(what, (each, layer)) for each, layer in sites]
+    parts = [source_run.part(what, site) for site in sites]
     count = parts[0].shape[-3 if by == "head" else -2]
     cells = [(n, index) for n in range(len(sites)) for index in range(count)]
     values = []
     for start in range(0, len(cells), rows):
-        some = cells[start : start + rows]
-        batch = repeated(inputs, len(some))
+        chunk = cells[start : start + rows]
+        batch = repeated(inputs, len(chunk))
         with edit(model) as edits:
-            for n in {n for n, _ in some}:
-                chosen = [(row, index) for row, (m, index) in enumerate(some) if m == n]
+            for n in {n for n, _ in chunk}:
+                chosen = [(row, index) for row, (m, index) in enumerate(chunk) if m == n]
                 of_rows, positions = ([pair[side] for pair in chosen] for side in (0, 1))
                 put = partial(_of_rows, parts[n], by, of_rows, positions)
                 kind_of, layer = sites[n]
                 if what in _OF_ATTENTION:
                     edits.change(Replace(what, put), layer, kind_of)
                 else:
-                    module = modules_of(model, what, other.names)[kind_of, layer]
+                    module = modules_of(model, what, source_run.names)[kind_of, layer]
                     edits.change_module(module, put)
             values.append(output(model(**batch)).float())
     before = float(output(model(**inputs)))
     grid = torch.cat(values).reshape(len(sites), count)
     layers = tuple(layer for _, layer in sites)
-    return PatchEffects(what, by, layers, grid, before, float(output(other.output)))
+    return PatchEffects(what, by, layers, grid, before, float(output(source_run.output)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,9 +298,9 @@ class _Note(AttentionChange):
 
     kept: Activations
 
-    def change(self, what: str, given: Tensor, call: EditedCall) -> Tensor:
+    def change(self, part: str, given: Tensor, call: EditedCall) -> Tensor:
         self.kept.names[call.site] = call.name
-        return _keep(self.kept, (what, *call.site), given)
+        return _keep(self.kept, (part, *call.site), given)
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
         if call.has_output:
@@ -309,46 +311,51 @@ class _Note(AttentionChange):
 
 def _of_run(
     source: Activations,
-    what: str,
+    part: str,
     head: Numbers,
     position: Numbers,
     tensor: Tensor,
     call: EditedCall,
 ) -> Tensor:
     """Put heads and positions of another run into a part of attention, (B, H, N, D)."""
-    other = source.part(what, call.site)
-    _check_shapes(other, tensor, what)
-    span = call.queries if what in ("heads", "queries") else call.keys
+    replacement = source.part(part, call.site)
+    _check_shapes(replacement, tensor, part)
+    span = call.queries if part in ("heads", "queries") else call.keys
     positions = numbers_of("position", position, span.start, len(span))
     heads = torch.tensor(numbers_of("head", head, 0, tensor.shape[-3]))
     if not len(heads):
         raise SettingError(
-            f"head must be below {tensor.shape[-3]}, the {what} of {call.name}; got {head!r}."
+            f"head must be below {tensor.shape[-3]}, the {part} of {call.name}; got {head!r}."
         )
     tensor = tensor.clone()
-    tensor[:, heads[:, None], positions] = other.to(tensor)[:, heads[:, None], positions]
+    tensor[:, heads[:, None], positions] = replacement.to(tensor)[:, heads[:, None], positions]
     return tensor
 
 
 def _of_rows(
-    other: Tensor, by: str, rows: list[int], positions: list[int], tensor: Tensor, _: object = None
+    replacement: Tensor,
+    by: str,
+    rows: list[int],
+    positions: list[int],
+    tensor: Tensor,
+    _: object = None,
 ) -> Tensor:
     """Put a head, or a position, of another run into each of some batch rows."""
-    _check_shapes(other, tensor, by)
-    tensor, other = tensor.clone(), other.to(tensor)
+    _check_shapes(replacement, tensor, by)
+    tensor, replacement = tensor.clone(), replacement.to(tensor)
     if tensor.dim() == 4 and by == "position":
-        tensor[rows, :, positions] = other[0, :, positions].transpose(0, 1)
+        tensor[rows, :, positions] = replacement[0, :, positions].transpose(0, 1)
     else:
-        tensor[rows, positions] = other[0, positions]
+        tensor[rows, positions] = replacement[0, positions]
     return tensor
 
 
-def _at(other: Tensor, position: Numbers, tensor: Tensor) -> Tensor:
+def _at(replacement: Tensor, position: Numbers, tensor: Tensor) -> Tensor:
     """Put positions of another run into the output of a module, (B, N, C)."""
-    _check_shapes(other, tensor, "states")
+    _check_shapes(replacement, tensor, "states")
     positions = numbers_of("position", position, 0, tensor.shape[1])
     tensor = tensor.clone()
-    tensor[:, positions] = other.to(tensor)[:, positions]
+    tensor[:, positions] = replacement.to(tensor)[:, positions]
     return tensor
 
 
@@ -357,16 +364,16 @@ def _keep(stored: Activations, key: tuple[str, str, int], tensor: Tensor) -> Ten
     return tensor
 
 
-def _check_shapes(other: Tensor, tensor: Tensor, what: str) -> None:
-    if other.shape[1:] != tensor.shape[1:] or len(other) not in (1, len(tensor)):
+def _check_shapes(replacement: Tensor, tensor: Tensor, part: str) -> None:
+    if replacement.shape[1:] != tensor.shape[1:] or len(replacement) not in (1, len(tensor)):
         raise ShapeError(
-            f"source must be a run of as many tokens; got {what} of {tuple(other.shape)} for "
+            f"source must be a run of as many tokens; got {part} of {tuple(replacement.shape)} for "
             f"{tuple(tensor.shape)}."
         )
 
 
 def modules_of(
-    model: nn.Module | None, what: str, names: Mapping[Site, str], *, is_needed: bool = True
+    model: nn.Module | None, part: str, names: Mapping[Site, str], *, is_needed: bool = True
 ) -> dict[Site, nn.Module]:
     """The blocks of a model, or their feed-forward parts, by the names of its attention."""
     assert model is not None
@@ -376,7 +383,7 @@ def modules_of(
         if kind == "cross" or block is None:
             continue
         module: nn.Module | None = model.get_submodule(block.group())
-        if what == "mlp" and module is not None:
+        if part == "mlp" and module is not None:
             inner = dict(module.named_modules())
             named = (n for form in _FEED_FORWARD for n in inner if form.search(n))
             module = inner.get(next(named, "-"))
@@ -384,7 +391,7 @@ def modules_of(
             modules[kind, layer] = module
     if is_needed and not modules:
         raise SettingError(
-            f"model must have numbered blocks for {what}, each with attention in it; got "
+            f"model must have numbered blocks for {part}, each with attention in it; got "
             f"{type(model).__name__} with {', '.join(names.values())}."
         )
     return modules

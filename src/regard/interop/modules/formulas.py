@@ -18,7 +18,7 @@ _HONOURED = set(
     "module query key value query_states key_states value_states attention_mask scaling dropout "  # noqa: SIM905
     "is_causal softcap position_bias sinks s_aux sliding_window".split()
 )
-# Arguments that change what is attended to, and that no eager function takes by name.
+# Arguments that change which keys are attended, and that no eager function takes by name.
 _REFUSED = ("indices", "block_indices", "cache", "head_mask", "attention_bias", "alibi")
 
 
@@ -55,9 +55,9 @@ def formula_of(module: nn.Module) -> Formula:
 def formula_in(home: Mapping[str, object]) -> Formula:
     """Read off the eager functions of a module of models."""
     codes = [
-        each.__code__
-        for name, each in home.items()
-        if name.endswith("eager_attention_forward") and hasattr(each, "__code__")
+        function.__code__
+        for name, function in home.items()
+        if name.endswith("eager_attention_forward") and hasattr(function, "__code__")
     ]
     names = {name for code in codes for name in code.co_names}
     arguments = {

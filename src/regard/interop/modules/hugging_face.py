@@ -80,7 +80,7 @@ def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
     """Switch a model's Hugging Face parts to the engine; ``but`` compute their own attention."""
     _register()
     excluded = {id(part) for part in but}
-    for part in own_parts(model):
+    for part in eager_parts(model):
         if id(part) not in excluded:
             raise SettingError(
                 "model must take its attention from transformers' AttentionInterface; got "
@@ -95,7 +95,7 @@ def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
         config._attn_implementation_internal = "eager"
 
 
-def own_parts(model: nn.Module) -> "list[PreTrainedModel]":
+def eager_parts(model: nn.Module) -> "list[PreTrainedModel]":
     """The Hugging Face models in a model that compute their own attention."""
     return [part for part in pretrained(model) if not part._can_set_attn_implementation()]
 
@@ -262,9 +262,9 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
             "Pass attention_mask.bool()."
         )
     is_compiled = torch.compiler.is_compiling()
-    known = None if is_compiled else _of_tensors.get(tensor)
-    if known is not None and known[:2] == (tensor._version, M):
-        return known[2], known[3]
+    cached = None if is_compiled else _of_tensors.get(tensor)
+    if cached is not None and cached[:2] == (tensor._version, M):
+        return cached[2], cached[3]
     cropped = tensor[..., :M]
     mask: Mask | None = dense(cropped) if tensor.dtype == torch.bool else None
     bias: Tensor | None = None
@@ -277,11 +277,11 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
 
 def split(mask: Tensor, hidden: Tensor) -> tuple[Mask | None, Tensor | None]:
     """Split a mask of floats into a mask and a bias, each None where it says nothing."""
-    rest = mask.masked_fill(hidden, 0.0)
+    bias = mask.masked_fill(hidden, 0.0)
     if torch.compiler.is_compiling():  # a graph has no numbers to look at
-        return dense(~hidden), rest
-    has_bias = rest.requires_grad or bool(rest.any())
-    return dense(~hidden) if bool(hidden.any()) else None, rest if has_bias else None
+        return dense(~hidden), bias
+    has_bias = bias.requires_grad or bool(bias.any())
+    return dense(~hidden) if bool(hidden.any()) else None, bias if has_bias else None
 
 
 def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Inside a model: which of its modules is attending, to what, and in which pass over a text.
+"""Inside a model: which of its modules is attending, to which text, and in which pass over it.
 
 Hugging Face models say so in every call. For all others, modules are followed as they are entered
 and left.
@@ -18,7 +18,7 @@ from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
 from regard.errors import SettingError
 from regard.interop.modules.hooks import of_this_thread
-from regard.interop.modules.hugging_face import is_hugging_face, own_parts, pretrained, switched
+from regard.interop.modules.hugging_face import eager_parts, is_hugging_face, pretrained, switched
 from regard.interop.modules.lazy_mask import LazyMask
 from regard.interop.modules.locations import (
     Arguments,
@@ -129,7 +129,7 @@ class ForwardTrace:
 
     def __init__(self, model: nn.Module | None = None) -> None:
         self.forwards = 0  # calls of the model, or of a Hugging Face model in it
-        self._members = set() if model is None else {id(each) for each in model.modules()}
+        self._members = set() if model is None else {id(module) for module in model.modules()}
         self.unseen: dict[str, str] = {}  # names and classes of modules that bypassed the engine
         # In this thread some module was called; in another one, where nothing is seen, the model.
         self.is_here = self.is_elsewhere = False
@@ -214,8 +214,8 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
     """Locate the calls that the engine serves; ``reads`` has others' weights read."""
     parts, trace = pretrained(model), ForwardTrace(model)
-    own = own_parts(model) if reads else []
-    excluded = {id(module) for part in own for module in part.modules()}
+    eager = eager_parts(model) if reads else []
+    excluded = {id(module) for part in eager for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
     enter, leave = of_this_thread(trace.follow), of_this_thread(_leave)
     begin, end = of_this_thread(trace.enter), of_this_thread(trace.leave)
@@ -225,15 +225,15 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
             if id(module) not in theirs:
                 hooks.enter_context(module.register_forward_pre_hook(enter, with_kwargs=True))
                 hooks.enter_context(module.register_forward_hook(leave, always_call=True))
-        for part in {id(each): each for each in (model, *parts)}.values():
+        for part in {id(module): module for module in (model, *parts)}.values():
             hooks.enter_context(part.register_forward_pre_hook(trace.begin))
         for module in model.modules():
             if id(module) not in excluded and _is_attention(module):
                 hooks.enter_context(module.register_forward_pre_hook(begin))
                 hooks.enter_context(module.register_forward_hook(end, always_call=True))
         if parts:
-            hooks.enter_context(switched(model, but=own))
-            hooks.enter_context(read_weights(own))
+            hooks.enter_context(switched(model, but=eager))
+            hooks.enter_context(read_weights(eager))
         hooks.enter_context(functions_seen(model))
         yield trace
 
@@ -339,36 +339,36 @@ def _looks_back(attention: AttentionCall) -> bool:
 
 def _is_attention(module: nn.Module) -> bool:
     """Whether a module attends itself, by the name of its class, and not through one inside it."""
-    named = [_ATTENTION.search(type(each).__name__) for each in module.modules()]
+    named = [_ATTENTION.search(type(part).__name__) for part in module.modules()]
     return bool(named[0]) and not any(named[1:])
 
 
-def _has_same_weights(one: AttentionCall, other: AttentionCall) -> bool:
+def _has_same_weights(first: AttentionCall, second: AttentionCall) -> bool:
     """Whether two calls have the same weights, by the memory of their inputs."""
     return (
-        one.mask is other.mask
-        and one.bias is other.bias
-        and one.score == other.score
-        and _shares_memory(one.query, other.query)
-        and _shares_memory(one.key, other.key)
+        first.mask is second.mask
+        and first.bias is second.bias
+        and first.score == second.score
+        and _shares_memory(first.query, second.query)
+        and _shares_memory(first.key, second.key)
     )
 
 
-def _shares_memory(one: Tensor, other: Tensor) -> bool:
-    return one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape
+def _shares_memory(first: Tensor, second: Tensor) -> bool:
+    return first.data_ptr() == second.data_ptr() != 0 and first.shape == second.shape
 
 
 def _enter(module: nn.Module, args: Arguments, options: Options) -> None:
     if torch.compiler.is_compiling():
         return
-    other = None
+    memory = None
     if isinstance(module, nn.MultiheadAttention | MultiHeadAttention):
         names = ("query", "key") if isinstance(module, nn.MultiheadAttention) else _OF_OURS
         asks, looked_at = (
             args[n] if n < len(args) else options.get(name) for n, name in enumerate(names)
         )
-        other = None if looked_at is asks else looked_at
-    _entered.set((*_entered.get(), _Entered(module, other is not None)))
+        memory = None if looked_at is asks else looked_at
+    _entered.set((*_entered.get(), _Entered(module, memory is not None)))
 
 
 def _leave(module: nn.Module, args: Arguments, output: object) -> None:

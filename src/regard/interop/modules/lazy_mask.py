@@ -67,7 +67,7 @@ class LazyMask:
         batch: int,
     ) -> None:
         self.function, self.padding, self.frame, self.batch = function, padding, frame, batch
-        # None in a graph: a compiler cannot see what a function was made with.
+        # None in a graph: a compiler cannot see the closure of a function.
         is_compiled = torch.compiler.is_compiling()
         self.is_causal = None if is_compiled else _mentions(function, "causal_mask_function")
         self._made: dict[object, Mask | None] = {}
@@ -126,7 +126,7 @@ class LazyMask:
     def __getitem__(self, index: object) -> "LazyMask":
         """Itself, where fewer keys are taken: the attention knows how many there are."""
         if isinstance(index, tuple) and all(
-            each is Ellipsis or (isinstance(each, slice) and each.start is None) for each in index
+            part is Ellipsis or (isinstance(part, slice) and part.start is None) for part in index
         ):
             return self
         return _refuse("an index")
@@ -147,7 +147,7 @@ def _refuse(use: str) -> NoReturn:
 
 def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
     """A mask function as a mask; None lets everything be seen."""
-    name, parts = _known(function), _parts(function)
+    name, parts = _name_of(function), _parts(function)
     first = frame.first
     if name == "causal_mask_function":
         return causal(first=first)
@@ -159,9 +159,9 @@ def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
         reach = int(parts["sliding_window"])
         return window(before=reach, after=reach, first=first)
     if name == "and_masks":
-        return _joined([_rule(each, frame) for each in _without_positions(function)], and_)
+        return _joined([_rule(inner, frame) for inner in _without_positions(function)], and_)
     if name == "or_masks":
-        rules = [_rule(each, frame) for each in parts["mask_functions"]]
+        rules = [_rule(inner, frame) for inner in parts["mask_functions"]]
         return None if None in rules else _joined(rules, or_)
     if name == "padding_mask_function":
         return _of_padding(parts["padding_mask"], frame)
@@ -218,7 +218,9 @@ def _of_chunks(parts: _MaskParts, frame: Frame) -> Mask:
     size, start = int(parts["chunk_size"]), parts["left_padding"].to(frame.device).reshape(-1, 1)
     spans = ((frame.queries, frame.query_start), (frame.keys, frame.key_start))
     positions = (torch.arange(n, device=frame.device) + first for n, first in spans)
-    return documents(*(torch.div(each - start, size, rounding_mode="floor") for each in positions))
+    return documents(
+        *(torch.div(numbers - start, size, rounding_mode="floor") for numbers in positions)
+    )
 
 
 def _of_packed(parts: _MaskParts, frame: Frame) -> Mask | None:
@@ -229,8 +231,8 @@ def _of_packed(parts: _MaskParts, frame: Frame) -> Mask | None:
 def _of_blocks(parts: _MaskParts, frame: Frame) -> Mask | None:
     numbers = parts["block_sequence_ids"].to(device=frame.device, dtype=torch.long)
     # Below zero is in no block: not in one with keys that are in none either.
-    others = numbers.masked_fill(numbers < 0, -2)
-    return _of_document_numbers(numbers.clamp_min(-1), others, frame)
+    key_numbers = numbers.masked_fill(numbers < 0, -2)
+    return _of_document_numbers(numbers.clamp_min(-1), key_numbers, frame)
 
 
 def _of_document_numbers(queries: Tensor, keys: Tensor, frame: Frame) -> Mask | None:
@@ -260,18 +262,18 @@ _OF_DISTANCE = {
 def _without_positions(function: MaskFunction) -> list[MaskFunction]:
     """The parts of ``and_masks``, distances in a packed sequence being those in its documents."""
     parts = list(_parts(function)["mask_functions"])
-    if not any(_known(part) == "packed_sequence_mask_function" for part in parts):
+    if not any(_name_of(part) == "packed_sequence_mask_function" for part in parts):
         return parts
     inner_parts = []
     for part in parts:
-        is_moved = _known(part) == "remap_positions_for_packed_sequence"
+        is_moved = _name_of(part) == "remap_positions_for_packed_sequence"
         inner = _parts(part)["mask_function"] if is_moved else part
         inner_parts.append(inner if is_moved and _is_of_distance(inner) else part)
     return inner_parts
 
 
 def _is_of_distance(function: MaskFunction) -> bool:
-    name = _known(function)
+    name = _name_of(function)
     if name in ("and_masks", "or_masks"):
         return all(map(_is_of_distance, _parts(function)["mask_functions"]))
     return name in _OF_DISTANCE
@@ -303,7 +305,7 @@ def _joined(masks: list[Mask | None], join: Callable[[Mask, Mask], Mask]) -> Mas
     return reduce(join, some) if some else None
 
 
-def _known(function: MaskFunction) -> str:
+def _name_of(function: MaskFunction) -> str:
     """The name that transformers has for a mask function, or for its maker; else ""."""
     if getattr(function, "__module__", None) != _HOME:
         return ""
@@ -322,9 +324,9 @@ def _parts(function: MaskFunction) -> _MaskParts:
 
 def _mentions(function: MaskFunction, name: str) -> bool:
     """Whether a mask function is the one of that name, or made with it."""
-    if _known(function) == name:
+    if _name_of(function) == name:
         return True
     inner: list[object] = []
     for part in _parts(function).values():
         inner.extend(part if isinstance(part, tuple) else (part,))
-    return any(_mentions(each, name) for each in inner if callable(each))
+    return any(_mentions(member, name) for member in inner if callable(member))

@@ -103,10 +103,10 @@ class _WeightsReader:
         if not self._depth or not isinstance(output, tuple | Mapping):
             return
         parts = output.values() if isinstance(output, Mapping) else output
-        for each in parts:
-            if isinstance(each, Tensor) and each.dim() == 4:
-                made = _Made(module, each, _global_positions(module, args, options))
-                self._made.setdefault(each.data_ptr(), made)
+        for tensor in parts:
+            if isinstance(tensor, Tensor) and tensor.dim() == 4:
+                made = _Made(module, tensor, _global_positions(module, args, options))
+                self._made.setdefault(tensor.data_ptr(), made)
 
     def leave(
         self, part: "PreTrainedModel", args: Arguments, options: Options, output: object
@@ -127,7 +127,7 @@ class _WeightsReader:
         if self._depth or self._is_requested or not isinstance(output, Mapping):
             return None
         return type(output)(
-            **{name: each for name, each in output.items() if not name.endswith("attentions")}
+            **{name: value for name, value in output.items() if not name.endswith("attentions")}
         )
 
     def _announce(
@@ -150,8 +150,10 @@ class _WeightsReader:
             is_banded = made is not None and hasattr(made.module, _REACH)
             whole: object = weights
             if made is not None and is_banded and isinstance(weights, Tensor):
-                others = output.get("global_attentions")
-                whole = _spread(weights, made, None if others is None else others[layer])
+                global_weights = output.get("global_attentions")
+                whole = _spread(
+                    weights, made, None if global_weights is None else global_weights[layer]
+                )
             matrix = _checked(whole, module, is_training=part.training)
             attention_kind = kind or _kind(part, matrix, output)
             name = "decoder_attention_mask" if kind == "decoder" else "attention_mask"
@@ -227,7 +229,7 @@ def _global_positions(
 
 
 def _spread(
-    weights: Float[Tensor, "B H N K"], made: _Made, others: Float[Tensor, "B H n x"] | None
+    weights: Float[Tensor, "B H N K"], made: _Made, global_weights: Float[Tensor, "B H n x"] | None
 ) -> Float[Tensor, "B H N N"]:
     """Spread the weights of a band over the matrix; the first x are of global positions."""
     B, H, N, K = weights.shape
@@ -242,6 +244,6 @@ def _spread(
     for b in range(B if x and made.is_global is not None else 0):
         positions = made.is_global[b, :N].nonzero().flatten()  # type: ignore[index]
         matrix[b, :, :, positions] += weights[b, :, :, : len(positions)]
-        if others is not None:
-            matrix[b, :, positions] = others[b, :, :N, : len(positions)].transpose(-1, -2)
+        if global_weights is not None:
+            matrix[b, :, positions] = global_weights[b, :, :N, : len(positions)].transpose(-1, -2)
     return matrix

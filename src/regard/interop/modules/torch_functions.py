@@ -87,12 +87,14 @@ class _Arguments(NamedTuple):
 
 def functions_seen(model: nn.Module) -> AbstractContextManager[object]:
     """Meet torch's function inside the block, if a model has modules that may call it."""
-    return FunctionAttention() if any(map(_is_own, model.modules())) else nullcontext()
+    return FunctionAttention() if any(map(_is_custom, model.modules())) else nullcontext()
 
 
 def serve_functions(model: nn.Module) -> int:
     """Have the engine compute torch's attention within a model; returns how many modules."""
-    modules = [each for each in model.modules() if _is_own(each) and _names_function(each)]
+    modules = [
+        module for module in model.modules() if _is_custom(module) and _names_function(module)
+    ]
     for module in modules:
         if _begin not in module._forward_pre_hooks.values():
             module.register_forward_pre_hook(_begin)
@@ -181,13 +183,13 @@ def _without(weights: Tensor, mask: Mask) -> Tensor:
     whole = weights if weights.dim() > 3 else weights.unsqueeze(-3)
     *batch, H, N, M = whole.shape
     bound = mask.bind(tuple(batch), H, N, M, weights.device)
-    rest = whole.masked_fill(~bound.dense(), 0.0)
-    sums = rest.sum(dim=-1, keepdim=True)
+    visible = whole.masked_fill(~bound.dense(), 0.0)
+    sums = visible.sum(dim=-1, keepdim=True)
     total = whole.sum(dim=-1, keepdim=True)
-    return (rest * (total / sums.masked_fill(sums == 0, 1.0))).reshape(weights.shape)
+    return (visible * (total / sums.masked_fill(sums == 0, 1.0))).reshape(weights.shape)
 
 
-def _is_own(module: nn.Module) -> bool:
+def _is_custom(module: nn.Module) -> bool:
     """Whether a module's class is of another package than those that are known."""
     return type(module).__module__.partition(".")[0] not in _KNOWN
 
@@ -196,21 +198,23 @@ def _names_function(module: nn.Module) -> bool:
     """Whether the code of a module's class, or of its file, names torch's function."""
     home = vars(sys.modules.get(type(module).__module__, object))
     classes = [
-        each for each in type(module).__mro__ if each.__module__.partition(".")[0] != "torch"
+        base for base in type(module).__mro__ if base.__module__.partition(".")[0] != "torch"
     ]
-    functions = [*home.values(), *(each for kind in classes for each in vars(kind).values())]
-    return any(isinstance(each, FunctionType) and _names(each.__code__) for each in functions)
+    functions = [*home.values(), *(member for kind in classes for member in vars(kind).values())]
+    return any(
+        isinstance(function, FunctionType) and _names(function.__code__) for function in functions
+    )
 
 
 def _names(code: CodeType) -> bool:
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return _NAME in code.co_names or any(map(_names, inner))
 
 
 def check_compiled(model: nn.Module) -> None:
     """Raise SettingError for a compiled model, of whose attention nothing was seen."""
-    compiled = [each for each in model.modules() if hasattr(each, "_orig_mod")]
-    called = [each for each in model.modules() if each._compiled_call_impl is not None]
+    compiled = [module for module in model.modules() if hasattr(module, "_orig_mod")]
+    called = [module for module in model.modules() if module._compiled_call_impl is not None]
     if compiled or called:
         raise SettingError(
             "model must run as it was written for attention by "

@@ -22,9 +22,9 @@ def use(model: ModuleT) -> ModuleT:
     whose fused shortcut is then left out; every Hugging Face model in it, whose
     ``attn_implementation`` becomes "regard"; and every module of one's own that calls
     ``F.scaled_dot_product_attention``, which gets two forward hooks. Weights and ``state_dict``
-    stay what they are.
+    are unchanged.
 
-    What changes: a query with nothing to see gets zeros, where torch gives NaN and transformers the
+    Differences: a query with nothing to see gets zeros, where torch gives NaN and transformers the
     mean of all values; NaN in padding is not seen; ``observe`` sees every call. Under
     ``torch.compile``, plain attention that nobody watches is torch's own.
 
@@ -70,7 +70,7 @@ class EngineAttention(nn.MultiheadAttention):
 
     @property
     def _qkv_same_embed_dim(self) -> bool:
-        # What torch's Transformer layers ask before they go around this module.
+        # Torch's Transformer layers read it before they go around this module.
         return False
 
     @_qkv_same_embed_dim.setter
@@ -219,18 +219,18 @@ class EngineAttention(nn.MultiheadAttention):
             masks.append(attn_mask.reshape(B, H, N, M - added) if per_head else attn_mask)
         if key_padding_mask is not None:
             masks.append(key_padding_mask.reshape(B, 1, 1, M - added))
-        for each in (F.pad(each, (0, added)) for each in masks):
+        for tensor in (F.pad(tensor, (0, added)) for tensor in masks):
             visible: Mask | None = None
-            rest: Tensor | None = None
-            if each.dtype == torch.bool:
-                visible = dense(~each)
+            mask_bias: Tensor | None = None
+            if tensor.dtype == torch.bool:
+                visible = dense(~tensor)
             else:
-                floats = each.to(query.dtype)
-                visible, rest = split(floats, floats == float("-inf"))
+                floats = tensor.to(query.dtype)
+                visible, mask_bias = split(floats, floats == float("-inf"))
             if visible is not None:
                 mask = visible if mask is None else mask & visible
-            if rest is not None:
-                bias = rest if bias is None else bias + rest
+            if mask_bias is not None:
+                bias = mask_bias if bias is None else bias + mask_bias
         return mask, bias
 
 

@@ -20,7 +20,7 @@ from regard.viewer.layer_summary import Kind
 
 Name = Callable[[int], str]
 
-_PRODUCTS = 4 * 10**10  # multiplications of what nobody asked for
+_PRODUCTS = 4 * 10**10  # multiplications that nobody asked for
 _HEADS = 3  # that nobody asked for
 _TOP = 6  # tokens of a list
 _MOST = 300  # neurons of an example
@@ -36,7 +36,7 @@ def circuits_of_example(
 ) -> Example:
     """The example with circuits of some heads; None is some whose scores are taken apart.
 
-    ``names`` are of tokens that are read, of tokens that are written, and of what logits are of.
+    ``names`` are of tokens that are read, of tokens that are written, and of the logits.
     """
     wanted: list[tuple[Site, int]] = []
     if heads is None:
@@ -72,8 +72,8 @@ def _sharpest(scores: Sequence[ScoreSum]) -> list[tuple[Site, int]]:
 
 def _is_cheap(path: DirectPath, site: Site, count: int) -> bool:
     """Whether a whole vocabulary goes through the heads of each layer in little time."""
-    size = sum(each.numel() for each in path.run.model.parameters())
-    tables = {each.data_ptr(): each.numel() for each in path.run.tables.values()}
+    size = sum(parameter.numel() for parameter in path.run.model.parameters())
+    tables = {table.data_ptr(): table.numel() for table in path.run.tables.values()}
     blocks = size - sum(tables.values())
     return 2 * count * path.vocab_size(site, "key") * blocks <= _PRODUCTS
 
@@ -91,15 +91,15 @@ def _head_circuit(
     read, written, answered = names
     of_queries = read if site[0] == "encoder" else written
     of_keys = written if site[0] == "decoder" else read
-    rows, columns = _first_of_each(made.queries), _first_of_each(made.keys)
+    rows, columns = _first_positions(made.queries), _first_positions(made.keys)
 
     def ranked(tokens: TopTokens | None, at: list[int], name: Name) -> tuple[Ranked, ...]:
         return () if tokens is None else _ranked(tokens, at, name)
 
-    own: tuple[tuple[float, int], ...] = ()
+    changes: tuple[tuple[float, int], ...] = ()
     if made.own is not None and made.own_rank is not None:
         pairs = zip(made.own[columns].tolist(), made.own_rank[columns].tolist(), strict=True)
-        own = tuple((short(value), rank) for value, rank in pairs)
+        changes = tuple((short(value), rank) for value, rank in pairs)
     key_scores = tuple(map(short, made.key_scores[columns].tolist()))
     return HeadCircuit(
         kind=cast("Kind", made.kind),
@@ -112,12 +112,12 @@ def _head_circuit(
         liked=ranked(made.liked, rows, of_keys),
         promoted=ranked(made.promoted, columns, answered),
         suppressed=ranked(made.suppressed, columns, answered),
-        own=own,
+        own=changes,
         copying=None if made.copying is None else short(made.copying),
     )
 
 
-def _first_of_each(ids: Tensor) -> list[int]:
+def _first_positions(ids: Tensor) -> list[int]:
     """Positions at which an id stands first."""
     different, where = unique(ids)
     first = torch.full((len(different),), len(ids))
@@ -141,7 +141,7 @@ def neurons_of_example(
         maps = last_maps(path)
     except SettingError:
         return example
-    size = sum(each.numel() for each in path.run.model.parameters())
+    size = sum(parameter.numel() for parameter in path.run.model.parameters())
     most = max(1, min(_MOST, 5 * _PRODUCTS // (2 * size)))
     cells = sum(len(last.activations) for last in maps.values())
     top = max(1, min(3, most // cells))

@@ -19,7 +19,7 @@ from regard.interop.attribution.attribute import (
     Method,
     output_of,
 )
-from regard.interop.attribution.decomposition import at_rest
+from regard.interop.attribution.decomposition import module_and_inputs
 from regard.interop.attribution.direct_path import DirectPath
 from regard.interop.attribution.faithfulness import logits_of, rank_correlation
 from regard.interop.pages.circuits import circuits_of_example, neurons_of_example
@@ -77,10 +77,10 @@ class Reading:
     written: Sequence[int] | None = None  # all tokens of an output, each of which is explained
     labels: Sequence[str] = ()  # the classes of a classifier
     explained: str | None = None  # the input of the example's tokens; None is the main one
-    part: CrossAttention | None = None  # the two texts, where they are parts of what is read
-    attends: bool = True  # whether one position's attention leads to what is explained
+    part: CrossAttention | None = None  # the two texts, where they are parts of the input
+    attends: bool = True  # whether one position's attention leads to the explained output
     choices: Callable[[ExplainedText, LookOptions], Sequence[Choice]] | None = None  # other outputs
-    blanks: bool = False  # whether the example's output is what is predicted at ``positions``
+    blanks: bool = False  # whether the example's output is predicted at ``positions``
 
     @torch.no_grad()
     def explain(self, model: nn.Module, example: Example, why: LookOptions) -> Example:
@@ -120,18 +120,18 @@ class Reading:
     ) -> Example:
         """The example with sums over parts, circuits of heads and neurons, where it has them."""
         try:
-            path = DirectPath(*at_rest(text.model, text.inputs))
+            path = DirectPath(*module_and_inputs(text.model, text.inputs))
         except SettingError:
             if why.scores or why.circuits:
                 raise
             return example
         stream = sums_of(path.run, text, example, choices, why.scores, self.start)
         example = replace(example, stream=stream)
-        if not (self.text or self.labels):  # of what tokens are named by their task alone
+        if not (self.text or self.labels):  # its tokens are named by its task alone
             return example
         answered = self.labels.__getitem__ if self.labels else self.name
         names = (self.read_name or self.name, self.name, answered)
-        positions = [each.position for each in choices if each.position is not None]
+        positions = [choice.position for choice in choices if choice.position is not None]
         example = circuits_of_example(
             path, example, why.circuits, positions[0] if positions else None, names
         )
@@ -166,9 +166,9 @@ class Reading:
             for n, token in tokens:
                 yield self._choice(text, token, None, n, n)
             return
-        for (n, token), other in zip(tokens, self.encode(against), strict=False):
-            if token != other:
-                yield self._choice(text, token, other, n, n)
+        for (n, token), against_id in zip(tokens, self.encode(against), strict=False):
+            if token != against_id:
+                yield self._choice(text, token, against_id, n, n)
                 return
         raise DataError(f"--not must differ from the output within it; got {against!r}.")
 
@@ -198,8 +198,8 @@ class Reading:
         number, read = output_of(text.answer, text.model, target, against, position)
         assert read is not None
         name = self.labels.__getitem__ if self.labels else self.name
-        other = "" if against is None else name(against)
-        return Choice(number, name(read[1]), other, output, position)
+        against_name = "" if against is None else name(against)
+        return Choice(number, name(read[1]), against_name, output, position)
 
     def _token(self, option: str, word: str | None, logits: Tensor) -> int | None:
         """The first token of a word, after a space or not: in fewer tokens, then likelier."""
@@ -207,20 +207,22 @@ class Reading:
             return None
         forms = [self.encode(form) for form in {word, f" {word.lstrip()}"}]
         named = [[token for token in form if self.name(token).strip("▁Ġ ")] for form in forms]
-        known = [form for form in named if form]
-        if not known:
+        candidates = [form for form in named if form]
+        if not candidates:
             raise DataError(f"{option} must have tokens that the model knows; got {word!r}.")
-        return min(known, key=lambda form: (len(form), -float(logits[form[0]])))[0]
+        return min(candidates, key=lambda form: (len(form), -float(logits[form[0]])))[0]
 
     def _importances(
         self, text: ExplainedText, choices: Sequence[Choice], length: int, why: LookOptions
     ) -> tuple[Importance, ...]:
         """Contributions to each output by several methods, attention first."""
-        size = sum(each.numel() for each in text.model.parameters()) * length * len(choices)
+        size = (
+            sum(parameter.numel() for parameter in text.model.parameters()) * length * len(choices)
+        )
         passes = {"leave_one_out": length, "integrated_gradients": 3 * _STEPS}
         attributions: dict[str, list[Attribution]] = {}
         chosen = why.attribute
-        outputs = [each.number for each in choices], [each.position for each in choices]
+        outputs = [choice.number for choice in choices], [choice.position for choice in choices]
         for method in _NAMES:
             is_small = method in passes and passes[method] * size <= _PRODUCTS
             is_selected = method in (chosen or _CHEAP) or (chosen is None and is_small)
@@ -236,10 +238,10 @@ class Reading:
                     raise
         attention = attributions.get("attention", [None] * len(choices))
         return tuple(
-            self._importance(each[n], attention[n], choice, length)
+            self._importance(scores[n], attention[n], choice, length)
             for n, choice in enumerate(choices)
-            for each in attributions.values()
-            if bool(each[n].values.isfinite().all())
+            for scores in attributions.values()
+            if bool(scores[n].values.isfinite().all())
         )
 
     def _importance(
@@ -249,8 +251,10 @@ class Reading:
         correlation = None
         if attention is not None and score is not attention:
             part = slice(None) if self.part is None else self.part.keys.in_row
-            own, other = (each.values.cpu()[part].abs() for each in (score, attention))
-            number = rank_correlation(own, other)
+            sizes, attention_sizes = (
+                attribution.values.cpu()[part].abs() for attribution in (score, attention)
+            )
+            number = rank_correlation(sizes, attention_sizes)
             correlation = None if math.isnan(number) else short(number)
         change = None if score.baseline_output is None else score.output - score.baseline_output
         of_tokens = self._of_tokens(values, length)
@@ -306,12 +310,12 @@ def reading_of_checkpoint(
         is_output = written is not None
         name = "text_target" if is_output else "text"
         ids = tokenizer(**{name: word}, add_special_tokens=is_output)["input_ids"]
-        return [each for each in ids if is_output or each != tokenizer.unk_token_id]
+        return [token for token in ids if is_output or token != tokenizer.unk_token_id]
 
     ids = inputs["input_ids"][0].tolist()
     is_next = written is None and not example.source_tokens
     mask = getattr(tokenizer, "mask_token_id", None)
-    masks = [n for n, each in enumerate(ids) if each == mask]
+    masks = [n for n, token in enumerate(ids) if token == mask]
     labels: list[str] = []
     if type(model).__name__.endswith("ForSequenceClassification"):
         labels = [str(name) for _, name in sorted((model.config.id2label or {}).items())]
@@ -336,7 +340,7 @@ def likeliest_classes(model: "PreTrainedModel", logits: Float[Tensor, " K"]) -> 
     logits = logits.float()
     shares, order = (logits.sigmoid() if is_multiple else logits.softmax(-1)).sort(descending=True)
     names = {str(number): name for number, name in (model.config.id2label or {}).items()}
-    return named_shares(shares, [names.get(str(each), str(each)) for each in order.tolist()])
+    return named_shares(shares, [names.get(str(number), str(number)) for number in order.tolist()])
 
 
 def named_shares(shares: Float[Tensor, " K"], names: Sequence[str]) -> tuple[Share, ...]:

@@ -44,19 +44,19 @@ class Readout:
                 whole[name] = first[0]
 
         modules = text.body.named_modules()
-        numbered = {each: name for name, each in modules if name.rpartition(".")[2].isdecimal()}
+        numbered = {module: name for name, module in modules if name.rpartition(".")[2].isdecimal()}
         with hooked(numbered, after=note):
             with suppress(SettingError):  # it attends to nothing
                 calls = list(text.seen)
             if not states:  # that pass was made before
                 text.body(**text.inputs)
-        kind = "decoder" if any(each.kind == "decoder" for each in calls) else "encoder"
-        blocks = (BLOCK.match(each.name) for each in calls if each.kind == kind)
+        kind = "decoder" if any(call.kind == "decoder" for call in calls) else "encoder"
+        blocks = (BLOCK.match(call.name) for call in calls if call.kind == kind)
         stacks = [block.group().rpartition(".")[0] for block in blocks if block is not None][:1]
-        named = [each for each in states if each.rpartition(".")[0] in stacks]
-        named.sort(key=lambda each: int(each.rpartition(".")[2]))
-        self._blocks = [(text.body.get_submodule(each), sizes[each]) for each in named]
-        self.layers = [states[each] for each in named]  # (P, C) each, the last positions
+        named = [block for block in states if block.rpartition(".")[0] in stacks]
+        named.sort(key=lambda block: int(block.rpartition(".")[2]))
+        self._blocks = [(text.body.get_submodule(block), sizes[block]) for block in named]
+        self.layers = [states[block] for block in named]  # (P, C) each, the last positions
         self.states = whole.get(named[-1]) if named else None  # (N, C) after the last block
         with suppress(Exception):  # of blocks that do more than hand states on
             self.logits(self.layers[-1][-1:])
@@ -93,11 +93,11 @@ class Readout:
             self.logits(states[chosen]).softmax(dim=-1).topk(min(_TOP, size), dim=-1)
             for states in self.layers
         ]
-        indices = torch.stack([each.indices for each in top])
-        known, numbers = torch.unique(indices, return_inverse=True)
-        chances = torch.stack([each.values for each in top])
+        indices = torch.stack([best.indices for best in top])
+        ids, numbers = torch.unique(indices, return_inverse=True)
+        chances = torch.stack([best.values for best in top])
         return Lens(
-            words=tuple(map(name, known.tolist())),
+            words=tuple(map(name, ids.tolist())),
             tokens=pack_integers(numbers.cpu().numpy()),
             probabilities=pack(chances.cpu().numpy(), bits=16, scale="log"),
             first=len(self.states) - count if positions is None else 0,

@@ -61,9 +61,9 @@ def look(
 
     One pass over each text, watched at any length. A model that reads one text and writes another
     is looked at while it writes: its own output, as ``generate`` finds it, or a target. Where a
-    model has a head, the page also says what each token contributed to the output (``attribute``),
-    what each layer would predict, and how unexpected each token was. Of a vision model, which reads
-    a picture in patches, it has these over the picture, and the likeliest classes.
+    model has a head, the page also shows each token's contribution to the output (``attribute``),
+    each layer's prediction, and how unexpected each token was. Of a vision model, which reads a
+    picture in patches, it has these over the picture, and the likeliest classes.
 
     Args:
         model: An encoder, a decoder or an encoder-decoder of transformers, for text, or a vision
@@ -79,12 +79,12 @@ def look(
             then show the attention of one to the other.
         explain: Whether the page says more than attention: contributions, predictions by layer,
             losses, queries and keys.
-        options: What is shown and explained, as ``regard.viewer.LookOptions`` describes it, without
+        options: Options of the page, as ``regard.viewer.LookOptions`` describes them, without
             ``beam_size``. A target of a model that reads one text and writes another is an output
             of the one text.
 
     Returns:
-        What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
+        A page that a notebook displays; ``.save(path)`` writes it, ``.document`` is the data.
 
     Raises:
         DataError: A text is empty or too long, a file is no picture, or there is a target that
@@ -114,8 +114,8 @@ def look(
     _check(model, given, has_target=has_target, pair=pair)
     texts = list(map(str, given))
     why = replace(chosen, target=None) if is_writer else chosen  # the output is the target
-    known: KnownFields = {"started": True} if is_writer else {}
-    with _at_rest(model):
+    fields: KnownFields = {"started": True} if is_writer else {}
+    with _in_evaluation(model):
         examples, answers = list[Example](), list[RowSource | None]()
         for picture in given if is_vision else []:
             example, seen = look_at_picture(model, tokenizer, picture, chosen.layers, chosen.heads)
@@ -137,13 +137,13 @@ def look(
                 inputs["decoder_input_ids"] = outputs[:, :-1]
                 tokens["decoder"] = _pieces(tokenizer, outputs[:, :-1])
                 written_ids = outputs[0, 1:].tolist()
-            inputs = {name: each.to(model.device) for name, each in inputs.items()}
-            is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
+            inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+            is_long = max(tensor.shape[1] for tensor in inputs.values()) > LONGEST_WITH_ROWS
             body = getattr(model, "base_model", model)  # without the head after the last layer
             keep = live or not is_long
             with watch(body, chosen.layers, chosen.heads, keep=keep, tokens=tokens) as seen:
                 body(**inputs)
-            example = example_of(seen, source, output=written, **known)
+            example = example_of(seen, source, output=written, **fields)
             if explain:
                 reading = reading_of_checkpoint(model, tokenizer, inputs, example, written_ids)
                 example = reading.explain(model, example, why)
@@ -245,7 +245,7 @@ def _start_of(model: "PreTrainedModel") -> int:
 
 
 @contextmanager
-def _at_rest(model: nn.Module) -> Iterator[None]:
+def _in_evaluation(model: nn.Module) -> Iterator[None]:
     """The model without its dropout and without gradients."""
     was_training = model.training
     model.eval()
@@ -282,7 +282,7 @@ def read(
     if not ids:
         raise DataError(f"text must have tokens to look at; got none of {text[:20]!r}.")
     pieces = tokenizer.convert_ids_to_tokens(ids)
-    if is_cut and spans is not None:  # what was cut off is not shown either
+    if is_cut and spans is not None:  # characters that were cut off are not shown either
         text = text[: max(last for _, last in spans)]
     return torch.tensor([ids]), Text.of(pieces, text, spans)
 
@@ -363,8 +363,8 @@ def longest_input(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
             unused = 0 if module.padding_idx is None else module.padding_idx + 1
             limits.append(module.num_embeddings - unused)
     limits.append(getattr(tokenizer, "model_max_length", None))
-    known = [int(limit) for limit in limits if limit is not None and 0 < limit < _LONGEST]
-    return min(known, default=None)
+    lengths = [int(limit) for limit in limits if limit is not None and 0 < limit < _LONGEST]
+    return min(lengths, default=None)
 
 
 def _encoded(
@@ -379,11 +379,11 @@ def _encoded(
     return list(encoded["input_ids"]), spans
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """How many characters two texts begin with alike."""
-    if other.startswith(one):
-        return len(one)
+    if second.startswith(first):
+        return len(first)
     return next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
+        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
     )

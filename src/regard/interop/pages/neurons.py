@@ -32,12 +32,12 @@ def vectors_of(
     if wanted is None and sum(map(_least_bytes, seen)) > MOST_BYTES:
         return ()
     made = tuple(
-        each
+        vectors
         for one in seen
-        for each in _of_layer(one, part, wanted)
-        if (each.kind, each.layer, each.head) in heads
+        for vectors in _of_layer(one, part, wanted)
+        if (vectors.kind, vectors.layer, vectors.head) in heads
     )
-    there = {(each.layer, each.head) for each in made}
+    there = {(vectors.layer, vectors.head) for vectors in made}
     missing = [f"{layer}.{head}" for layer, head in wanted or () if (layer, head) not in there]
     if missing and part is None:  # of two texts, each has layers of its own
         raise SettingError(
@@ -53,10 +53,10 @@ def fitting(
     """Examples whose vectors fit a page, in 32 bits or 16; without any where they do not."""
     for bits in (32, 16):
         examples = [
-            replace(each, vectors=tuple(_in_bits(one, bits) for one in each.vectors))
-            for each in examples
+            replace(example, vectors=tuple(_in_bits(one, bits) for one in example.vectors))
+            for example in examples
         ]
-        vectors = [one for each in examples for one in each.vectors]
+        vectors = [one for example in examples for one in example.vectors]
         size = sum(len(array.data) for one in vectors for array in one.arrays().values())
         if size <= MOST_BYTES:
             return tuple(examples)
@@ -65,12 +65,12 @@ def fitting(
             f"neurons must name heads whose queries and keys take at most {MOST_BYTES / 1e6} MB in "
             f"a page; got {len(vectors)}, which take {size / 1e6:.1f} MB. Name fewer of them."
         )
-    return tuple(replace(each, vectors=()) for each in examples)
+    return tuple(replace(example, vectors=()) for example in examples)
 
 
 def _in_bits(vectors: HeadVectors, bits: int) -> HeadVectors:
     arrays = vectors.arrays().items()
-    packed = {name: pack(each.values(), bits=bits) for name, each in arrays if each.bits != bits}
+    packed = {name: pack(array.values(), bits=bits) for name, array in arrays if array.bits != bits}
     return replace(vectors, **packed)  # type: ignore[arg-type]
 
 
@@ -110,13 +110,13 @@ def _of_layer(
             if "bias" in arrays:
                 rows = _of_tokens(arrays["bias"], queries, -2)
                 of_tokens["bias"] = _of_tokens(rows, keys, -1)
-        packed = {name: each.double().cpu() for name, each in of_tokens.items()}
+        packed = {name: tensor.double().cpu() for name, tensor in of_tokens.items()}
         for head in heads:
             yield HeadVectors(
                 kind=kind,  # type: ignore[arg-type]
                 layer=one.layer,
                 head=head,
-                **{name: pack(each[head], bits=32) for name, each in packed.items()},
+                **{name: pack(tensor[head], bits=32) for name, tensor in packed.items()},
                 scale=scale_of(call),
                 softcap=softcap,
             )

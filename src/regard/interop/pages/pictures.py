@@ -96,7 +96,7 @@ def _layout(
     side = getattr(model.config, "patch_size", 1)
     rows, columns = (side, side) if isinstance(side, int) else side
     count = (inputs.shape[-2] // rows) * (inputs.shape[-1] // columns)
-    tokens = {each.summary.entropy.shape[-1] for each in seen}
+    tokens = {attention.summary.entropy.shape[-1] for attention in seen}
     before = _tokens_before(model.config)
     if tokens not in ({count}, {count + len(before)}):
         got = ", ".join(map(str, sorted(tokens)))

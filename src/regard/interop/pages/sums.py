@@ -33,9 +33,9 @@ _LISTED = 24  # pairs of a score
 class Choice(NamedTuple):
     """An output that is explained."""
 
-    number: Output  # computes it of what the model returns
+    number: Output  # computes it of the output of the model
     target: str  # the name of its token or class
-    against: str = ""  # the name of what it is held against
+    against: str = ""  # the name of the token or class it is held against
     output: int | None = None  # the token of the example that it predicts
     position: int | None = None  # of the input, that it is predicted at; None of a whole text
 
@@ -63,11 +63,11 @@ def sums_of(
         except SettingError:  # it is no product of a query and a key
             if wanted is not None:
                 raise
-    parts = list(dict.fromkeys(part for _, each in logits for part in each.parts))
+    parts = list(dict.fromkeys(part for _, logit in logits for part in logit.parts))
     parts.sort(key=StreamPart.order)
     return StreamSums(
         parts=tuple(part.name for part in parts),
-        logits=tuple(_logit_sum(choice, each, parts, start) for choice, each in logits),
+        logits=tuple(_logit_sum(choice, logit, parts, start) for choice, logit in logits),
         scores=tuple(made),
     )
 
@@ -102,7 +102,7 @@ def _score_sum(made: ScoreParts) -> ScoreSum:
         score=short(made.score),
         weight=short(made.weight),
         bias=short(made.bias),
-        pairs=tuple((one.name, other.name, short(v)) for one, other, v in made.top(_LISTED)),
+        pairs=tuple((query.name, key.name, short(v)) for query, key, v in made.top(_LISTED)),
         rows=tuple(rows),
         columns=tuple(columns),
         values=tuple(tuple(map(short, row)) for row in sums.tolist()),
@@ -123,12 +123,12 @@ def _wanted(
     text: ExplainedText, example: Example, wanted: Sequence[ScoreNumber]
 ) -> Iterator[_Cell]:
     """The scores that were asked for, in every kind of attention that has the head."""
-    for each in wanted:
-        if len(each) not in (2, 4):
+    for number in wanted:
+        if len(number) not in (2, 4):
             raise SettingError(
-                f"scores must be (layer, head) or (layer, head, query, key); got {tuple(each)}."
+                f"scores must be (layer, head) or (layer, head, query, key); got {tuple(number)}."
             )
-        layer, head, *pair = each
+        layer, head, *pair = number
         found = [one for one in _shown(text, example) if one.layer == layer]
         found = [one for one in found if head in one.heads]
         if not found:
@@ -185,7 +185,7 @@ def _strongest_link(
         torch.tensor(flags, device=weights.device) for flags in _are_text(one, example)
     )
     of_text = weights * rows[:, None] * columns
-    if bool(of_text.any()):  # what stands for nothing, such as a start, gets the rest of a weight
+    if bool(of_text.any()):  # a token of no text, such as a start, gets the rest of a weight
         weights = of_text
     best: Tensor = weights.flatten(1).argmax(dim=1)
     width = weights.shape[-1]
@@ -198,7 +198,7 @@ def _strongest_link(
 def _are_text(one: Watched, example: Example) -> tuple[list[bool], list[bool]]:
     """Whether queries and keys stand for something in the text."""
     tokens = {"source": example.source_tokens, "output": example.output_tokens}
-    flags = {side: [each.end > each.start for each in some] for side, some in tokens.items()}
+    flags = {side: [token.end > token.start for token in listed] for side, listed in tokens.items()}
     queries, keys = (flags[side] for side in AXES[cast("Kind", one.kind)])
     if one.kind == "decoder" and example.started:
         keys = [False, *keys[:-1]]
