@@ -150,7 +150,7 @@ class Importance:
         position: The token in whose position, or after which, the target is predicted.
         start: The value of the start sign, which is no token.
         total: Sum of the values, with the start's, if the method is complete.
-        change: Their exact sum: the change of the explained number from the baseline.
+        change: Change of the explained number from the baseline, the sum if all is exact.
     """
 
     method: str

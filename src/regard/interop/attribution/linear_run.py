@@ -95,9 +95,8 @@ class LinearRun:
         if held and self._nonlinear(value, through=False, leaves=True):
             self._refuse(held)
         products = self._products(value[None])
-        return {part: float(product[0]) for part, product in products.items()}, float(
-            value.detach()
-        )
+        contributions = {part: float(product[0]) for part, product in products.items()}
+        return contributions, float(value.detach())
 
     @torch.enable_grad()
     def query(self, site: Site, head: int, position: int) -> dict[StreamPart, Tensor]:

@@ -215,9 +215,8 @@ def _neox_tensors(model: nn.Module) -> Iterator[TensorMap]:
         "feed.outer": "mlp.dense_4h_to_h",
     }
     for tensor_map in of_layers(config.num_layers, "layers", "gpt_neox.layers", parts):
-        yield (
-            replace(tensor_map, order=order) if "query_key_value" in tensor_map.ours else tensor_map
-        )
+        is_joined = "query_key_value" in tensor_map.ours
+        yield replace(tensor_map, order=order) if is_joined else tensor_map
     yield from weight_and_bias("norm", "gpt_neox.final_layer_norm")
 
 

@@ -65,7 +65,7 @@ def _snapshot(name: str, revision: str | None) -> Path:
     revision = commit = revision or named or None
     if commit is None or not _COMMIT.fullmatch(commit):
         commit = None
-        with suppress(Exception):  # the download raises the right error
+        with suppress(Exception):  # the download reports the error
             commit = HfApi().model_info(repository, revision=revision).sha
     patterns = {"allow_patterns": _FETCHED, "ignore_patterns": _LEFT_OUT}
     download = partial(snapshot_download, repository, **patterns)

@@ -196,14 +196,13 @@ class Edits:
                 found = change.change(part, found, call)
             return tensor if found is given else found if has_heads else found.squeeze(-3)
 
+        has_values = any(change.changes_values() for change in changes)
         return Edit(
             mask,
             finish,
             _unless_same(changed("queries", attention.query), attention.query),
             _unless_same(changed("keys", attention.key), attention.key),
-            partial(changed, "values")
-            if any(change.changes_values() for change in changes)
-            else None,
+            partial(changed, "values") if has_values else None,
         )
 
     def finish(self, model: nn.Module) -> None:

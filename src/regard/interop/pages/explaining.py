@@ -127,7 +127,7 @@ class Reading:
             return example
         stream = sums_of(path.run, text, example, choices, why.scores, self.start)
         example = replace(example, stream=stream)
-        if not (self.text or self.labels):  # its tokens are named by its task alone
+        if not (self.text or self.labels):  # only the task names its tokens
             return example
         answered = self.labels.__getitem__ if self.labels else self.name
         names = (self.read_name or self.name, self.name, answered)
