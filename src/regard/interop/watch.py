@@ -123,7 +123,7 @@ class Watch(Sequence[Watched]):
         residual: float = 0.5,
         call: int = -1,
     ) -> Float[Tensor, "*batch R N"]:
-        """How much of chosen outputs comes from each input, through all layers: ``rollout``.
+        """Fractions of chosen outputs that come from each input, through all layers: ``rollout``.
 
         Args:
             queries: The positions of the outputs.

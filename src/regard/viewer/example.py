@@ -138,7 +138,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Importance:
-    """How much each token mattered, by one measure.
+    """Importance of each token, by one measure.
 
     Attributes:
         method: Its name, such as "leave one out" or "gradient × input".

@@ -67,7 +67,7 @@ class WeightSpread:
 
     @cached_property
     def votes(self) -> list[list[tuple[str, int]]]:
-        """Of each output token the source tokens that runs look at most, and how many do."""
+        """Source tokens that runs look at most, for each output token, with the number of runs."""
         return [
             [(self.source_tokens[column], count) for column, count in counts.most_common()]
             for counts in self._counts

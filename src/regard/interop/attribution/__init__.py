@@ -1,1 +1,1 @@
-"""How much each token of an input contributes to an output."""
+"""Contributions of the tokens of an input to an output."""

@@ -1,4 +1,4 @@
-"""How much each input token contributes to one output, by gradients, leaving out and paths."""
+"""Contributions of input tokens to one output, by gradients, leaving out and paths."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,7 +77,7 @@ def attribute(
     steps: int = 32,
     rows: int = 16,
 ) -> Attribution:
-    """How much each token of an input contributes to one output of a model.
+    """Compute the contribution of each token of an input to one output of a model.
 
     - "gradient_times_input": ``∂output/∂x · x`` of each token's vector x.
     - "integrated_gradients": ``(x − x′) · ∫ ∂output/∂x`` along the straight path from a baseline x′

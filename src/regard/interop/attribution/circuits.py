@@ -295,7 +295,7 @@ def unique(ids: Int[Tensor, " N"]) -> tuple[Int[Tensor, " M"], Int[Tensor, " N"]
 
 
 def _listed(tokens: TopTokens, name: Callable[[int], str], count: int) -> list[str]:
-    """Each row of tokens as text."""
+    """Rows of tokens as text."""
     listed = []
     for row in zip(tokens.ids.tolist(), tokens.values.tolist(), strict=True):
         pairs = list(zip(*row, strict=True))[:count]

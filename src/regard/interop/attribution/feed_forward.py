@@ -66,7 +66,7 @@ class Neurons:
     has_words: bool
 
     def of(self, layer: int, position: int, kind: str | None = None) -> list[Neuron]:
-        """Those of a layer at a position, the strongest first."""
+        """Neurons of a layer at a position, the strongest first."""
         return [
             neuron
             for neuron in self.neurons

@@ -122,7 +122,7 @@ def _build(table: Table) -> nn.Module:
 
 
 def _labels(table: Table) -> int:
-    """How many labels there are; two where a config is silent, as in transformers."""
+    """Number of labels; two where a config is silent, as in transformers."""
     names = table.get("id2label")
     return len(names) if isinstance(names, Mapping) else 2
 

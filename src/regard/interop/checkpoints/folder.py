@@ -142,7 +142,7 @@ class CheckpointTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are, added ones included."""
+        """Number of ids, added ones included."""
         return len(self._tokenizer)
 
     @property

@@ -59,7 +59,7 @@ class Family:
 
     @property
     def layout(self) -> Layout:
-        """How its checkpoints are made."""
+        """Layout of its checkpoints."""
         return Layout(
             build=partial(_build, self),
             describe=partial(_describe, self),

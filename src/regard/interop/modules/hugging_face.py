@@ -236,7 +236,7 @@ def _visible(
 
 
 def _attended(mask: LazyMask, N: int, M: int) -> int:
-    """How many keys are attended: beyond the last query, a static cache holds nothing yet."""
+    """Number of attended keys: beyond the last query, a static cache holds nothing yet."""
     reach = int(mask.frame.first) + N
     return reach if 0 < reach < M and _looks_back(mask) else M
 

@@ -1,4 +1,4 @@
-"""Besides attention, on a page: contributions of tokens, predictions by layer, loss by token."""
+"""Contributions of tokens, predictions by layer and loss by token, beside attention on a page."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

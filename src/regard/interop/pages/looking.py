@@ -352,7 +352,7 @@ def written(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> Text:
 
 
 def longest_input(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> int | None:
-    """How many tokens a model reads at most, as far as its config and tokenizer say; None: any."""
+    """Most tokens that a model reads, as far as its config and tokenizer say; None: any number."""
     text = model.config.get_text_config()
     limits = []
     if not hasattr(text, "relative_attention_num_buckets"):
@@ -380,7 +380,7 @@ def _encoded(
 
 
 def _shared(first: str, second: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Length of the common prefix of two texts."""
     if second.startswith(first):
         return len(first)
     return next(
