@@ -36,7 +36,7 @@ class RunOverview:
     problem: str | None = None
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """As plain data, ready for JSON."""
+        """Plain data, ready for JSON."""
         speed = None if self.each_second is None else round(self.each_second, 1)
         return {**asdict(self), "run": str(self.run), "each_second": speed}
 

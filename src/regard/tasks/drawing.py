@@ -29,7 +29,7 @@ class TextPart:
 
     @property
     def in_row(self) -> slice:
-        """Their positions in the model's row."""
+        """Positions of these tokens in the model's row."""
         return slice(self.first, self.first + self.tokens.stop - self.tokens.start)
 
 

@@ -38,7 +38,7 @@ class CheckedExample:
 
     @property
     def text(self) -> str:
-        """All parts."""
+        """The parts in one text."""
         return "\t".join(self.parts)
 
     def side(self, number: int) -> tuple[str, str]:
@@ -77,7 +77,7 @@ class Corpus:
         return {n: [one.side(i) for one in part] for i, n in enumerate(("source", "target"))}
 
     def held_out(self) -> Iterator[tuple[str, str, list[tuple[str, str]], list[tuple[str, str]]]]:
-        """Each other split, side by side: its name, the side's, its texts and training's."""
+        """Each held-out split and side: their names, the side's texts and those of training."""
         training = self.sides("train")
         for split in self.splits:
             if split != "train":

@@ -224,7 +224,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @classmethod
     def fingerprint(cls, example: ExampleT) -> str:
-        """All that it says."""
+        """All fields of an example."""
         # Run folders keep it: with another name of class or field, no training begun goes on.
         return repr(example)
 

@@ -85,7 +85,7 @@ class Overlap:
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> "Overlap":
-        """With the words of these texts."""
+        """Fit the rarity of words to these texts."""
         number, counts = 0, Counter[str]()
         for text in texts:
             number += 1

@@ -65,7 +65,7 @@ class SlidingWindow:
 
     @classmethod
     def learn(cls, texts: Sequence[str]) -> "SlidingWindow":
-        """With the words that occur most in these texts; of unspaced text, none is everywhere."""
+        """Fit the words that occur most in these texts; unspaced text has none such."""
         if any(has_unspaced(text) for text in texts[:10]):
             return cls(())
         counts = Counter(w.text for text in texts for w in words_of(text) if not w.is_mark)

@@ -24,7 +24,7 @@ Shard = tuple[Path, Path | None]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some lines of a shard, as they stand there."""
+    """Consecutive lines of a shard, unchanged."""
 
     shard: Shard
     numbers: Sequence[int]
@@ -120,7 +120,7 @@ class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
 
     @abstractmethod
     def stored(self, arrays: MappedArrays) -> Stored[EncodedT]:
-        """All that was put together of ``to_store``, as it is learned from."""
+        """The training examples over the stored arrays of all chunks."""
 
 
 def streamed(task: type[AnyTask]) -> type[StreamedTask[object, object]] | None:

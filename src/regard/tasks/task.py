@@ -284,7 +284,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """An example and its answer in a line for people."""
 
 
-# A task of which nothing more is known.
+# A task of any types.
 AnyTask: TypeAlias = Task[Any, Any, Any, Any]
 
 

@@ -59,7 +59,7 @@ class Batch:
     target_lengths: Int[Tensor, " B"]
 
     def twice(self) -> "Batch":
-        """All rows, and behind them all rows again."""
+        """The batch with all rows repeated behind the first ones."""
         parts = (self.source, self.source_lengths, self.target_in, self.labels, self.target_lengths)
         return Batch(*(torch.cat([tensor, tensor]) for tensor in parts))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 # Scripts that one language mixes count as one.
 _SAME = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA"), "Han or kana")
 
-# Those that put no space between words.
+# Scripts without spaces between words.
 _UNSPACED_SCRIPTS = frozenset(
     ("Han or kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
 )

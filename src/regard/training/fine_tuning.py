@@ -19,9 +19,9 @@ _OF_SMALL: Sections = MappingProxyType(
         "head": {"dropout": 0.3},
     }
 )
-# One that has read much forgets it at such a rate. The wider it is, the smaller the rate: 1e-4 at
-# the width of MiniLM, 5e-5 at that of BERT base (Devlin et al., 2019, appendix A.3). Its dropout
-# stays as it was.
+# The rate of a larger encoder, which would forget its pretraining at that one; it falls with the
+# width: 1e-4 at that of MiniLM, 5e-5 at that of BERT base (Devlin et al., 2019, appendix A.3). Its
+# dropout stays as it was.
 _RATE_TIMES_WIDTH = 0.0384
 _OF_LARGE: Sections = MappingProxyType(
     {

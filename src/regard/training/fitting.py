@@ -22,7 +22,7 @@ from regard.training.task_training import DEFAULT_BATCH, AnyTraining
 _MOST, _LEAST, _SHARE = 2**16, 64, 1 / 30
 # Batches that are timed, and seconds after which no further one is.
 _TIMED, _PATIENT = 3, 2.0
-# Of the tokens that fitted: between large tensors of other sizes some memory lies idle.
+# Fraction of the tokens that fitted: some memory lies idle between large tensors of other sizes.
 _MARGIN = 0.9
 
 

@@ -18,7 +18,7 @@ from regard.training.settings import Precision, TrainingConfig
 
 # The loss scale to begin with, and the updates after which a larger one is tried: torch's own.
 _FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
-# The smallest from which it grows again; 1 is that of a loss that needs none.
+# The smallest scale, from which it grows again; 1 is that of a loss that needs none.
 _LEAST_SCALE = 2.0
 # Packages with the errors of torch's compiler and its backend.
 _COMPILER = ("torch._dynamo", "torch._inductor")
@@ -114,7 +114,7 @@ class LossScale:
         return LossScale(2 * self.factor)
 
     def restored(self, saved: Mapping[str, int | float]) -> "LossScale":
-        """As it was saved, where it is needed now as then."""
+        """The saved scale, if both this run and the saved one scale."""
         if self.factor == 1 or saved["factor"] == 1:
             return self
         return LossScale(float(saved["factor"]), int(saved["since"]))

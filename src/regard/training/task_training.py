@@ -40,7 +40,7 @@ ItemT = TypeVar("ItemT")
 DEFAULT_BATCH = 4096
 # Batches of an epoch among which the largest is looked for.
 _LOOKED_AT = 5000
-# And whose examples are counted.
+# Batches of an epoch whose examples are counted.
 _COUNTED = 100
 # Outputs shown at each validation.
 _SAMPLES = 3
@@ -342,7 +342,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
 
 def _evenly(examples: Sequence[ItemT], most: int) -> Sequence[ItemT]:
-    """At most so many of the examples, spread evenly over them."""
+    """Up to ``most`` of the examples, spread evenly over them."""
     step = -(-len(examples) // most)
     return [examples[index] for index in range(0, len(examples), step)] if step > 1 else examples
 

@@ -40,7 +40,7 @@ from regard.training.task_training import TaskTraining
 
 # Updates between two lines of figures in metrics.jsonl.
 REPORT_EVERY = 50
-# Of validations after every epoch: how many have samples, and are saved though not the best.
+# Validations after an epoch that have samples, and that are saved though not the best.
 _SAMPLES_IN_ALL, _SAVED_IN_ALL = 10, 20
 # The batches of updates to come, with the cursor after them.
 _Groups = Ahead[tuple[tuple[BatchT | None, ...], int]]
@@ -82,7 +82,7 @@ class Trainer(Generic[BatchT]):
         self.optimizer = make_optimizer(learner, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
         self._interruption, self._agreed = Interruption(), StopFlags()
-        # Whether weights, optimizer, position and random state are of one moment; and the last.
+        # Whether weights, optimizer, position and random state are of one moment; the last one.
         self._is_whole, self._random = True, random_states(self.device)
         self._saved_at = time.perf_counter()
 
@@ -303,7 +303,7 @@ class Trainer(Generic[BatchT]):
     def _measure(self) -> dict[str, float]:
         self.model.eval()
         smooth = nullcontext() if self.ema is None else self.ema.installed(self.model)
-        # Who has all parts only with the others may not leave without them.
+        # A process with a shard of the weights may not leave without the others.
         leaving = nullcontext() if self.strategy.is_sharded else self._interruption.at_once()
         with smooth, leaving:
             return self.task.validate(self.model, by_sample=True)

@@ -35,8 +35,8 @@ from regard.viewer import in_patches
 
 __all__ = ["ImageClassification", "PicturesData"]
 
-# Of scikit-learn's 1,797 digits, in the order they come in, where a hand's digits stand together:
-# where training ends, and validation.
+# Ends of training and of validation among scikit-learn's 1,797 digits, in their order, in which
+# the digits of a writer stand together.
 _DIGITS = (1197, 1497)
 # The token before a picture's patches, whose state becomes the label.
 CLASS = "⟨class⟩"

@@ -66,7 +66,7 @@ class SparseRows:
         )
 
     def select(self, rows: Int64[Tensor, " r"]) -> "SparseRows":
-        """Some of the rows."""
+        """The rows at these indices."""
         sizes = self.starts.diff()[rows]
         starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         entries = torch.arange(int(starts[-1])) + torch.repeat_interleave(

@@ -41,7 +41,7 @@ from regard.viewer import Prediction
 __all__ = ["ExtractionData", "SentenceExtraction"]
 
 _LONGEST = 240  # characters of an example to read
-# How often a text has each word, and each two in a row.
+# Counts of a text's words, and of its bigrams.
 _Grams: TypeAlias = tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]
 
 

@@ -160,7 +160,7 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
 
     @classmethod
     def drop_overlap(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
-        """All of them: the held-out part is another part of the text."""
+        """All examples: the held-out part is another part of the text."""
         return list(examples)
 
     @property
@@ -202,7 +202,7 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     def collate_part(
         self, encoded: Sequence[Stretch], rows: slice, *, generator: torch.Generator
     ) -> Batch:
-        """Some of the windows of a batch, with the noise that they have in the whole."""
+        """The windows of a slice of a batch, with the noise that they have in the whole."""
         whole = self.collate(encoded, generator=generator)
         owners = whole["owners"]
         mine = (owners >= rows.start) & (owners < rows.stop)

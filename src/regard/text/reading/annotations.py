@@ -12,7 +12,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import split_words
 
-# Where a record says why nothing is learned from it, and the two reasons.
+# The key of the reason to learn nothing from a record, and the two reasons.
 LEFT_OUT = "left out"
 REJECTED = "annotations that were rejected or skipped"
 UNANNOTATED = "texts without an annotation, or whose annotators disagree"

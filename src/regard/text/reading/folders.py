@@ -22,7 +22,7 @@ def has_classes(folder: Path) -> bool:
         return False
     files = sum(file.is_file() for file in folder.iterdir())
     endings = [[file.suffix for file in _files(subfolder)] for subfolder in folders]
-    # Those of news are numbers.
+    # Files of news end in numbers.
     are_texts = all(ending in _TEXTS or ending[1:].isdecimal() for ending in chain(*endings))
     return all(endings) and files <= sum(map(len, endings)) and are_texts
 

@@ -37,7 +37,7 @@ _SAME_AS = {
 }
 # The form of fastText's lines, which are read as objects of JSON.
 _FASTTEXT = ".fasttext"
-# Of a table some of whose cells are objects or lists, brat's annotations and gettext's messages.
+# Forms of tables with objects or lists in cells, of brat's annotations and gettext's messages.
 _OBJECT_CELLS, BRAT, _MESSAGES = ".cells", ".ann", ".po"
 # Forms whose lines are read as objects of JSON.
 _AS_OBJECTS = (_FASTTEXT, _OBJECT_CELLS, BRAT, _MESSAGES)

@@ -95,7 +95,7 @@ def _records(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Ite
 
 
 def _read_stdin(count: int) -> bytes:
-    """At most so many bytes of stdin, as soon as there are any."""
+    """Up to ``count`` bytes of stdin, as soon as there are any."""
     try:
         if sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))

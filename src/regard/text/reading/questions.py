@@ -16,7 +16,7 @@ from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, object_of, usable, value_at
 from regard.text.reading.tables import Field, read_table, row_splitter
 
-# Where a row of a table has a question, and the text that answers it.
+# Columns of a question, and of the text that answers it.
 QUESTION_FIELDS = (Field("question", 1), Field("context", 2))
 # A question's id in SQuAD's layout.
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\n]|\\.)*"|\d+)')

@@ -69,7 +69,7 @@ class Tokenizer(Protocol):
 
     @property
     def pad_id(self) -> int:
-        """Fills a batch up."""
+        """The id of padding."""
         return PAD_ID
 
     @property
@@ -79,12 +79,12 @@ class Tokenizer(Protocol):
 
     @property
     def bos_id(self) -> int:
-        """Begins a sentence."""
+        """The id of the beginning of a sentence."""
         return BOS_ID
 
     @property
     def eos_id(self) -> int:
-        """Ends a sentence."""
+        """The id of the end of a sentence."""
         return EOS_ID
 
     @property

@@ -157,7 +157,7 @@ class Vocabulary:
         return len(self.units) + _SPECIAL + self.buckets
 
     def ids(self, units: Iterable[str]) -> list[int]:
-        """Their ids."""
+        """The ids of units."""
         return [self._ids.get(unit) or self._unknown(unit) for unit in units]
 
     def _unknown(self, unit: str) -> int:

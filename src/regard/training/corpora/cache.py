@@ -22,7 +22,7 @@ from regard.version import __version__
 # To be raised whenever the same text is encoded or kept otherwise than before.
 _FORMAT = 1
 SCAN, ABOUT, ENCODED, TOKENIZERS = "scan.json", "about.json", "encoded", "tokenizers"
-# Of a folder that is still being filled.
+# Ending of a folder that is still being filled.
 PARTIAL = ".partial"
 _SUMS = "sums"
 _READ_AT_ONCE = 1 << 22

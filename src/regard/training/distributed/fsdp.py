@@ -39,7 +39,7 @@ class FSDP:
         for part in list(self.learner.modules()):
             if isinstance(part, TransformerBlock):
                 fully_shard(_units(part), mesh=mesh)
-        # Of the model itself are the tables, which the logits take after its forward, too.
+        # The root's own weights are the tables, which the logits use after its forward, too.
         fully_shard(self.learner, mesh=mesh, reshard_after_forward=False)
         for part in self.learner.modules():
             if isinstance(part, FSDPModule):

@@ -28,7 +28,7 @@ from regard.text.reading.tables import csv_rows, header_names, usual_names
 LEAST_ROWS = 12
 # Labels are few, short, and come again and again; and so many of a column are listed.
 _MOST_LABELS, _LONGEST_LABEL, _LEAST_REPEATS, _LISTED_LABELS = 100, 25, 3, 4
-# Those of several words may be longer, and come more often.
+# Labels of several words may be longer, and come more often.
 _LONGEST_PHRASE, _PHRASE_REPEATS = 80, 10
 # Numbers of so few kinds may be labels; a share of cells that decides the kind of a column.
 _LABEL_NUMBERS, MOST = 20, 0.9

@@ -18,7 +18,7 @@ from regard.training.settings import epoch_defaults
 if TYPE_CHECKING:
     from regard.tasks import Recipe
 
-# Recipes of before, and those that are in their place.
+# Old recipes, and their replacements.
 _REPLACED = {"word-answering": "sentence-selection"}
 PRETRAINED = "training.pretrained"
 # Files of which two are read as two of the same, not as a source's and a target's lines.

@@ -122,7 +122,7 @@ def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     )
     text = _Text.of(*_read(default))
     minutes = cast("float | None", default.training.get("minutes"))
-    # Those in which the smallest Transformer reads the text 40 times.
+    # Minutes in which the smallest Transformer reads the text 40 times.
     worth = round(40 * text.tokens / _TRANSFORMERS[-1].speed / 60)
     time = minutes or float(min(120, max(5, worth)))
     model = sections.get("model")
