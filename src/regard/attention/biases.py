@@ -63,7 +63,7 @@ class PositionBias(ABC):
 
     @property
     def value_dim(self) -> int | None:
-        """How wide values must be; None, unless said, for any width."""
+        """Required width of values; None, unless overridden, for any width."""
         return None
 
     def mix(
@@ -80,7 +80,7 @@ class PositionBias(ABC):
         sizes: tuple[int, int],
         device: torch.device,
     ) -> Int[Tensor, "n m"]:
-        """How far ``keys`` are after the positions of queries ``rows``, of (N, M) in all."""
+        """Distances from the positions of queries ``rows`` to ``keys``, of (N, M) in all."""
         first = sizes[1] - sizes[0] if self.first is None else self.first
         positions = torch.arange(first + rows.start, first + rows.stop, device=device)
         return torch.arange(keys.start, keys.stop, device=device) - positions[:, None]

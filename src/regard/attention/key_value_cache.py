@@ -38,7 +38,7 @@ class KeyValueCache:
 
     @property
     def length(self) -> int:
-        """How many positions are kept, T."""
+        """Number of cached positions, T."""
         return self.key.shape[-2]
 
     def append(

@@ -41,7 +41,7 @@ class Mixed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionCall:
-    """One call of ``attend``, as an observer is shown it: enough to work its weights out again.
+    """A call of ``attend`` as observers receive it: enough to work its weights out again.
 
     Attributes:
         kind: Kind of attention: "encoder", "decoder" or "cross"; "" if no model said.
@@ -131,7 +131,7 @@ class AttentionCall:
         tree: Sequence[int] | None = None,
         summary: Summary | None = None,
     ) -> HeadScores:
-        """How much heads look at known kinds of keys; see :func:`regard.attention.head_scores`."""
+        """Weights of heads on known kinds of keys; see :func:`regard.attention.head_scores`."""
         return scores_of(self.request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
@@ -232,14 +232,14 @@ def editing(editor: Editor) -> Iterator[None]:
 
 
 @contextmanager
-def _active(variable: ContextVar[T | None], value: T, who: str) -> Iterator[None]:
+def _active(variable: ContextVar[T | None], value: T, role: str) -> Iterator[None]:
     """Set a context variable inside the block, and count it for compilers."""
     token = variable.set(value)
-    _count(who, 1)
+    _count(role, 1)
     try:
         yield
     finally:
-        _count(who, -1)
+        _count(role, -1)
         variable.reset(token)
 
 
@@ -345,8 +345,8 @@ def _trace(location: tuple[str, int]) -> tuple[str, int]:
     return before
 
 
-def _count(who: str, change: int) -> None:
+def _count(role: str, change: int) -> None:
     global _is_watched, _is_edited
     with _counting:
-        _counts[who] += change
+        _counts[role] += change
         _is_watched, _is_edited = _counts["observers"] > 0, _counts["editors"] > 0

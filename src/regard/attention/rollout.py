@@ -15,7 +15,7 @@ from regard.errors import SettingError, ShapeError, excerpt
 def rollout(
     calls: Sequence[AttentionCall], positions: Positions, *, residual: float = 0.5
 ) -> Float[Tensor, "*batch P N"]:
-    """How much of each chosen output comes from each input, by attention and residual paths alone.
+    """Contribution of each input to each chosen output, by attention and residual paths alone.
 
     Attention rollout of Abnar & Zuidema (2020), https://arxiv.org/abs/2005.00928, from chosen
     outputs: the rows of ``Π (residual · I + (1 − residual) · mean over heads of the weights)``.

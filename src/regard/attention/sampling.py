@@ -22,7 +22,7 @@ _SCALED_DOT = ScaledDot()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledKey:
-    """One key for each query.
+    """Keys that were drawn, one for each query.
 
     Attributes:
         context: The value of the key that was drawn; zeros where no key is visible.
@@ -54,7 +54,7 @@ def sample_key(
     bias: Float[Tensor, "..."] | PositionBias | None = None,
     generator: torch.Generator | None = None,
 ) -> SampledKey:
-    """One key for each query, drawn with the probability that softmax attention gives as weight.
+    """Draw a key for each query, with the probability that softmax attention gives as weight.
 
     Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
     memory that grows with N. The mean of many draws is soft attention.

@@ -20,7 +20,7 @@ Lengths = Int[Tensor, "..."] | Sequence[int] | int
 
 
 class Weighting(ABC):
-    """How a row of scores becomes a row of weights.
+    """A function from a row of scores to a row of weights.
 
     Attributes:
         ranks_like_scores: Whether a key with a higher score never has less weight.
@@ -169,7 +169,7 @@ class Entmax15(Weighting):
 
 @dataclass(frozen=True, slots=True)
 class Hard(Weighting):
-    """All weight on the best key, the first of several: hard attention, Xu et al. (2015).
+    """Hard attention, all weight on the best key, the first of several: Xu et al. (2015).
 
     Its scores get no gradient. To train them, draw a key by ``sample_key`` and weigh its
     log-probability by a reward.
@@ -267,7 +267,7 @@ def apply_sink(
 
 
 def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """How far each score is below its row's best, at most 2, and which rows are empty."""
+    """Distance of each score below its row's best, at most 2, and which rows are empty."""
     top = scores.amax(dim=-1, keepdim=True)
     empty = top == float("-inf")
     # Those below −2 get no weight from any mapping here, and −2 does no harm in sums, as −∞ would.

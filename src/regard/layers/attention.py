@@ -56,7 +56,7 @@ class ScoredAttention(nn.Module, ABC):
 
     @abstractmethod
     def score(self, dtype: torch.dtype) -> Score:
-        """How a query and a key of this dtype match."""
+        """The score of queries and keys of this dtype."""
 
     def forward(
         self,

@@ -81,13 +81,13 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
-        """Each position's state, transformed by itself."""
+        """The feed-forward transform of each position's state by itself."""
         change: Tensor = self.outer(self.activation(self.inner(states)))
         return change
 
 
 class TransformerBlock(nn.Module):
-    """One layer of an encoder or a decoder: Vaswani et al. (2017), section 3.1.
+    """A layer of an encoder or a decoder: Vaswani et al. (2017), section 3.1.
 
     Self-attention and feed-forward; in between, where there is a memory, attention to it. Under a
     causal mask and without a memory it is the layer of a language model (Radford et al., 2018).
@@ -315,5 +315,5 @@ class BlockStack(nn.ModuleList):
     def project_memory(
         self, memory: Tensor, values: Tensor | None, *, packing: Packing | None
     ) -> Iterator[KeyValueCache]:
-        """Each layer's keys and values of a memory, made as they are asked for."""
+        """Keys and values of a memory for each layer, projected as they are needed."""
         return (block.project_memory(memory, values, packing=packing) for block in self)

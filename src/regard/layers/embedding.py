@@ -61,7 +61,7 @@ class TokenEmbedding(nn.Module):
     def logits(
         self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
     ) -> Float[Tensor, "*batch V"]:
-        """How well each state matches each token: the table used as the last layer.
+        """Logits of each token for each state: the table used as the last layer.
 
         Args:
             states: The vectors that predict tokens.
@@ -191,7 +191,7 @@ class PartsEmbedding(nn.Module):
         self.read: nn.Module = choose("parts", kind, PARTS)(_PARTS_DIM, output_dim)
 
     def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B N W"]:
-        """One vector for each word; each different word is read once."""
+        """Vectors of words; each different word is read once."""
         # Parts are padded on the right with 0; padding has none at all.
         words = parts.flatten(0, 1)
         if torch.compiler.is_exporting():  # how many differ is no size of a graph

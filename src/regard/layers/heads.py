@@ -72,7 +72,7 @@ WORTHWHILE = 0.9
 
 
 class Packing:
-    """Where the real positions of a padded batch stand."""
+    """Indices of the real positions of a padded batch."""
 
     # Projections, norms, dropout and feed-forward layers see each position by itself, so they can
     # run on the real ones alone, (R, C) instead of (B, N, C); only attention needs the rectangle.

@@ -308,7 +308,7 @@ class MultiHeadAttention(nn.Module):
     def _add_projections(
         self, has_separate_dims: bool, has_memory: bool, output_dim: int, bias: bool
     ) -> None:
-        """One product for all that is made of the same input."""
+        """Join the projections of the same input into one product."""
         query, key, value = self._widths
         self.query_key_value: nn.Linear | None = None
         self.key_value: nn.Linear | None = None

@@ -69,7 +69,7 @@ class Pointer(nn.Module):
 
 
 class CopyAttention(nn.Module):
-    """One more head over the source, whose weights say which tokens to copy."""
+    """A further head over the source, whose weights say which tokens to copy."""
 
     # ``softmax(x W^Q (m W^K)ᵀ / √C)``.
 
@@ -85,7 +85,7 @@ class CopyAttention(nn.Module):
         *,
         mask: Mask | None = None,
     ) -> Float[Tensor, "B N S"]:
-        """How much each state looks at each source token."""
+        """Weight of each state on each source token."""
         return attend(
             self.query(states).to(keys.dtype), keys, identity(keys), score=ScaledDot(), mask=mask
         )

@@ -159,7 +159,7 @@ POOLINGS: dict[str, Callable[..., Callable[..., Tensor]]] = {
 
 
 class Pooling(nn.Module):
-    """One of ``POOLINGS``, by name.
+    """A pooling of ``POOLINGS``, by name.
 
     Args:
         name: ``first``, ``mean``, ``maximum``, ``query`` (learned), ``tanh_query``, ``structured``
@@ -204,7 +204,7 @@ class Pooling(nn.Module):
         *,
         aspects: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B Y"]:
-        """Each text's vector; of padding nothing is in it.
+        """The vector of each text, without its padding.
 
         Raises:
             SettingError: Aspects are missing where they are the query, or given where they are not.
@@ -221,7 +221,7 @@ class Pooling(nn.Module):
     def penalty(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, " B"]:
-        """How alike the hops of ``structured`` look at each text; of all others nothing."""
+        """Penalty for hops of ``structured`` that look alike; zero for all other poolings."""
         if not isinstance(self.pool, Structured):
             return states.new_zeros(len(states))
         return self.pool.penalty(states, lengths)

@@ -65,7 +65,7 @@ class RecurrentEncoder(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
-        """All outputs (zero on padding), and the two directions' last states side by side."""
+        """The outputs (zero on padding), and the two directions' last states side by side."""
         lengths = row_lengths("lengths", lengths, "inputs", inputs.shape[:2])
         if not inputs.shape[1]:
             nothing = inputs.new_zeros(len(inputs), 2 * self.hidden_dim)
@@ -126,7 +126,7 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentCell(nn.Module):
-    """One step of a recurrence whose inputs are projected ahead of time, all steps at once."""
+    """A step of a recurrence whose inputs are projected ahead of time, all steps at once."""
 
     # A state is one (B, h) tensor; an LSTM's holds hidden and cell side by side, (B, 2h).
 

@@ -374,5 +374,5 @@ def _add_norm_back(
 
 
 def _rows(states: Tensor) -> np.ndarray:
-    """One row a position; a view where the states are contiguous."""
+    """Reshape to one row a position; a view where the states are contiguous."""
     return numbers(states).reshape(-1, states.shape[-1])

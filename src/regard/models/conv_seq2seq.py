@@ -150,7 +150,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
 
 
 class GatedConvolution(nn.Module):
-    """Each position made of its neighbourhood: half of a convolution, gated by the other half."""
+    """A convolution over each position's neighbourhood, half of it gated by the other half."""
 
     # ``v(A, B) = A * sigmoid(B)`` with ``[A B] = W x + b`` over k positions: the gated linear unit
     # of Dauphin et al. (2017), https://arxiv.org/abs/1612.08083, as Gehring et al. (2017) use it.

@@ -143,7 +143,7 @@ class Decoder(LanguageModel[DecoderState]):
         return alibi() if self.config.positions == "alibi" else None
 
     def _initialise(self) -> None:
-        """As in GPT-2: deviation 0.02, less for each of the many that are added to the states."""
+        """Initialise as GPT-2: deviation 0.02, less for the many that are added to the states."""
         for name, parameter in self.named_parameters():
             if parameter.dim() < 2:
                 continue

@@ -240,7 +240,7 @@ class Tagger(nn.Module):
         positions: Int[Tensor, "B W"] | None = None,
         **reading: Tensor,
     ) -> Float[Tensor, "B W K"]:
-        """How well each tag fits each position, or each word.
+        """Scores of each tag at each position, or each word.
 
         ``positions`` are those to tag, such as those of the words' first pieces; None is all.
         ``reading`` has further inputs of the reader: ``segments``, ``parts``.
@@ -287,7 +287,7 @@ class AnswerSpans:
 
 
 class SpanFinder(nn.Module):
-    """Where an answer starts and where it ends: a linear layer with two outputs.
+    """Start and end of an answer: a linear layer with two outputs.
 
     ``P(start = i) = softmax_i(S · h_i)``, the same for the end; an answer's score is the sum of its
     two logits, and that of no answer is those of the first token.

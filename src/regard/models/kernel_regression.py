@@ -61,7 +61,7 @@ class KernelRegression(nn.Module):
 
     @property
     def bandwidth(self) -> Float[Tensor, " D"] | Float[Tensor, " 1"]:
-        """How far "near" reaches: one over w."""
+        """The reach of "near": one over w."""
         return 1 / self.w.abs()
 
     def forward(
@@ -90,7 +90,7 @@ class KernelRegression(nn.Module):
     def weights(
         self, queries: Float[Tensor, "N D"], places: Float[Tensor, "M D"]
     ) -> Float[Tensor, "N M"]:
-        """How much each place counts for each guess: the matrix that heat maps show."""
+        """Weights of each place for each guess: the matrix that heat maps show."""
         query, key = self._scaled(queries), self._scaled(places)
         return weights(query, key, score=self._score(query))
 

@@ -87,7 +87,7 @@ class Covering(nn.Module):
 
 
 class Sampled(nn.Module):
-    """One position, drawn by the weights; in use the likeliest: Xu et al. (2015), section 4.1."""
+    """Hard attention to a drawn position; in use the likeliest: Xu et al. (2015), section 4.1."""
 
     def __init__(self, *, mean_share: float = 0.5) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Sampled(nn.Module):
     def forward(
         self, attention: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
-        """One step; its penalty is the entropy, negative, in nats."""
+        """Take a step; its penalty is the entropy, negative, in nats."""
         values = memory.values
         if not self.training:
             inputs = attention.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
@@ -138,7 +138,7 @@ class Near(nn.Module):
             self.outer = nn.Linear(query_dim, 1, bias=False)
 
     def start(self, memory: SourceMemory) -> AttentionState:
-        """Only the number of steps is remembered."""
+        """Start at step 0; only the number of steps is remembered."""
         return AttentionState()
 
     def forward(
@@ -168,7 +168,7 @@ class Mixture(nn.Module):
         nn.init.constant_(self.window.bias.data[:num_gaussians], -log(num_gaussians))
 
     def start(self, memory: SourceMemory) -> AttentionState:
-        """All bumps stand before the first position."""
+        """Place all bumps before the first position."""
         return AttentionState(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
 
     def forward(

@@ -271,7 +271,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         return states, contexts
 
     def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Each layer's state one step later."""
+        """The state of each layer one step later."""
         cells = self._cells
         layers: list[Tensor] = []
         for layer, cell in enumerate(cells):
@@ -340,7 +340,7 @@ _SCORES: dict[str, Callable[[RnnSeq2SeqConfig], ScoredAttention | None]] = {
 
 
 def _variant(config: RnnSeq2SeqConfig) -> AttentionVariant | None:
-    """How the decoder looks at the source; None if it does not."""
+    """The decoder's attention to the source; None if it has none."""
     if config.attention == "none":
         return None
     if config.attention == "mixture":

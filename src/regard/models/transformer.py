@@ -233,7 +233,7 @@ class Transformer(Seq2Seq[TransformerState]):
         return dropped
 
     def _packing(self, lengths: Int[Tensor, " B"] | None, width: int) -> Packing | None:
-        """Where there is much padding it is left out; of a batch's mean and variance, always."""
+        """Leave padding out where there is much of it; of a batch's mean and variance, always."""
         if self.config.norm_kind == "batch" and self.training and lengths is not None:
             return Packing(lengths, width)
         return Packing.if_worthwhile(lengths, width)

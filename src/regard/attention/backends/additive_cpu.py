@@ -157,7 +157,7 @@ class _BlockArrays:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the block is, as ``kernels.attention.additive`` tells it."""
+        """Position of the block, as ``kernels.attention.additive`` reads it."""
         block = self.block
         corner = (block.batch.start, block.heads.start)
         origin, first = (corner, 0) if self.is_copied else ((0, 0), block.keys[0].start)
@@ -180,7 +180,7 @@ def _of_pairs(
 
 
 class _AdditiveLoops:
-    """One call as the loops read it."""
+    """Inputs of one call as the loops read them."""
 
     def __init__(self, job: BlockPass, inputs: BlockInputs) -> None:
         query, key, value, *_, (w,) = inputs

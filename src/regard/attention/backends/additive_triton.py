@@ -171,7 +171,7 @@ class _VisibleKeys(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How e^2(q + k) is worked out; ``shift`` is taken from queries and added to keys."""
+    """Computation of e^2(q + k); ``shift`` is taken from queries and added to keys."""
 
     number: int
     shift: Tensor | None
@@ -380,7 +380,7 @@ def _blocks(size: int, block: int) -> int:
 
 
 def _panel_width(reach: int, M: int, rows: int, keys: int) -> int:
-    """How many keys the queries of a block look at, at most, in whole blocks of keys."""
+    """The most keys that the queries of a block look at, in whole blocks of keys."""
     return keys * min(_blocks(M, keys), _blocks(reach + rows - 1 + keys - 1, keys))
 
 

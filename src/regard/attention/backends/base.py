@@ -20,7 +20,7 @@ Notes = tuple[str, ...]
 
 
 class Offer(NamedTuple):
-    """One way to serve a request, and the others that differ from it in numbers alone.
+    """A way to serve a request, and all that differ from it in numbers alone.
 
     Attributes:
         run: Gives the mixed values (B, H, N, E) of a request, and the log-sum-exp (B, H, N) if it
@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
 
 
 class Backend(ABC):
-    """One way to compute attention: which requests it serves, and how.
+    """A way to compute attention: which requests it serves, and how.
 
     Attributes:
         device: The type of the devices it is for, such as "cpu"; None is any.
@@ -87,7 +87,7 @@ class Backend(ABC):
 
     @abstractmethod
     def offer(self, request: Request) -> Offer | Refusal:
-        """How this backend would serve a request, or why it cannot."""
+        """Offer to serve a request, or refuse it with a reason."""
 
 
 class Tiled(Backend):
@@ -118,7 +118,7 @@ def padded(tensor: Tensor, width: int) -> Tensor:
 
 
 class Loops(Protocol):
-    """One call of attention as compiled loops read it."""
+    """A call of attention as compiled loops read it."""
 
     def answer(self) -> tuple[Tensor, Tensor, Tensor]:
         """The mixed values, the best scores, and the sums of powers relative to them."""

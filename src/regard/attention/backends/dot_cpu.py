@@ -141,7 +141,7 @@ def _by_step(request: Request) -> tuple[Tensor, ...]:
 
 
 def _pairs_at_once(mask: BoundMask | None) -> int:
-    """How many pairs of a mask are laid out at once: none, where it is a range for each query."""
+    """Pairs of a mask that are laid out at once: none, where it is a range for each query."""
     if mask is None or mask.is_range or _keys_of_all(mask) is not None:
         return 0
     _, heads, queries, keys = mask.mask.extent(mask.grid)
@@ -161,7 +161,7 @@ def _keys_of_all(mask: BoundMask) -> KeyRanges | None:
 
 
 def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
-    """From which key to which each query sees, if that says it all."""
+    """Range of keys that each query sees, if a range says it all."""
     if mask is None:
         return None
     if mask.form is not None and mask.is_range:

@@ -21,7 +21,7 @@ _EVERYTHING = Band(None, None, is_exact=True)
 
 
 class Flash(Backend):
-    """One call of torch's flash kernel for all rows of a batch and all documents in them."""
+    """A call of torch's flash kernel for all rows of a batch and all documents in them."""
 
     device = "cuda"
     ignores_numbers = True

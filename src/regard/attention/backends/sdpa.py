@@ -191,7 +191,7 @@ def _bias_of(request: Request) -> Tensor:
 
 
 def _handed_over(request: Request) -> int:
-    """How many numbers the mask becomes, together with the bias it is added to."""
+    """Number of elements of the mask, together with the bias it is added to."""
     if request.mask is None or _is_flag(request):
         return 0
     if request.bias is None:

@@ -120,7 +120,7 @@ class _Short(torch.autograd.Function):
 
 
 class _Way(NamedTuple):
-    """One way to the answer and the gradients of ``_Short``, in float32.
+    """An implementation of the answer and the gradients of ``_Short``, in float32.
 
     ``answer`` gives the mixed values (B, H, N, E), the weights (B·H, N, M), and the weights
     after dropout; ``gradients`` of all these are those of query, key and value, (B, H, N, D).
@@ -176,7 +176,7 @@ def _gradients(
 
 
 def _heads(tensor: Tensor) -> Tensor:
-    """One head a matrix: (B, H, N, D) to (B·H, N, D)."""
+    """Reshape (B, H, N, D) to (B·H, N, D), one matrix a head."""
     return tensor.reshape(-1, *tensor.shape[2:])
 
 

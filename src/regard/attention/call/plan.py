@@ -28,7 +28,7 @@ from regard.attention.weighting import Softmax, apply_sink
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a call of ``attend`` is served: a value to print or to test.
+    """The plan by which a call of ``attend`` is served: a value to print or to test.
 
     Attributes:
         backend: The name of the path.
@@ -172,7 +172,7 @@ def explain(
     return_lse: bool = False,
     **options: Unpack[AttendOptions],
 ) -> Plan:
-    """How ``attend`` would serve this call: which backend, why, bytes and operations.
+    """Return the plan of ``attend`` for this call: which backend, why, bytes and operations.
 
     Takes the arguments of ``attend``, checks them alike, and attends to nothing.
 

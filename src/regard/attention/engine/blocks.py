@@ -63,7 +63,7 @@ class BlockInputs(NamedTuple):
         return cls(query, key, value, bias, states, sink, made)
 
     def flat(self) -> tuple[Tensor | None, ...]:
-        """All tensors in a row, as functions of autograd take them."""
+        """Tensors in a row, as functions of autograd take them."""
         return (*self[:6], *self.tensors)
 
     def of_block(self, block: "Block") -> "BlockInputs":
@@ -77,7 +77,7 @@ class BlockInputs(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some batch rows, some of their heads and queries, and the keys these may see."""
+    """A part of the batch rows, heads and queries, and the keys these may see."""
 
     batch: range
     heads: range
@@ -97,7 +97,7 @@ class Block(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large a block may be."""
+    """Limits of the size of a block."""
 
     pairs: int  # of a query and a key, over all batch rows and heads
     rows: int
@@ -170,7 +170,7 @@ class BlockPass:
         return cls.of(request, sizes._replace(pairs=max(sizes.pairs, _PAIRS_LOOKED_AT // floats)))
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks in which something may be visible, stripe after stripe of queries."""
+        """Blocks in which something may be visible, stripe after stripe of queries."""
         return (block for (block,) in self._blocks(None))
 
     def parts(self) -> Iterator[tuple[Block, ...]]:
@@ -192,7 +192,7 @@ class BlockPass:
                     )
 
     def steps(self, block: Block, device: torch.device) -> Tensor:
-        """How far the keys of a block are after its queries' positions."""
+        """Distances from the queries of a block to its keys."""
         assert self.position is not None
         make, sizes = self.position.steps, self.shape[2:]
         return block.along_keys(lambda keys: make(block.rows, keys, sizes, device))
@@ -222,7 +222,7 @@ class BlockPass:
         return self.scores(block, inputs._replace(query=query, key=key, bias=bias))
 
     def stripes(self, queries: range) -> Iterator[tuple[range, tuple[range, ...]]]:
-        """Some of the queries at a time and the keys that they see; none that see nothing."""
+        """Groups of queries and the keys that they see; none that see nothing."""
         pairs = self.sizes.pairs // (1 if self.sizes.splits_heads else max(1, self.shape[1]))
         start = queries.start
         while start < queries.stop:
@@ -250,7 +250,7 @@ class BlockPass:
 
 
 def floats_per_pair(request: Request) -> int:
-    """How many numbers the scores of a request hold at once for each pair."""
+    """Numbers that the scores of a request hold at once for each pair."""
     of_position = 0 if request.position is None else 2
     return request.score.floats_per_pair(request.query.shape[-1]) + of_position
 
@@ -305,7 +305,7 @@ def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
 
 
 def _all_steps(request: Request, inputs: BlockInputs) -> Tensor | None:
-    """How far all keys are after the positions of all queries; None without a rule of distances."""
+    """Distances from all queries to all keys; None without a rule of distances."""
     if request.position is None:
         return None
     N, M = inputs.query.shape[2], inputs.key.shape[2]

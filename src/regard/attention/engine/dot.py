@@ -57,7 +57,7 @@ class _Block(NamedTuple):
 
 
 class DotLoops:
-    """One call as the loops read it; a position bias is a number for each distance."""
+    """A call as the loops read it; a position bias is a number for each distance."""
 
     def __init__(
         self, job: BlockPass, scale: float, ranges: KeyRanges | None, inputs: BlockInputs
@@ -284,7 +284,7 @@ def tile_size(weighting: Weighting, width: int, keys: int) -> tuple[int, int]:
 
 
 def gradient_parts(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
-    """Into how many parts queries may be cut for the gradients of keys and values."""
+    """Number of parts into which queries may be cut for the gradients of keys and values."""
     least = (key.shape[-1] + value.shape[-1]) / _SHARE
     room = min(_NUMBERS // (key.numel() + value.numel()), int(query.shape[2] / least))
     return max(1, min(MOST_PARTS // units, max(_FEWER_PARTS // units, room)))

@@ -99,7 +99,7 @@ Operand: TypeAlias = tuple[NDArray[np.generic], tuple[int, int, int, int]]
 
 
 def operand(tensor: Tensor) -> Operand:
-    """All numbers of a storage, a tensor's first, and the steps of batch row, head and position."""
+    """Numbers of a storage, a tensor's first, and the steps of batch row, head and position."""
     N, D = tensor.shape[2:]
     if tensor.stride(3) != 1 or (N > 1 and tensor.stride(2) < D):
         tensor = tensor.contiguous()
@@ -175,7 +175,7 @@ def _indices(run: range, device: torch.device) -> Tensor:
 
 
 def _mix(bits: Tensor) -> Tensor:
-    """Every bit of the result depends on every bit of a 32-bit number."""
+    """Hash a 32-bit number: every bit of the result depends on every bit of it."""
     bits = bits ^ ((bits >> 16) & 0xFFFF)
     bits.mul_(_signed(_ONE))
     bits ^= (bits >> 15) & 0x1FFFF

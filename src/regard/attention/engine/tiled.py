@@ -1,4 +1,4 @@
-"""Any score, mask, bias and weighting, exact, block by block of queries, in plain torch operations.
+"""Attention with any score, mask, bias and weighting, exact, by blocks, in plain torch operations.
 
 A block holds the scores of a few queries with all the keys they may see; the backward pass works
 them out again instead of keeping them. Every step is differentiable, and so is the gradient.
@@ -133,7 +133,7 @@ def chained(
 
 
 def sizes_of(request: Request) -> Sizes:
-    """How large the blocks of a request may be."""
+    """Limits of the size of a request's blocks."""
     # Weights of softmax follow from their scores and one sum; of others, from the whole row.
     is_softmax = isinstance(request.weighting, Softmax)
     return Sizes.of(request, floats_per_pair(request), cuts_keys=is_softmax)

@@ -114,7 +114,7 @@ def attend_under_transforms(
 def _visible_pairs(
     mask: Mask, leading: tuple[int, ...], sizes: tuple[int, int, int, int], device: torch.device
 ) -> Tensor:
-    """All pairs of a mask, (B or 1, H or 1, N or 1, M or 1)."""
+    """Visible pairs of a mask, (B or 1, H or 1, N or 1, M or 1)."""
     *_, N, M = sizes
     heads = leading[-1] if len(leading) > 1 else None
     grid = Grid(leading if heads is None else leading[:-1], heads, N, M, device)

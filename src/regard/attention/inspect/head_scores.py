@@ -79,7 +79,7 @@ def head_scores(
     summary: Summary | None = None,
     **options: Unpack[WeightsOptions],
 ) -> HeadScores:
-    """How much each head looks at keys of a known kind, without the N×M matrix.
+    """Weight of each head on keys of known kinds, without the N×M matrix.
 
     In a text that attends to itself: the token before ("previous") and after ("next"), itself
     ("same"), earlier ones that are equal ("duplicate"), and those right after earlier equal ones

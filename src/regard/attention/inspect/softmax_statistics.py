@@ -98,7 +98,7 @@ class _Scores:
 
 
 class _HeadBlock(NamedTuple):
-    """Some heads, and the number of a part of the queries."""
+    """A group of heads, and the number of a part of the queries."""
 
     batch: range
     heads: range
@@ -194,7 +194,7 @@ class _Loops:
         return tuple(piece for piece in cut if piece)
 
     def _offsets(self, block: Block, part: int) -> tuple[int, ...]:
-        """Where a block is, as the loop is told."""
+        """Position of a block, as the loop reads it."""
         (row, key), (height, width) = self._ask.start, self._ask.bucket
         above = row // height + self._of_map[part].start
         corner = block.batch.start, block.heads.start, block.rows.start
@@ -203,7 +203,7 @@ class _Loops:
 
 
 def _ranges_of(job: BlockPass) -> KeyRanges:
-    """From which key to which each query sees, if that says it all; else without entries."""
+    """Range of keys that each query sees, if a range says it all; else without entries."""
     form = None if job.mask is None else job.mask.form
     if form is None or not form.is_exact:
         return KeyRanges(*torch.empty(2, 0, 0, dtype=torch.int32))

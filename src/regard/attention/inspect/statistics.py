@@ -30,7 +30,7 @@ class SummaryOptions(NamedTuple):
         return (start + indices) // width - start // width
 
     def columns(self, keys: int) -> int:
-        """How many columns the map of so many keys has."""
+        """Number of columns of the map of so many keys."""
         return bucket_count(self.start[1], keys, self.bucket[1])
 
 
@@ -167,7 +167,7 @@ def _first_of_equals(values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _with_ties(rows: Tensor, least: Tensor, count: int) -> Tensor:
-    """All positions better than ``least`` and as many of the first as good as it as are wanted."""
+    """Positions better than ``least`` and as many of the first as good as it as are wanted."""
     least = least.unsqueeze(-1)
     is_better, is_least = rows > least, rows == least
     room = count - is_better.sum(dim=-1, keepdim=True)

@@ -206,7 +206,7 @@ def bucket_width(start: int, length: int, most: int) -> int:
 
 
 def bucket_count(start: int, length: int, width: int) -> int:
-    """How many buckets hold positions ``start`` to ``start + length``."""
+    """Number of buckets that hold positions ``start`` to ``start + length``."""
     return (start % width + length + width - 1) // width
 
 

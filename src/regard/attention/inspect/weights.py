@@ -87,7 +87,7 @@ def rows(
 
 
 def rows_of(request: Request, positions: Positions) -> Float[Tensor, "*b P M"]:
-    """Some rows of the weights of a request; see ``rows``."""
+    """Rows of the weights of a request; see ``rows``."""
     queries = positions_of(positions, request.query.shape[2], "query")
     return _weights_of(request, _runs(queries), slice(None))
 
@@ -120,7 +120,7 @@ def columns(
 
 
 def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
-    """All weights of a request, in float32 at least until they are given."""
+    """The weights of a request, in float32 at least until they are returned."""
     with without_autocast(request.query.device.type):
         dtype, inputs = request.query.dtype, BlockInputs.of(request)
         if not inputs.key.shape[2]:

@@ -63,7 +63,7 @@ class Rule(ABC):
         return None
 
     def formula(self, grid: Grid) -> Bool[Tensor, "..."]:
-        """All pairs at once by operations of torch, where a compiler leaves the sizes open.
+        """Visible pairs at once by operations of torch, where a compiler leaves the sizes open.
 
         Raises:
             SettingError: Unless said, there is none.
@@ -215,7 +215,7 @@ class BoundMask:
     def hidden(
         self, rows: range, keys: tuple[range, ...], batch: range
     ) -> Bool[Tensor, "..."] | None:
-        """Where ``rows`` of batch rows ``batch`` do not see ``keys``; None if they see them all.
+        """Hidden pairs of ``rows`` and ``keys`` in batch rows ``batch``; None if there are none.
 
         Broadcasts to (b, H, n, m), with pieces of keys one after the other.
         """
@@ -281,7 +281,7 @@ class BoundMask:
 
     @cached_property
     def whole_hidden(self) -> Bool[Tensor, "..."] | None:
-        """Where queries do not see keys, or None if they see them all."""
+        """Hidden pairs of all queries and keys, or None if there are none."""
         return None if self.whole is Cover.ALL else ~as_tensor(self.whole, self.grid)
 
     def _hidden_of(self, rows: range, keys: range, batch: range) -> Tensor | None:
@@ -300,7 +300,7 @@ class BoundMask:
 
     @property
     def size(self) -> int:
-        """How many elements the dense mask has at most; known without making it."""
+        """The most elements that the dense mask has; known without making it."""
         return prod(self.mask.extent(self.grid))
 
     @cached_property

@@ -90,7 +90,7 @@ class Segments:
 
     @property
     def pairs(self) -> int:
-        """How many pairs the pieces of one batch row hold on average, at most."""
+        """The most pairs that the pieces of one batch row hold on average."""
         return sum(len(one.rows) * len(one.keys) for one in self.segments) // max(1, self.batch)
 
     def key_ranges(self, rows: range, keys: int) -> list[range]:
@@ -211,7 +211,7 @@ class KeyRanges(NamedTuple):
         return cls(first.repeat(1, N), stop.repeat(1, N))
 
     def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
-        """From which to which query, in blocks of ``rows``, each block of ``keys`` keys is seen."""
+        """Range of queries, in blocks of ``rows``, that see each block of ``keys`` keys."""
         # Between the first and the last block of queries there may be some that do not see the
         # keys.
         missing = -self.first.shape[1] % rows

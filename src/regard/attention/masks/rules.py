@@ -114,7 +114,7 @@ class _Window(Mask):
 
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
-    """Only the first ``n`` keys, for padding at the end.
+    """Mask of padding at the end: the first ``n`` keys are visible.
 
     Args:
         n: How many keys are real: one number, one per batch row (B,), or one per batch row and
@@ -313,7 +313,7 @@ def _by_row(ids: Tensor) -> Tensor:
 
 
 def _runs(ids: Tensor) -> dict[int, range] | None:
-    """Where each number stands, or None if one stands in two positions."""
+    """Position of each number, or None if one stands in two positions."""
     numbers, counts = torch.unique_consecutive(ids, return_counts=True)
     runs: dict[int, range] = {}
     start = 0
@@ -326,7 +326,7 @@ def _runs(ids: Tensor) -> dict[int, range] | None:
 
 
 def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
-    """Any rule: a function of the numbers of batch row, head, query and key.
+    """A custom rule: a function of the numbers of batch row, head, query and key.
 
     Args:
         visible: Called as ``visible(batch, head, query, key)`` with integer tensors that broadcast

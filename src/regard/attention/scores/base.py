@@ -49,7 +49,7 @@ class DotForm(NamedTuple):
 
 
 class Score(ABC):
-    """How a query and a key match. A custom score has a ``tile``, and declares its abilities.
+    """The match of queries and keys. A custom score has a ``tile``, and declares its abilities.
 
     Attributes:
         has_like_heads: Whether a pair is scored alike in every head, as far as ``tensors`` do not
@@ -109,7 +109,7 @@ class Score(ABC):
         return None
 
     def floats_per_pair(self, dim: int) -> int:
-        """How many numbers ``tile`` holds at once for each pair of a query and a key.
+        """Numbers that ``tile`` holds at once for each pair of a query and a key.
 
         Unless said, as many as a formula over differences would hold.
         """

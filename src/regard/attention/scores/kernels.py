@@ -259,7 +259,7 @@ def _repeated_keys(parameter: Bandwidth, query: Tensor, key: Tensor) -> Tensor:
 
 
 def _centred(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Both, counted from the mean of the keys; distances stay the same."""
+    """Centre both on the mean of the keys; distances stay the same."""
     centre = key.detach().mean(dim=-2, keepdim=True)
     H, G = query.shape[1], key.shape[1]
     of_queries = centre if H == G else centre.repeat_interleave(H // G, dim=1)

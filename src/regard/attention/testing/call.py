@@ -251,7 +251,7 @@ class Call:
         return self.copy(self.module) if self.keeps else self.module
 
     def replacement(self, tensor: Tensor) -> Tensor:
-        """Other content of the same kind: noise as wide, or ids that occur."""
+        """Different content of the same kind: noise as wide, or ids that occur."""
         if tensor.is_floating_point():
             spread = float(tensor.float().std()) if tensor.numel() > 1 else 1.0
             noise = torch.randn(tensor.shape, generator=self.generator) * 2 * (spread or 1.0)
@@ -273,7 +273,7 @@ class Call:
     def changed(
         self, slots: tuple[Slot, ...], where: Callable[[Tensor], Tensor]
     ) -> dict[int, Tensor]:
-        """Other content in some inputs where a boolean mask, made for each, is true."""
+        """Different content in some inputs where a boolean mask, made for each, is true."""
         return {
             id(slot.tensor): torch.where(
                 where(slot.tensor), self.replacement(slot.tensor), slot.tensor
@@ -308,7 +308,7 @@ class Call:
         return lambda tensor: along(tensor, self.axis(tensor), [position])
 
     def moved(self, before: Tensor, after: Tensor, *, loose: float = 1.0) -> Tensor:
-        """How far entries of an output moved, as a part of the largest; within rounding it is 0."""
+        """Change of each entry of an output, as a part of the largest; within rounding it is 0."""
         if before.shape != after.shape:
             return torch.full(before.shape, torch.inf)
         old, new = before.detach().double().cpu(), after.detach().double().cpu()
@@ -325,7 +325,7 @@ class Call:
 
     @property
     def rounding(self) -> float:
-        """How far outputs may move by rounding."""
+        """The most that outputs may move by rounding."""
         return _ROUNDING.get(self.base.out.dtype, 2e-5)
 
 

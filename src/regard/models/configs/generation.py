@@ -251,7 +251,7 @@ class RnnSeq2SeqConfig(ModelConfig):
         self._check_ways()
 
     def _check_ways(self) -> None:
-        """One way of looking at a time; only coverage and copying go together."""
+        """Check that one kind of attention is set; only coverage and copying go together."""
         covers = self.coverage or self.copy
         chosen = {
             f"local={self.local!r}": self.local != "none",

@@ -99,7 +99,7 @@ def _twins(call: Call, traced: Traced) -> Iterator[Fault]:
 
 
 def _touched(call: Call, last: Attention, head: int, position: int, axis: int) -> Tensor | None:
-    """How far each output moves if the context of one head changes at one position."""
+    """Change of each output if the context of one head changes at one position."""
 
     def touch(context: Tensor) -> Tensor:
         flat = context.reshape(-1, *context.shape[-2:]).clone()

@@ -168,7 +168,7 @@ def _fault(moved: float, lines: tuple[str, ...]) -> Fault:
 
 
 def _changed(call: Call, padded: Padding, given: Tensor, *, is_real: bool) -> dict[int, Tensor]:
-    """Other content in padding, or in the last real token of each row that has padding."""
+    """Different content in padding, or in the last real token of each row that has padding."""
     which = ~padded.is_real
     if is_real:
         last = padded.is_real.long().cumsum(1).argmax(1, keepdim=True)

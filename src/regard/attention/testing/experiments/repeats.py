@@ -87,7 +87,7 @@ def state(call: Call, traced: Traced, notes: list[str]) -> Iterator[Fault]:
 def _moved(
     call: Call, alone: Tensor, module: Callable[..., Any], change: dict[int, Tensor] | None
 ) -> tuple[float, str]:
-    """How far an answer moves that a module gives after another one, and a word on it."""
+    """Change of an answer that a module gives after another one, and a word on it."""
     try:
         moved = float(call.moved(alone, call.run(change, module=module).out).max())
     except CallFailed as failed:

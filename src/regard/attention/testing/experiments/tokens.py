@@ -102,7 +102,7 @@ def _multiplied(traced: Traced, notes: list[str], *, is_causal: bool) -> Iterato
 
 
 def _leak(moves: dict[int, Tensor]) -> float:
-    """How far outputs before a changed position move."""
+    """The largest change of outputs before a changed position."""
     return max((float(row[:j].max()) for j, row in moves.items() if j > 0), default=0.0)
 
 
@@ -117,7 +117,7 @@ _KEYS = re.compile(r"(?i)^(q|k|v|kv|quer|key|value)")
 
 
 def influence(call: Call, slots: tuple[Slot, ...], axis: int) -> dict[int, Tensor]:
-    """How far each output position moves when one position of the inputs changes, by position."""
+    """Change of each output position when one position of the inputs changes, by position."""
     length = call.base.out.shape[axis]
     few = {0, 1, 2, length // 2 - 1, length // 2, length // 2 + 1, *range(length - 3, length)}
     moves = dict[int, Tensor]()
