@@ -47,15 +47,15 @@ def beam(
 
     A beam of one is therefore exactly `greedy`, and a beam as wide as the number of all answers is
     an exhaustive search. Equal candidates rank by their beginning's position, then by token id.
-    What a sentence gets does not depend on its batch; its rows leave the batch when it stops.
+    Answers to a sentence do not depend on its batch; its rows leave the batch when it stops.
 
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
         beam_size: Beginnings kept per sentence, K.
         n_best: Answers wanted per sentence, at most K.
-        bonus: What is added to an answer's score, given the state that predicted its last token;
-            never above zero. See `CoveragePenalty`.
+        bonus: Added to an answer's score, by the state that predicted its last token; never above
+            zero. See `CoveragePenalty`.
         options: See `SearchOptions`.
 
     Returns:
@@ -274,7 +274,7 @@ def _likeliest(
 
 def _extend(beams: _Beams, values: Values, tokens: Ids, eos_id: int, ranked: _Ranked) -> None:
     """Rank the extensions of each sentence's beginnings by the likeliest tokens after each."""
-    # Only here: what cannot be compiled cannot be imported.
+    # Imported here, since kernels cannot be compiled everywhere.
     from regard.kernels.search import extend
 
     extend(

@@ -32,8 +32,8 @@ _Numbers: TypeAlias = Tensor | np.ndarray[Any, Any]
 def greedy(step: Step[StateT], state: StateT, **options: Unpack[SearchOptions]) -> list[Hypothesis]:
     """The answer made of the likeliest token at each step, for every sentence of a batch.
 
-    Of tokens that are equally likely the one with the lowest id is taken. What a sentence gets does
-    not depend on its batch: finished sentences are only dropped, and every row is searched alone.
+    Of tokens that are equally likely the one with the lowest id is taken. The answer does not
+    depend on the batch: finished sentences are only dropped, and every row is searched alone.
 
     A sentence for which no token at all is possible (every log-probability is −inf) ends there,
     unfinished.
@@ -69,7 +69,7 @@ def greedy(step: Step[StateT], state: StateT, **options: Unpack[SearchOptions]) 
 
 def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> list[Hypothesis]:
     """Greedy search over a step that returns the likeliest token: no tensors between steps."""
-    # Only here: what cannot be compiled cannot be imported.
+    # Imported here, since kernels cannot be compiled everywhere.
     from regard.kernels.search import Written, take
 
     most, allowed, position = bound.limits.contiguous().numpy(), bound.allowed, 0

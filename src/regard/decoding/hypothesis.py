@@ -77,7 +77,7 @@ class Hypothesis:
 
     Attributes:
         tokens: Its token ids, without the begin and the end.
-        score: What hypotheses are ranked by: ``log_prob`` over the length penalty.
+        score: Rank of hypotheses: ``log_prob`` over the length penalty.
         log_prob: Sum of the log-probabilities of its tokens, and of the end if it has one.
         is_finished: Whether the model ended it; False if it was cut at the longest length allowed.
         text: Its text, once its task has decoded it.

@@ -1,7 +1,7 @@
 """Rules on the next token beyond its probability; every search applies them.
 
-A rule is a function of the log-probabilities and of what is written so far. One that hides a token
-(−inf) leaves the others as they are. Rules are kept in their order, before anything is chosen.
+A rule is a function of the log-probabilities and of the tokens written so far. One that hides a
+token (−inf) leaves the others as they are. Rules are kept in their order, before anything is chosen.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +55,7 @@ class Written:
         valid_ids("tokens", self.tokens, log_probs.shape[1])
 
 
-# (log-probabilities of the next token, what is written) -> the log-probabilities to choose by.
+# (log-probabilities of the next token, tokens written) -> the log-probabilities to choose by.
 Rule = Callable[[Float[Tensor, "R V"], Written], Float[Tensor, "R V"]]
 
 
@@ -150,8 +150,8 @@ class Prefix:
         if position >= self._table.shape[1]:
             return log_probs
         required = self._table[:, position].to(log_probs.device)[sentences][:, None]
-        others = torch.arange(log_probs.shape[1], device=log_probs.device) != required
-        return log_probs.masked_fill((required >= 0) & others, -torch.inf)
+        is_excluded = torch.arange(log_probs.shape[1], device=log_probs.device) != required
+        return log_probs.masked_fill((required >= 0) & is_excluded, -torch.inf)
 
 
 class Rulebook:

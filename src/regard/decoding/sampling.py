@@ -43,7 +43,7 @@ def sample(
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
         num_samples: Answers drawn for each sentence; some may be equal.
-        temperature: What log-probabilities are divided by: below 1 likely tokens become likelier.
+        temperature: Divisor of log-probabilities: below 1 likely tokens become likelier.
         top_k: Draw from this many likeliest tokens only; None from all.
         top_p: Draw from the fewest likeliest tokens that together have this probability.
         seeds: One number, or one per sentence, as ``torch.randint(2**62, (B,), generator=...)``
@@ -147,7 +147,7 @@ class Draw:
         self, log_probs: Float[Tensor, "R V"], shares: Float[Tensor, " R"]
     ) -> Int[Tensor, " R"]:
         """Draws the same token without sorting the vocabulary."""
-        # Only here: what cannot be compiled cannot be imported.
+        # Imported here, since kernels cannot be compiled everywhere.
         from regard.kernels.search import draw_tokens
 
         rows, vocabulary = log_probs.shape

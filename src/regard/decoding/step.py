@@ -11,7 +11,7 @@ from regard.bounds import bounded, check_known, token_id, whole_number
 from regard.errors import SettingError, ShapeError
 from regard.layers.inputs import whole
 
-if TYPE_CHECKING:  # what cannot be compiled cannot be imported
+if TYPE_CHECKING:  # kernels cannot be compiled everywhere
     from regard.kernels.search import Written
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class RankingStep(Protocol[StateT]):
         """Return the ``count`` likeliest tokens' log-probabilities and ids, and the state.
 
         At most V. Of equal ones the lowest ids come first; −inf stands where there are no more.
-        ``hidden`` tokens are none of them, though they have a part in what is likely.
+        ``hidden`` tokens are none of them, though probabilities are normalised over them too.
         """
         ...
 
@@ -161,7 +161,7 @@ class Allowed:
         device: torch.device,
     ) -> None:
         bos_id, eos_id = token_id("bos_id", bos_id), token_id("eos_id", eos_id)
-        always = sorted({token_id("forbidden", each) for each in forbidden})
+        always = sorted({token_id("forbidden", token) for token in forbidden})
         if eos_id in always:
             raise SettingError(
                 f"forbidden must not hold eos_id; got eos_id={eos_id}, forbidden={always}. "

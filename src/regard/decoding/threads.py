@@ -21,7 +21,7 @@ def by_threads(
 ) -> list[AnswerT]:
     """The answers of ``search``, whose sentences torch's threads share where the step lets them.
 
-    What a sentence gets does not depend on the others, and so not on how many threads there are.
+    Answers to a sentence depend neither on the others nor on the number of threads.
     """
     count = min(torch.get_num_threads(), bound.batch_size)
     if count == 1 or bound.rules or not isinstance(step, DivisibleStep):

@@ -138,7 +138,7 @@ class Checkpoint(InUse):
         )
         # Tokens alone may be decoded without the space before them.
         before, whole = (
-            self._decoded(each[0].tolist(), skip_special_tokens=True) for each in (ids, made)
+            self._decoded(batch[0].tolist(), skip_special_tokens=True) for batch in (ids, made)
         )
         return Reply(text=whole.removeprefix(before), next_tokens=next_tokens)
 

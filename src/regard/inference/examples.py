@@ -78,8 +78,12 @@ def example(
 ) -> Example:
     """A look as the viewer's plain data."""
     # Its pieces, and its end where the model reads one.
-    widths = [each.weights.shape[-1] for each in look.maps if each.kind != "decoder"]
-    widths += [each.summary.shape[-1] for each in look.summaries if each.kind != "decoder"]
+    widths = [
+        attention_map.weights.shape[-1]
+        for attention_map in look.maps
+        if attention_map.kind != "decoder"
+    ]
+    widths += [summary.summary.shape[-1] for summary in look.summaries if summary.kind != "decoder"]
     width = widths[0] if widths else len(look.source_pieces)
     source = Text(text=look.source, tokens=_tokens(look.source_pieces, look.source)[:width])
     output = Text(text=look.output, tokens=_tokens(look.output_pieces, look.output))
@@ -117,7 +121,9 @@ def task_examples(
         image=drawing.image,
         label=drawing.label,
     )
-    of_text = (each for each in drawing.cross_attentions if each.keys.text is drawing.text)
+    of_text = (
+        crossing for crossing in drawing.cross_attentions if crossing.keys.text is drawing.text
+    )
     return [(plain, next(of_text, None))]
 
 
@@ -269,10 +275,10 @@ def _cross_example(
         source_tokens=keys.text.tokens,
         output_tokens=queries.text.tokens,
         maps=tuple(
-            each
+            head_map
             for kind, layer, rows in weights
             if chosen.has_layer(layer)
-            for each in _head_maps(kind, layer, rows, chosen.heads_of(len(rows)))
+            for head_map in _head_maps(kind, layer, rows, chosen.heads_of(len(rows)))
         ),
         started=False,
         label=f"{queries.name} looks at {keys.name}",
@@ -308,9 +314,9 @@ def _pair_example(
         source_tokens=tuple(tokens),
         output_tokens=(),
         maps=tuple(
-            each
+            head_map
             for layer, rows in weights.items()
-            for each in _head_maps("encoder", layer, rows, chosen.heads_of(len(rows)))
+            for head_map in _head_maps("encoder", layer, rows, chosen.heads_of(len(rows)))
         ),
         label="both texts",
         segments=tuple(int(at >= second.first) for at in range(length)),

@@ -192,8 +192,8 @@ def _of_span(
     if inside:
         first, last = (text.first + n - text.tokens.start for n in (inside[0], inside[-1]))
     inputs = {name: batch[name][row] for name in ("ids", "lengths")}
-    inputs |= {name: each[row] for name, each in batch["reading"].items()}
-    is_other = pair_model(task.recipe).reads_apart and part.keys is not text
+    inputs |= {name: tensor[row] for name, tensor in batch["reading"].items()}
+    is_second = pair_model(task.recipe).reads_apart and part.keys is not text
 
     def logits(found: object) -> Tensor:
         start, end = cast("tuple[Tensor, Tensor]", found)
@@ -207,5 +207,5 @@ def _of_span(
             )
         return [Choice(logits, answer.text() or "no answer", position=first)]
 
-    explained = "other" if is_other else "ids"
+    explained = "other" if is_second else "ids"
     return Reading(inputs=inputs, choices=choices, explained=explained, part=part)

@@ -68,8 +68,8 @@ def live_page(
     """Make one HTML file that holds a model and runs it: one types, and sees.
 
     Args:
-        predictor: A run of a Transformer or of a recurrent encoder-decoder, which translates what
-            is typed; of a decoder, which continues it; or of a classifier.
+        predictor: A run of a Transformer or of a recurrent encoder-decoder, which translates
+            typed text; of a decoder, which continues it; or of a classifier.
         texts: Texts to begin with; the page answers the first at once.
         beam_size: Hypotheses of a translator kept at each step; None takes the recipe's.
 
@@ -207,8 +207,8 @@ def check_live(predictor: Predictor) -> None:
             f"model must have at most {MOST_WEIGHTS:,} weights to live in a page; got {count:,}. "
             "Train a smaller one, or leave out --live to look into it."
         )
-    for name, value, is_known in _options(predictor):
-        if not is_known:
+    for name, value, is_supported in _options(predictor):
+        if not is_supported:
             raise SettingError(
                 f"{name} must be left out for a page that answers by itself; got {value!r}. "
                 "Leave out --live to look into it."

@@ -19,7 +19,7 @@ from regard.text.batches import Ids, padded
 from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import OneAttention
 
-# What a model called ``attend`` with, by kind and layer.
+# Calls of ``attend`` by a model, by kind and layer.
 Calls = Mapping[tuple[str, int], AttentionCall]
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
 # beyond which it has summaries only.
@@ -34,12 +34,12 @@ class AttentionMap:
     Attributes:
         kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
         layer: Which layer, from 0.
-        weights: One matrix a head: rows are the queries, columns what they look at.
+        weights: One matrix a head: rows are queries, columns keys.
 
     Example:
         >>> weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]])  # (H, N, M): one head
         >>> cross = AttentionMap("cross", 0, weights)
-        >>> cross.weights.argmax(dim=-1).tolist()  # what each query looks at most
+        >>> cross.weights.argmax(dim=-1).tolist()  # each query's likeliest key
         [[0, 1]]
     """
 
@@ -140,8 +140,8 @@ def calls_for_output(
         model(*moved(inputs, device_of(model)))
     by_layer = joined(calls)
     if model.begins_source:
-        # What an encoder reads besides, no token of the source stands for.
-        return {key: each for key, each in by_layer.items() if key[0] != "encoder"}
+        # Its encoder reads other tokens than those of the source.
+        return {key: call for key, call in by_layer.items() if key[0] != "encoder"}
     return by_layer
 
 
@@ -206,7 +206,7 @@ def _one_call(parts: list[AttentionCall]) -> AttentionCall:
 
 def mean_weights(call: AttentionCall) -> Float[Tensor, "B N M"]:
     """The weights of a call, over its heads averaged."""
-    # Weights are what attention makes of the identity, one value a key. That is the engine's own
+    # Weights are the context of the identity as values, one value a key. That is the engine's own
     # path: for an additive score ten times as fast as the matrix written out.
     M = call.key.shape[-2]
     identity = torch.eye(M, dtype=call.query.dtype, device=call.query.device)

@@ -85,8 +85,8 @@ class OnePass(RunInUse[OnePassTask[Any, Any]]):
             calls, drawing = plain_view(str(text), answer.text(), drawing, calls)
         drawn = task_examples(calls, drawing, ChosenHeads(options.layers, options.heads))
         if not explain:
-            return [each for each, _ in drawn]
-        return [explained_answer(model, task, batch, answer, each, options) for each in drawn]
+            return [example for example, _ in drawn]
+        return [explained_answer(model, task, batch, answer, pair, options) for pair in drawn]
 
     def reply(self, text: str, example: Example) -> Reply:
         request = self.read(text, "text")

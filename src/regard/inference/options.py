@@ -22,7 +22,7 @@ class AnswerOptions:
         method: Search for the likeliest output in a beam, greedily, or draw samples.
         beam_size: Hypotheses at each step; 1 is greedy.
         length_penalty: Higher gives longer outputs; 0.6 is usual.
-        coverage_penalty: Beam: what is lost for parts of the source that are left out; try 0.2.
+        coverage_penalty: Beam: penalty for parts of the source that are left out; try 0.2.
         min_length: Fewest tokens of an output.
         temperature: Sample: below 1 for likelier tokens.
         top_k: Sample: draw from this many likeliest tokens only.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from regard.inference.evaluation.report import AnswerReport, TextReport
     from regard.viewer import NotebookPage
 
-# Answers of a task; of a run that is read from its folder it is not known what else they are.
+# Answers of a task; of a run that is read from its folder their class is unknown.
 AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 
@@ -128,7 +128,7 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         **decoding: JsonValue,
     ) -> list[AnswerT]:
-        """The answer to each text, or record as in JSONL; ``text()`` is what people read of it.
+        """The answer to each text, or record as in JSONL; ``text()`` is its text.
 
         A language model continues each text.
 
@@ -136,11 +136,11 @@ class Predictor(Generic[AnswerT]):
             records: One text or record, or several: texts, records, rows of numbers, an array with
                 a row for each, or a data frame; of pictures, paths of files too.
             progress: Called now and then with the number of those answered since.
-            attention: Whether to work out what the best output's tokens looked at, of a run that
+            attention: Whether to align the best output's tokens with the source, of a run that
                 writes a text for a text: see ``Hypothesis.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
-            decoding: Settings of the search over those of the recipe: ``beam_size=1``. The line
-                of ``regard settings decoding`` says of each what it does.
+            decoding: Settings of the search over those of the recipe: ``beam_size=1``; ``regard
+                settings decoding`` lists them.
 
         Raises:
             DataError: One asks nothing that can be answered.
@@ -149,8 +149,8 @@ class Predictor(Generic[AnswerT]):
         search = self.use.search(self.recipe, decoding)
         self.use.check_attention(attention=attention, layers=layers)
         requests = [
-            self.use.parse_value(each, f"record {number}")
-            for number, each in enumerate(records_in(records), 1)
+            self.use.parse_value(record, f"record {number}")
+            for number, record in enumerate(records_in(records), 1)
         ]
         answers = self.use.answer(
             requests, decoding=search, attention=attention, layers=layers, progress=progress
@@ -172,7 +172,7 @@ class Predictor(Generic[AnswerT]):
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int | None = None,
-        **others: Unpack[Answering],
+        **options: Unpack[Answering],
     ) -> list[Translations]:
         """Translations of each text, best first.
 
@@ -181,14 +181,14 @@ class Predictor(Generic[AnswerT]):
         the first part.
 
         Args:
-            texts: What to translate: one text, or several.
+            texts: One text to translate, or several.
             beam_size: Hypotheses kept at each step of a beam; 1 is greedy. None takes the
                 settings', as the next two do.
             length_penalty: Higher gives longer outputs.
             n_best: Translations wanted of each text.
             decoding: The settings of the search; None takes the recipe's.
-            attention: Whether to work out what the best translation's tokens looked at, by one
-                more pass over them: see ``Hypothesis.alignment``.
+            attention: Whether to align the best translation's tokens with the source, by one more
+                pass over them: see ``Hypothesis.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of parts of texts in it.
 
@@ -198,16 +198,16 @@ class Predictor(Generic[AnswerT]):
                 spelled; or the model has no attention, or not in these layers.
         """
         use: Sequences = self.use.translator
-        options = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
-        changes: dict[str, object] = {k: v for k, v in options.items() if v is not None}
+        search = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
+        changes: dict[str, object] = {k: v for k, v in search.items() if v is not None}
         if beam_size is not None:
             changes["method"] = "beam"
-        others["decoding"] = (others.get("decoding") or use.decoding).changed(**changes)
+        options["decoding"] = (options.get("decoding") or use.decoding).changed(**changes)
         sources = [record_of(text, f"text {n}") for n, text in enumerate(records_in(texts), 1)]
         if not all(isinstance(source, str) for source in sources):
             raise DataError("texts must be texts; got a record. Ask predict for its answer.")
         pairs = [Pair(normalize(str(source)), "", (), "") for source in sources]
-        return use.answer_examples(pairs, **others)
+        return use.answer_examples(pairs, **options)
 
     def evaluate(
         self,
@@ -218,12 +218,12 @@ class Predictor(Generic[AnswerT]):
     ) -> "AnswerReport | TextReport":
         """Measure the quality of the answers to data: ``regard evaluate``.
 
-        Figures with intervals, what takes no model beside them, and examples to read: ``print`` it.
+        Figures with intervals, beside baselines without a model, and examples: ``print`` it.
 
         Args:
             data: With right answers, in the form of the training text: a file, or a translator's
                 two; records, rows, an array, a pair (inputs, targets) or a data frame. None takes
-                what the training held out to test on, or the recipe's test text.
+                the test data that training held out, or the recipe's test text.
             progress: Called now and then with the number of those answered since.
             decoding: Settings of the search over those of the recipe, of a run that writes a text
                 for a text.
@@ -248,8 +248,8 @@ class Predictor(Generic[AnswerT]):
         Args:
             texts: One text or record or several, as ``predict`` takes them; of pictures paths of
                 files, too.
-            options: What is shown and explained, as ``regard.viewer.LookOptions`` describes it. A
-                target of a translator is an output of the one text.
+            options: Attention and explanations to show: see ``regard.viewer.LookOptions``. A target
+                of a translator is an output of the one text.
 
         Raises:
             DataError: A text cannot be read at once, or there is a target that cannot be.
@@ -278,7 +278,7 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
     Args:
         run: The folder or the bundle, or the name of a bundle that comes with the package. Of one
             that is in training the newest checkpoint counts.
-        precision: What its weights are kept in: ``int8`` is smaller, and rounds.
+        precision: Type of its weights: ``int8`` is smaller, and rounds.
         device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which only a
             CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
 

@@ -59,8 +59,10 @@ def _most_tokens(model: nn.Module) -> int:
     if device_of(model).type != "cpu":
         return _BATCH_TOKENS
     blocks = (module for module in model.modules() if isinstance(module, TransformerBlock))
-    layers = (each for block in blocks for each in block.modules() if isinstance(each, nn.Linear))
-    widest = max((each.out_features for each in layers), default=1)
+    layers = (
+        layer for block in blocks for layer in block.modules() if isinstance(layer, nn.Linear)
+    )
+    widest = max((layer.out_features for layer in layers), default=1)
     return max(1, min(_BATCH_TOKENS, _OUTPUTS // widest))
 
 
@@ -75,10 +77,10 @@ def _fingerprint(model: nn.Module) -> list[object]:
         for tensors in (module._parameters, module._buffers):
             for tensor in tensors.values():
                 if tensor is not None:
-                    # What was made in inference mode counts no versions: it cannot learn.
+                    # A tensor made in inference mode counts no versions: it cannot learn.
                     version = 0 if tensor.is_inference() else tensor._version
                     fingerprint += (tensor.data_ptr(), version)
-        modules += [each for each in module._modules.values() if each is not None]
+        modules += [child for child in module._modules.values() if child is not None]
     return fingerprint
 
 
@@ -143,13 +145,13 @@ class CachedForward(nn.Module):
         return answer
 
 
-def _is_same(one: object, other: object) -> bool:
-    if one is other:
+def _is_same(first: object, second: object) -> bool:
+    if first is second:
         return True
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_is_same(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, Sequence):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return isinstance(one, int | float | str | MethodType) and bool(one == other)
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return first.dtype == second.dtype and torch.equal(first, second)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_is_same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, Sequence):
+        return len(first) == len(second) and all(map(_is_same, first, second))
+    return isinstance(first, int | float | str | MethodType) and bool(first == second)

@@ -23,7 +23,7 @@ def weights_of_runs(
     Args:
         predictors: The runs, of one tokenizer.
         source: The text that they read.
-        target: The output whose weights are taken; None takes what most of the runs write.
+        target: The output whose weights are taken; None takes that of most runs.
         beam_size: Hypotheses kept at each step of their search; None is as their recipes say.
 
     Raises:
@@ -31,18 +31,19 @@ def weights_of_runs(
         DataError: The source holds no text.
     """
     answers = list[str]()
-    for each in predictors:
-        if not each.is_seq2seq:
+    for predictor in predictors:
+        if not predictor.is_seq2seq:
             raise SettingError(
-                f"runs must write a text for a text to be averaged; got {each.recipe.task}. Look "
-                "at one or two of them."
+                f"runs must write a text for a text to be averaged; got {predictor.recipe.task}. "
+                "Look at one or two of them."
             )
         if not normalize(source):
             raise DataError("source must hold text to look at; got an empty line.")
-        answers.append(each.translate([source], beam_size=beam_size)[0].best.text)
+        answers.append(predictor.translate([source], beam_size=beam_size)[0].best.text)
     output = Counter(answers).most_common(1)[0][0] if target is None else normalize(target)
     looks = [
-        attention_to_source(each.seq2seq, each.sequence_task, source, output) for each in predictors
+        attention_to_source(predictor.seq2seq, predictor.sequence_task, source, output)
+        for predictor in predictors
     ]
     tokens = {_tokens(look) for look in looks}
     if len(tokens) > 1:

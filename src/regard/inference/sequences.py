@@ -64,7 +64,7 @@ class ScoredPair:
             members["score"] = round(self.score, 6)
             members["log_prob"] = round(self.log_prob, 6)
             members["tokens"] = list(self.tokens)
-            members["log_probs"] = [round(each, 6) for each in self.log_probs]
+            members["log_probs"] = [round(log_prob, 6) for log_prob in self.log_probs]
         return members
 
 
@@ -200,7 +200,7 @@ class Sequences(RunInUse[SequenceTask]):
         if not explain:
             return examples
         model, why = self.seq2seq.eval(), replace(options, target=None)  # the output is the target
-        return [explained_translation(model, self.task, each, why) for each in examples]
+        return [explained_translation(model, self.task, pair, why) for pair in examples]
 
     def _example(self, source: str, options: LookOptions, gold: Phrase | None) -> Example:
         """Attention of the model while it writes the output of one part of a source."""

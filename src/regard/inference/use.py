@@ -28,7 +28,7 @@ from regard.viewer.options import EVERYTHING, LookOptions
 from regard.viewer.parts import RowSource
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
-SEARCHED = tuple(each.name for each in fields(DecodingConfig))
+SEARCHED = tuple(field.name for field in fields(DecodingConfig))
 
 
 class Request(NamedTuple):
@@ -46,7 +46,7 @@ class Reply:
     text: str = ""  # the output, the continuation or the label; empty of a model that says nothing
     labels: tuple[Share, ...] = ()
     next_tokens: tuple[Share, ...] = ()  # of a masked word, those in its place
-    unknown: tuple[str, ...] = ()  # of the text what is not in a run's vocabulary
+    unknown: tuple[str, ...] = ()  # words or characters that are not in a run's vocabulary
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
@@ -101,7 +101,7 @@ class InUse(ABC):
         return {
             "task": self.job,
             "model": type(self.model).__name__,
-            "parameters": sum(each.numel() for each in self.model.parameters()),
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "source_language": None,
             "target_language": None,
             "beam_size": None,
@@ -211,7 +211,7 @@ class RunInUse(InUse, Generic[TaskT]):
         """The answer to each request."""
         parts = [part for request in requests for part in request.parts]
         answers = iter(self.answer_parts(parts, **options))
-        return [self.join(each, [next(answers) for _ in each.parts]) for each in requests]
+        return [self.join(request, [next(answers) for _ in request.parts]) for request in requests]
 
     def join(self, request: Request, answers: Sequence[Any]) -> Answer:
         """The answer to a request from those to its parts."""

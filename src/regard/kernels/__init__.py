@@ -67,10 +67,10 @@ def takes(*inputs: "Tensor") -> bool:
     if torch.is_grad_enabled() or torch.compiler.is_compiling() or why_not() is not None:
         return False
     return all(
-        type(each) in (torch.Tensor, torch.nn.Parameter)
-        and each.dtype in (torch.float32, torch.bfloat16)
-        and each.device.type == "cpu"
-        for each in inputs
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.dtype in (torch.float32, torch.bfloat16)
+        and tensor.device.type == "cpu"
+        for tensor in inputs
     )
 
 

@@ -26,7 +26,7 @@ def narrowed(typing, number, like):
         if like == types.float32:
             return arguments[0]
         bits = builder.bitcast(arguments[0], ir.IntType(32))
-        half, one, shift = (ir.Constant(bits.type, each) for each in (0x7FFF, 1, 16))
+        half, one, shift = (ir.Constant(bits.type, literal) for literal in (0x7FFF, 1, 16))
         is_odd = builder.and_(builder.lshr(bits, shift), one)
         rounded = builder.add(bits, builder.add(half, is_odd))
         return builder.trunc(builder.lshr(rounded, shift), ir.IntType(16))

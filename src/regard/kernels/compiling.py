@@ -42,7 +42,7 @@ types, cgutils = _Module("numba.types"), _Module("numba.core.cgutils")
 
 
 class Subroutine:
-    """A function that compiled loops call; numba takes ``_numba_type_`` for what it compiles to."""
+    """A function that compiled loops call; numba takes ``_numba_type_`` for its type."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
         self.function: Callable[..., Any] = unwrap(function)  # of checks in tests
@@ -136,13 +136,15 @@ class ParallelLoop(Loop):
 
     _bound: tuple[Any, ...] = ()
 
-    def __call__(self, first: int, stop: int, *rest: Any) -> None:
+    def __call__(self, first: int, stop: int, *arguments: Any) -> None:
         """Run it for some rows, on this thread."""
-        self.share(team(1), 1, first, stop, rest)
+        self.share(team(1), 1, first, stop, arguments)
 
-    def share(self, by: Team, tasks: int, first: int, stop: int, rest: tuple[Any, ...]) -> None:
+    def share(
+        self, by: Team, tasks: int, first: int, stop: int, arguments: tuple[Any, ...]
+    ) -> None:
         """Run it for so many even parts of the rows, each on any thread of a team."""
-        self._run(_kind(rest), (by, tasks, first, stop, self._bound + rest))
+        self._run(_kind(arguments), (by, tasks, first, stop, self._bound + arguments))
 
     def bind(self, *arguments: Any) -> "ParallelLoop":
         """The loop with arguments behind ``stop``, whose many kinds are looked at once."""
@@ -159,12 +161,12 @@ def _kind(arguments: tuple[object, ...]) -> Hashable:
     """Types and layouts of arguments, which decide how a loop is compiled for them."""
     return tuple(
         [
-            (each.dtype, each.ndim, each.flags.num)
-            if type(each) is np.ndarray
-            else (type(each), _kind(each))
-            if isinstance(each, tuple)
-            else type(each)
-            for each in arguments
+            (argument.dtype, argument.ndim, argument.flags.num)
+            if type(argument) is np.ndarray
+            else (type(argument), _kind(argument))
+            if isinstance(argument, tuple)
+            else type(argument)
+            for argument in arguments
         ]
     )
 
@@ -224,15 +226,15 @@ def _part(
 
 @contextmanager
 def _linking_only() -> Iterator[None]:
-    """While it lasts, numba links what it compiles, and leaves the rest to the loop around it."""
+    """While it lasts, numba links functions without optimising; the loop is optimised whole."""
     codegen: Any = import_module("numba.core.codegen")
     libraries, codes = codegen.JITCodeLibrary, codegen.JITCPUCodegen
     finalize, set_env = libraries.finalize, codes.set_env
 
     def link(library: Any) -> None:
-        for each in dict.fromkeys(library._linking_libraries):
-            library._reload_init.update(each._reload_init)
-            library._final_module.link_in(each._get_module_for_linking(), preserve=True)
+        for linked in dict.fromkeys(library._linking_libraries):
+            library._reload_init.update(linked._reload_init)
+            library._final_module.link_in(linked._get_module_for_linking(), preserve=True)
         library._finalize_dynamic_globals()
         library._finalized = True
 
@@ -278,7 +280,7 @@ def _numba() -> Any:
         is_made = False
 
         def on_start(self, event: event.Event) -> None:
-            """Called before numba compiles, not when it finds what it once compiled."""
+            """Called before numba compiles, not when it finds code in its cache."""
             code = event.data["dispatcher"].py_func.__module__
             if self.is_made or not code.startswith("regard."):
                 return

@@ -104,7 +104,7 @@ def _order(bits):
 @in_order
 def largest(numbers):
     """The largest of some numbers, −∞ of none; a NaN is larger than all."""
-    # As integers: a loop over floats stays one by one because of what NaN would do to it.
+    # As integers: a loop over floats is not vectorised, because of NaN.
     top = _order(_bits(f32(-np.inf)))
     for m in range(numbers.size):
         top = max(top, _order(_bits(numbers[m])))
@@ -141,11 +141,11 @@ def fill(out, number):
 
 
 @inlined
-def dot(one, other):
-    """``Σ_d one_d · other_d``."""
+def dot(left, right):
+    """``Σ_d left_d · right_d``."""
     total = f32(0)
-    for d in range(one.size):
-        total += one[d] * other[d]
+    for d in range(left.size):
+        total += left[d] * right[d]
     return total
 
 

@@ -1,6 +1,6 @@
 """Cache of the machine code of compiled loops, from which they are loaded without numba.
 
-numba caches what it compiles, but importing it takes longer than most answers. Beside its files lie
+numba caches its machine code, but importing it takes longer than most answers. Beside its files lie
 those of this module: an object file as LLVM made it, one for each loop and kind of arguments, with
 the names of its symbols. LLVM loads it by itself.
 """
@@ -61,8 +61,8 @@ def folder() -> Path | None:
         )
         versions = [sys.version, platform.machine(), np.__version__, llvmlite.__version__]
         numba = [str(root), made.st_mtime_ns, made.st_size]
-        known = repr((versions, numba, binding.get_host_cpu_name(), features, settings))
-        return cache_folder() / f"machine_code-{sha256(known.encode()).hexdigest()[:16]}"
+        fingerprint = repr((versions, numba, binding.get_host_cpu_name(), features, settings))
+        return cache_folder() / f"machine_code-{sha256(fingerprint.encode()).hexdigest()[:16]}"
     except Exception:  # whatever is wrong with llvmlite, numba will say it
         return None
 
@@ -114,12 +114,12 @@ def load(name: str | None, function: Callable[..., object]) -> Callable[..., Non
         return None
     try:
         head, _, code = (directory / name).read_bytes().partition(b"\n")
-        known = json.loads(head)
-        if zlib.crc32(code) != known["checksum"]:
+        header = json.loads(head)
+        if zlib.crc32(code) != header["checksum"]:
             return None
     except (OSError, ValueError, KeyError):
         return None
-    return _link(code, known["wrapper"], known["environments"], function)
+    return _link(code, header["wrapper"], header["environments"], function)
 
 
 def _link(
@@ -135,8 +135,8 @@ def _link(
     engine.finalize_object()
     assert isinstance(function, FunctionType)
     environment = functions.Environment(function.__globals__)
-    for each in environments:
-        slot = engine.get_global_value_address(each)
+    for name in environments:
+        slot = engine.get_global_value_address(name)
         ctypes.c_void_p.from_address(slot).value = id(environment)
     module = sys.modules[function.__module__]
     alive = (engine, file, code, environment)
@@ -158,8 +158,8 @@ def _helpers() -> ModuleType:
     functions = _extension("_dynfunc")
     groups = [("numba_", _extension("_helperlib")), ("numba_", functions)]
     for prefix, module in (*groups, ("NRT_", _extension("core.runtime._nrt_python"))):
-        for each, address in module.c_helpers.items():
-            binding.add_symbol(each if each.startswith("_") else prefix + each, address)
+        for name, address in module.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else prefix + name, address)
     return functions
 
 
@@ -187,28 +187,28 @@ def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> N
     if directory is None or name is None:
         return
     try:
-        kinds = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+        kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
         codegen = dispatcher.overloads[kinds].target_context.codegen()
         index = dispatcher._cache._index_key(kinds, codegen)
         data = dispatcher._cache._cache_file.load(index)
-        (_, form, content), description, *_, others = data
-        environments = [data[2], *others]
-        if form != "object" or data[7] or any(each.consts for each in environments):
+        (_, form, content), description, *_, referenced = data
+        environments = [data[2], *referenced]
+        if form != "object" or data[7] or any(environment.consts for environment in environments):
             return
         code: bytes = content[0]
     except Exception:  # these are inner parts of numba, which other versions may not have
         return
     if _SVML in code:
         return
-    known = {
+    header = {
         "checksum": zlib.crc32(code),
         "wrapper": description.llvm_cpython_wrapper_name,
-        "environments": [each.env_name for each in environments],
+        "environments": [environment.env_name for environment in environments],
     }
     try:
         directory.mkdir(parents=True, exist_ok=True)
         unfinished = directory / f"{name}.{os.getpid()}"
-        unfinished.write_bytes(json.dumps(known).encode() + b"\n" + code)
+        unfinished.write_bytes(json.dumps(header).encode() + b"\n" + code)
         unfinished.replace(directory / name)
     except OSError:
         return

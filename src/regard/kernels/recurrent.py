@@ -1,6 +1,6 @@
 """A step of a recurrent decoder, and a pass of an encoder, each in one compiled loop over rows.
 
-What a row of a decoder carries lies in one row of a table: the state of each layer, an LSTM's cell
+The state of a row of a decoder lies in one row of a table: the state of each layer, an LSTM's cell
 behind it, and the last answer where the next step reads it. A step reads rows of one table, by
 their places, and writes another: a search reorders its beginnings by reordering places.
 
@@ -218,8 +218,8 @@ def step(first, stop, token, before, indices, weights, memory, options, after, a
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
     carried, outputs = after[first:stop], answers[first:stop]
-    own = indices[first:stop]
-    _begin(token[first:stop], before, own, weights, options, carried, embedded, states)
+    row_indices = indices[first:stop]
+    _begin(token[first:stop], before, row_indices, weights, options, carried, embedded, states)
     if options.attends_before:
         _attend(first, states[L - 1], weights, memory, context)
         _copy_all(context, inputs[:, X:])

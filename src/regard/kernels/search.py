@@ -51,7 +51,7 @@ def extend(
     for r in range(A * W):
         flags[0] |= np.isnan(values[r, 0])
     K = ends.shape[1]
-    taken = np.empty(W, np.int64)  # of what may follow each beginning
+    taken = np.empty(W, np.int64)  # continuations of each beginning
     for a in range(A):
         taken[:] = 0
         going = 0  # of those that continue
@@ -147,12 +147,12 @@ def _least(keys, shares, mass, sums):
             if low <= keys[v] <= high:
                 sums[(keys[v] >> shift) - (low >> shift)] += shares[v]
         chosen = -1
-        for each in range(_CLASSES - 1, -1, -1):
-            if sums[each] > 0.0:
+        for bucket in range(_CLASSES - 1, -1, -1):
+            if sums[bucket] > 0.0:
                 if chosen >= 0:
                     above += sums[chosen]
-                chosen = each
-                if above + sums[each] >= mass:
+                chosen = bucket
+                if above + sums[bucket] >= mass:
                     break
         low = i32(((low >> shift) + max(chosen, 0)) << shift)
         high = i32(low + (1 << shift) - 1)

@@ -37,48 +37,48 @@ def _count(typing, address):
     return types.int64(types.int64), generate
 
 
-# What ``_work`` and ``_entry`` of a loop find by these names.
+# Global names that ``_work`` and ``_entry`` of a loop call.
 loop: Callable[..., None]
 share: Callable[..., None]
 
 
-def _work(counter, tasks, first, stop, rest):
+def _work(counter, tasks, first, stop, arguments):
     # Each thread takes tasks until there are none left.
     rows, task = stop - first, _count(counter)
     while task < tasks:
-        loop(first + task * rows // tasks, first + (task + 1) * rows // tasks, *rest)
+        loop(first + task * rows // tasks, first + (task + 1) * rows // tasks, *arguments)
         task = _count(counter)
 
 
-def _entry(team, tasks, first, stop, rest):
-    share(team, tasks, first, stop, rest)
+def _entry(team, tasks, first, stop, arguments):
+    share(team, tasks, first, stop, arguments)
 
 
 def shared_out(part: Callable[..., None]) -> Callable[..., None]:
-    """``part(first, stop, ...)`` of loops, called as ``part(team, tasks, first, stop, rest)``.
+    """``part(first, stop, ...)`` of loops, called as ``part(team, tasks, first, stop, arguments)``.
 
-    The threads of the team call it for so many even parts of the rows, and with ``rest``. A part
-    that is compiled is taken as it is.
+    The threads of the team call it for so many even parts of the rows, and with ``arguments``.
+    A part that is compiled is taken as it is.
     """
     part = part if isinstance(part, Subroutine) else shared(part)
     worker = uncounted_part(_with(_work, loop=part))
 
     @intrinsic
-    def share(typing, team, tasks, first, stop, rest):
-        size, known = types.int64, worker._numba_type_  # type: ignore[attr-defined]
-        call = known.get_call_type(typing, (*[size] * 4, rest), {})
+    def share(typing, team, tasks, first, stop, passed):
+        size, work = types.int64, worker._numba_type_  # type: ignore[attr-defined]
+        call = work.get_call_type(typing, (*[size] * 4, passed), {})
 
         def generate(context, builder, signature, arguments):
-            _write_call(context, builder, arguments, known.dispatcher.get_compile_result(call))
+            _write_call(context, builder, arguments, work.dispatcher.get_compile_result(call))
             return context.get_dummy_value()
 
-        return types.void(team, size, size, size, rest), generate
+        return types.void(team, size, size, size, passed), generate
 
     return share
 
 
 def parallel(loop: Callable[..., None]) -> ParallelLoop:
-    """Compile ``loop(first, stop, ...)`` over rows, and what shares them out among threads."""
+    """Compile ``loop(first, stop, ...)`` over rows, and code that shares them among threads."""
     function = loop.function if isinstance(loop, Subroutine) else loop
     entry = _with(_entry, share=shared_out(loop), __name__=function.__module__)
     for name in ("__name__", "__qualname__", "__doc__"):
@@ -87,14 +87,14 @@ def parallel(loop: Callable[..., None]) -> ParallelLoop:
 
 
 def _with(function: Any, **names: object) -> FunctionType:
-    """A function with more global names: with what is in a closure numba does not cache it."""
+    """A function with more global names: one with a closure is not cached by numba."""
     return FunctionType(function.__code__, {**globals(), **names})
 
 
 def _write_call(context: Any, builder: ir.IRBuilder, arguments: Sequence[Any], work: Any) -> None:
     """Write a call of ``_work`` on all threads of a team; on this one, if there is one task."""
-    threads, begin, alone = (builder.extract_value(arguments[0], each) for each in range(3))
-    # What threads share: the counter of tasks, arguments, and how a loop failed.
+    threads, begin, alone = (builder.extract_value(arguments[0], index) for index in range(3))
+    # Shared by threads: the counter of tasks, arguments, and how a loop failed.
     fields = [ir.Constant(_SIZE, 0), alone, *arguments[1:], ir.Constant(_CODE, 0), begin]
     kind = ir.LiteralStructType([field.type for field in fields])
     room = cgutils.alloca_once(builder, kind)
@@ -121,11 +121,11 @@ def _write_call(context: Any, builder: ir.IRBuilder, arguments: Sequence[Any], w
 
 
 def _write_body(context: Any, builder: ir.IRBuilder, kind: ir.Type, work: Any) -> Any:
-    """Write what each thread calls; returns how ``_work`` ended there."""
+    """Write the function that each thread calls; returns how ``_work`` ended there."""
     context.add_linking_libs([work.library])
     function = context.declare_function(builder.module, work.fndesc)
     room = builder.bitcast(builder.function.args[0], kind.as_pointer())
-    fields = [cgutils.gep_inbounds(builder, room, 0, each) for each in range(len(kind.elements))]
+    fields = [cgutils.gep_inbounds(builder, room, 0, index) for index in range(len(kind.elements))]
     given = [builder.ptrtoint(fields[0], _SIZE), *map(builder.load, fields[2:-2])]
     # Products of a task are its thread's own work.
     alone, before = builder.load(fields[1]), cgutils.alloca_once(builder, _CODE)

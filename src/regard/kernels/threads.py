@@ -1,8 +1,7 @@
 """Threads that share the tasks of a pass, and the libraries below torch that have them.
 
 As many as ``torch.get_num_threads()`` says, the caller among them: torch's own, or where that
-cannot be, others. What a task computes must not depend on who does it, so that the answer is the
-same whatever their number.
+cannot be, Python's. The result of a task must not depend on its thread, nor on their number.
 """
 
 import ctypes
@@ -41,10 +40,12 @@ class Team(NamedTuple):
 class RowLoop(Protocol):
     """A compiled loop over rows ``first`` to ``stop``, which threads share out."""
 
-    def __call__(self, first: int, stop: int, *rest: Any) -> None:
+    def __call__(self, first: int, stop: int, *arguments: Any) -> None:
         """Run it for some rows, on this thread."""
 
-    def share(self, by: Team, tasks: int, first: int, stop: int, rest: tuple[Any, ...]) -> None:
+    def share(
+        self, by: Team, tasks: int, first: int, stop: int, arguments: tuple[Any, ...]
+    ) -> None:
         """Run it for so many even parts of the rows, each on any thread of a team."""
 
 
@@ -92,36 +93,38 @@ def parallel_for(tasks: int, work: Callable[[int], object]) -> None:
             _Body(take), None, threads, 0
         )
     else:
-        others = [Thread(target=take, name="attention") for _ in range(threads - 1)]
-        for thread in others:
+        workers = [Thread(target=take, name="attention") for _ in range(threads - 1)]
+        for thread in workers:
             thread.start()
         take()
-        for thread in others:
+        for thread in workers:
             thread.join()
     if errors:
         raise errors[0]
 
 
-def share_out(tasks: int, rows: int, loop: RowLoop, *rest: object) -> None:
-    """Call ``loop(first, stop, *rest)`` for so many even parts of the rows, on all threads."""
+def share_out(tasks: int, rows: int, loop: RowLoop, *arguments: object) -> None:
+    """Call ``loop(first, stop, *arguments)`` for so many even parts of the rows, on all threads."""
     threads = team()
     if threads.threads == 1 or threads.begin or tasks <= 1:
-        loop.share(threads, tasks, 0, rows, rest)
+        loop.share(threads, tasks, 0, rows, arguments)
         return
-    parallel_for(tasks, lambda task: loop(task * rows // tasks, (task + 1) * rows // tasks, *rest))
+    parallel_for(
+        tasks, lambda task: loop(task * rows // tasks, (task + 1) * rows // tasks, *arguments)
+    )
 
 
-def parallel_rows(rows: int, operations: int, loop: RowLoop, *rest: object) -> None:
+def parallel_rows(rows: int, operations: int, loop: RowLoop, *arguments: object) -> None:
     """Split rows among threads, if there is enough to do; ``operations`` of each row."""
     is_little = rows * operations < _FEWEST_OPERATIONS
-    share_out(1 if is_little else min(rows, torch.get_num_threads()), rows, loop, *rest)
+    share_out(1 if is_little else min(rows, torch.get_num_threads()), rows, loop, *arguments)
 
 
-def parallel_blocks(rows: int, loop: RowLoop, *rest: object) -> None:
+def parallel_blocks(rows: int, loop: RowLoop, *arguments: object) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
-    each = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
+    block = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
     if rows:  # a loop may look at the first
-        share_out(max(1, min(-(-rows // each), rows // FEWEST_ROWS)), rows, loop, *rest)
+        share_out(max(1, min(-(-rows // block), rows // FEWEST_ROWS)), rows, loop, *arguments)
 
 
 def address_of_products() -> int:
@@ -132,7 +135,7 @@ def address_of_products() -> int:
 @contextmanager
 def alone() -> Iterator[None]:
     """While it lasts, torch and its BLAS use this thread alone."""
-    before = torch.get_num_threads()  # in a new thread, this is what makes torch set its own
+    before = torch.get_num_threads()  # in a new thread, this makes torch set its own
     set_threads = getattr(_library(), "omp_set_num_threads", lambda threads: None)
     set_products = getattr(_library(), "MKL_Set_Num_Threads_Local", lambda threads: 0)
     set_threads(1)
@@ -145,7 +148,7 @@ def alone() -> Iterator[None]:
 
 
 def _begin() -> int:
-    """Address of what begins a team of torch's threads; 0 where they cannot be had."""
+    """Address of the function that begins a team of torch's threads; 0 where there is none."""
     return 0 if _Process.is_forked else _address("GOMP_parallel")
 
 

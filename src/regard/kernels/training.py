@@ -17,7 +17,7 @@ from regard.kernels.team import parallel
 
 f32, i32 = np.float32, np.int32
 
-# What one task takes: elements of dropout and of the residual connection; rows whose gradients are
+# Sizes of one task: elements of dropout and of the residual connection; rows whose gradients are
 # summed, which does not depend on how many threads there are; rows of logits.
 ELEMENTS, ROWS, WORDS = 2**17, 1024, 32
 
@@ -42,7 +42,7 @@ def add_dropped(first, stop, states, change, randoms, threshold, growth, total):
 
 @parallel
 def add_norm(first, stop, states, change, randoms, threshold, growth, weight, bias, eps, written):
-    """``norm(states + dropout(change))`` of some rows, and what ``add_norm_back`` needs.
+    """``norm(states + dropout(change))`` of some rows, and the inputs of ``add_norm_back``.
 
     ``change`` may be of bfloat16, as its gradient is then.
     """
@@ -119,22 +119,22 @@ def two_passes(first, stop, logits, labels, smoothing, weight, gradient, losses)
     p, q = np.empty(width, f32), np.empty(width, f32)
     half, of_gap = f32(0.5), f32(weight) * f32(0.5)
     for r in range(first, stop):
-        one, other = logits[0, r], logits[1, r]
-        log_one, sum_one = _to_shares(one, p)
-        log_other, sum_other = _to_shares(other, q)
-        loss = _loss(one, labels[r], smoothing, log_one, sum_one)
-        losses[r] = half * (loss + _loss(other, labels[r], smoothing, log_other, sum_other))
-        apart = log_one - log_other
-        to_other, to_one = f32(0), f32(0)
+        first_pass, second = logits[0, r], logits[1, r]
+        log_p, sum_p = _to_shares(first_pass, p)
+        log_q, sum_q = _to_shares(second, q)
+        loss = _loss(first_pass, labels[r], smoothing, log_p, sum_p)
+        losses[r] = half * (loss + _loss(second, labels[r], smoothing, log_q, sum_q))
+        lse_gap = log_p - log_q
+        mean_gap_p, mean_gap_q = f32(0), f32(0)
         for v in range(width):
-            gap = widened(one[v]) - widened(other[v]) - apart
-            to_other += p[v] * gap
-            to_one += q[v] * gap
+            gap = widened(first_pass[v]) - widened(second[v]) - lse_gap
+            mean_gap_p += p[v] * gap
+            mean_gap_q += q[v] * gap
         for v in range(width):
-            gap = widened(one[v]) - widened(other[v]) - apart
+            gap = widened(first_pass[v]) - widened(second[v]) - lse_gap
             slope = p[v] - q[v]
-            by_p = of_gap * (p[v] * (gap - to_other) + slope)
-            by_q = of_gap * (q[v] * (to_one - gap) - slope)
+            by_p = of_gap * (p[v] * (gap - mean_gap_p) + slope)
+            by_q = of_gap * (q[v] * (mean_gap_q - gap) - slope)
             p[v] = half * p[v] + by_p
             q[v] = half * q[v] + by_q
         _subtract_label(p, labels[r], smoothing, half)

@@ -1,6 +1,6 @@
 """Training of recurrent layers: one step of all rows, and its gradients, between products.
 
-What a step of row ``r`` reads and leaves lies at ``[r, t]`` of arrays of all steps, so that
+Inputs and results of step ``t`` of row ``r`` lie at ``[r, t]`` of arrays of all steps, so that
 weights' gradients are products of all steps at once. Loops are short: of more arrays in one
 LLVM does not see that they are apart, and would work on one number at a time.
 

@@ -154,7 +154,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         ids: Int64[np.ndarray, " R"] = token.numpy()
         if not is_within(ids, self.vocab_size):
             raise unknown_ids("token ids", token, self.vocab_size)
-        # What is not read must be known too; what is, contiguous: it may be a table's column.
+        # All ids are checked; those read are made contiguous: they may be a table's column.
         return np.ascontiguousarray(ids if state.pending is None else state.pending.numpy())
 
     def _hidden(self, hidden: Sequence[int]) -> Int64[np.ndarray, " X"]:

@@ -21,10 +21,10 @@ def with_packed_modules(model: ModelT) -> ModelT:
     return model if reason else cast(ModelT, _packed(model, {}))
 
 
-def _packed(module: nn.Module, known: dict[nn.Module, nn.Module]) -> nn.Module:
-    """A module, or one in its place; ``known`` has those that stand in several places."""
-    if module in known:
-        return known[module]
+def _packed(module: nn.Module, packed_modules: dict[nn.Module, nn.Module]) -> nn.Module:
+    """A module, or one in its place; ``packed_modules`` has those that stand in several places."""
+    if module in packed_modules:
+        return packed_modules[module]
     packed = module
     if isinstance(module, RecurrentEncoder):
         packed = PreparedEncoder(module)
@@ -35,7 +35,9 @@ def _packed(module: nn.Module, known: dict[nn.Module, nn.Module]) -> nn.Module:
     else:
         is_loop = isinstance(module, Encoder) and PreparedReader.refuse(module) is None
         parts = {
-            name: part if part is None or (is_loop and name == "layers") else _packed(part, known)
+            name: part
+            if part is None or (is_loop and name == "layers")
+            else _packed(part, packed_modules)
             for name, part in module._modules.items()
         }
         if any(part is not module._modules[name] for name, part in parts.items()):
@@ -44,5 +46,5 @@ def _packed(module: nn.Module, known: dict[nn.Module, nn.Module]) -> nn.Module:
         if is_loop:
             assert isinstance(packed, Encoder)
             packed = PreparedReader(packed)
-    known[module] = packed.eval()
+    packed_modules[module] = packed.eval()
     return packed

@@ -23,14 +23,14 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 def prepared(model: ModelT) -> ModelT:
     """The model with steps and reading that cost little, or itself where it cannot be prepared.
 
-    What a text gets of a prepared model does not depend on the others of its batch.
+    The result of a text does not depend on the others of its batch.
 
     It is itself, too, while somebody edits or observes its attention: compiled steps ask no editor,
     and tell of their attention to a source alone.
 
     Args:
         model: A sequence model, or one whose encoder reads for a head, in evaluation mode; one of a
-            class of one's own, whose steps may be others, is left as it is. What is made of it may
+            class of one's own, whose steps may be others, is left as it is. The prepared model may
             hold copies of its weights: prepare it again when it has learned more.
 
     Raises:
@@ -55,7 +55,7 @@ def prepared(model: ModelT) -> ModelT:
     is_watched = current_editor() is not None or current_observer() is not None
     if is_watched or why_not() is not None:
         return model
-    # Only here: what cannot be compiled cannot be imported.
+    # Imported here, since kernels cannot be compiled everywhere.
     from regard.runtime.modules import with_packed_modules
     from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
     from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
@@ -88,11 +88,11 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
     """Convert a model's weights to another precision, in place.
 
     Of ``int8`` those of the layers of Transformers, of their embeddings and of their last layer;
-    norms, biases and what is no Transformer stay as they are. ``auto`` rounds nothing: it is
+    norms, biases and other models stay as they are. ``auto`` rounds nothing: it is
     float32.
 
     Args:
-        model: In use, and not in training: what is rounded learns no more.
+        model: In use, and not in training: rounded weights learn no more.
         precision: See there.
 
     Raises:
@@ -120,7 +120,7 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
     if precision == "int8":
         if (reason := why_not()) is not None:
             raise SettingError(f"precision must be one that can be had; got int8, but {reason}.")
-        # Only here: what cannot be compiled cannot be imported.
+        # Imported here, since kernels cannot be compiled everywhere.
         from regard.runtime.products import round_weights
         from regard.runtime.state import trim_memory
 

@@ -46,9 +46,9 @@ class Linear:
         """The states mapped."""
         rows = len(states)
         mapped = states.new_empty(rows, self._outputs)
-        rest = (np.ascontiguousarray(states.numpy()), self._panels, self._bias, mapped.numpy())
+        arguments = (np.ascontiguousarray(states.numpy()), self._panels, self._bias, mapped.numpy())
         operations = 2 * rows * self._panels[0].size
-        parallel_rows(len(self._panels), operations, packed.multiply_panels, *rest)
+        parallel_rows(len(self._panels), operations, packed.multiply_panels, *arguments)
         return mapped
 
 
@@ -143,8 +143,8 @@ class _Int8Matrix(nn.Module):
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
         out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
         parallel_rows(rows, inputs, int8.round_rows, flat, inputs, rounded, begins, sizes)
-        rest = (rounded, self.panels, begins, sizes, self._scales, added, out)
-        parallel_rows(panels, rows * inputs, int8.multiply_part, *rest)
+        arguments = (rounded, self.panels, begins, sizes, self._scales, added, out)
+        parallel_rows(panels, rows * inputs, int8.multiply_part, *arguments)
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.
         products = torch.from_numpy(out)[:, :outputs].contiguous()
         return products.view(*states.shape[:-1], outputs)
@@ -191,7 +191,7 @@ class Int8Embedding(_Int8Matrix):
 
 def round_weights(model: nn.Module) -> None:
     """Round the weights of a model's Transformer layers and tables to int8, in place."""
-    blocks = [each for each in model.modules() if isinstance(each, TransformerBlock)]
+    blocks = [module for module in model.modules() if isinstance(module, TransformerBlock)]
     if not blocks or any(p.device.type != "cpu" for p in model.parameters()):
         reason = "it is on a GPU" if blocks else "it has no layers of a Transformer"
         raise SettingError(
@@ -263,10 +263,10 @@ def pack_projections(parts: Sequence[WeightPart]) -> Projections:
     outputs = len(parts[0].weight)
     nothing = torch.zeros(outputs)
     biases = [(nothing if part.bias is None else part.bias).numpy() for part in parts]
-    stacked = NO_PROJECTIONS._replace(outputs=outputs, bias=packed.pad_each(biases))
+    stacked = NO_PROJECTIONS._replace(outputs=outputs, bias=packed.stack_padded(biases))
     scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
-        weight = packed.pack_each([part.weight.numpy() for part in parts])
+        weight = packed.stack_packed([part.weight.numpy() for part in parts])
         return stacked._replace(weight=weight)
     rounded = np.stack([int8.pack(part.weight.numpy()) for part in parts])
     for part, panels in zip(parts, rounded, strict=True):
@@ -274,8 +274,8 @@ def pack_projections(parts: Sequence[WeightPart]) -> Projections:
             part.layer.panels = panels
     return stacked._replace(
         rounded=rounded,
-        bias=packed.pad_each(biases, int8.OUTPUTS),
-        scales=packed.pad_each(scales, int8.OUTPUTS),
+        bias=packed.stack_padded(biases, int8.OUTPUTS),
+        scales=packed.stack_padded(scales, int8.OUTPUTS),
     )
 
 

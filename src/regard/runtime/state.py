@@ -97,7 +97,7 @@ class PreparedState:
     def _moved(self) -> "PreparedState":
         """The state in a store of its own, with room for one more position."""
         store = self.store.of_rows(self.ancestors[:, : self.length])
-        return self._with(store=store, ancestors=_own_slots(store))
+        return self._with(store=store, ancestors=_new_ancestors(store))
 
     def _with(self, **changes: object) -> "PreparedState":
         """The state with some fields changed, sooner than dataclasses do it."""
@@ -141,7 +141,7 @@ def begin(
     store = Store(layers, rows, width, filled=length)
     return PreparedState(
         store=store,
-        ancestors=_own_slots(store),
+        ancestors=_new_ancestors(store),
         starts=np.zeros(rows, np.int32),
         length=length,
         sentences=np.arange(rows),
@@ -151,7 +151,7 @@ def begin(
     )
 
 
-def _own_slots(store: Store) -> Int32[np.ndarray, "S T"]:
+def _new_ancestors(store: Store) -> Int32[np.ndarray, "S T"]:
     """The ancestors of rows that have been in their slots from the beginning."""
     positions = store.cache.shape[1]
     return np.repeat(store.slots[:, None], positions, axis=1)

@@ -34,10 +34,10 @@ class BulkOptions:
     Attributes:
         output_format: Lines of text, or a JSON object a line.
         decoding: Settings of the search over those of the recipe.
-        precision: What weights are kept in.
+        precision: Type of the weights.
         device: Where each worker computes.
-        threads: Of the processor, for each worker. In what order sums are rounded depends on it, so
-            that with as many the answers are the same byte for byte, wherever they are made.
+        threads: Of the processor, for each worker. The order in which sums are rounded depends on
+            it: with as many the answers are the same byte for byte, wherever they are made.
 
     Raises:
         SettingError: The format or the precision is none of the choices, or threads are none.

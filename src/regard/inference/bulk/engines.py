@@ -30,11 +30,11 @@ _PATIENCE = 10
 # How often Ray is started where it does not.
 _ATTEMPTS = 3
 _LOOPBACK = "127.0.0.1"
-# What Ray reads from the environment: no statistics of its use are sent.
+# Environment of Ray: no statistics of its use are sent.
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-# What makes it take the loopback for the address of this machine, on every system.
+# Variable that makes the loopback the address of this machine, on every system.
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-# Of what goes through Ray there are names and numbers only: files are read by the workers.
+# Only names and numbers go through Ray: files are read by the workers.
 _OBJECT_STORE = 100 * 2**20
 
 
@@ -62,7 +62,7 @@ def ray_engine(*, actors: int | None = None, address: str | None = None) -> Engi
         SettingError: Ray is not installed, or cannot be imported.
 
     Example:
-        What ``answer_files`` takes as ``engine``; Ray starts when there is something to answer:
+        An ``engine`` for ``answer_files``; Ray starts when there is something to answer:
 
         >>> engine = ray_engine(actors=2)
         >>> engine.keywords

@@ -2,7 +2,7 @@
 
 ::
 
-    folder/bulk.json              what the answers are made with, and of which files
+    folder/bulk.json              the model and options of the answers, and their files
     folder/a.tsv.jsonl            the answers to a.tsv: as many lines as rows, whole or absent
     folder/a.tsv.errors.jsonl     rows of it that could not be answered, and why; absent if none
     folder/lock                   held by the process that makes answers
@@ -74,7 +74,7 @@ def answer_files(
     where it was. A file that has changed since is answered anew.
 
     Args:
-        run: The run folder or bundle of what answers.
+        run: The run folder or bundle that answers.
         inputs: Files, folders of them, or patterns as ``shards/*.parquet``: lines of text, TSV,
             JSONL, each perhaps compressed, or Parquet.
         folder: Where the answers go; made if it does not exist.
@@ -84,7 +84,7 @@ def answer_files(
 
     Raises:
         DataError: Nothing is named, or something that is not there; or of a table of Arrow's making
-            no row says what is asked, as when it has no such column.
+            no row has an input, as when it has no such column.
         RunError: The folder holds something else, or answers made otherwise, or is in use; the run
             is damaged or has not finished; or the disk is full.
         SettingError: An option is not for this run.
@@ -163,13 +163,13 @@ def _settle(
     folder: Path, made_with: Mapping[str, JsonValue], shards: Sequence[Shard], *, remake: bool
 ) -> None:
     """Make the folder one of these answers: stale ones are removed, and never counted."""
-    # What is to be removed is noted before it is, so that a kill in between leaves a folder that
-    # the next run settles.
+    # Stale files are noted before they are removed, so that a kill in between leaves a folder
+    # that the next run settles.
     before = _Manifest.read(folder)
     for partial in filter(Path.is_file, folder.rglob(f"{WRITING}*")):  # by a worker that was killed
         partial.unlink(missing_ok=True)
     if before is None:
-        _Manifest(made_with, {shard.name: _known(shard) for shard in shards}).write(folder)
+        _Manifest(made_with, {shard.name: _fingerprint(shard) for shard in shards}).write(folder)
         return
     stale = set(before.stale)
     if remake and before.made_with != made_with:
@@ -189,7 +189,7 @@ def _settle(
             )
         stale.add(shard.name)
     now = _Manifest(
-        made_with, earlier | {shard.name: _known(shard) for shard in shards}, sorted(stale)
+        made_with, earlier | {shard.name: _fingerprint(shard) for shard in shards}, sorted(stale)
     )
     now.write(folder)
     if stale:
@@ -248,7 +248,7 @@ def _identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
     }
 
 
-def _known(shard: Shard) -> dict[str, JsonValue]:
+def _fingerprint(shard: Shard) -> dict[str, JsonValue]:
     """Fingerprint of a shard's file."""
     return {"source": str(shard.source), "size": shard.size, "modified": shard.modified}
 
@@ -284,13 +284,13 @@ def _remove(shards: Sequence[str], folder: Path) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    others = sorted(
+    paths = sorted(
         path.name
         for path in folder.iterdir()
         if path.name not in _BEFORE and not path.name.startswith(WRITING)
     )
-    if others:
+    if paths:
         raise RunError(
             f"{folder} must be a new or empty folder, or one of an earlier job; {_MANIFEST} is "
-            f"missing, and it holds {', '.join(others[:3])}. Choose another: --output FOLDER."
+            f"missing, and it holds {', '.join(paths[:3])}. Choose another: --output FOLDER."
         )

@@ -9,9 +9,9 @@ from pathlib import Path
 from regard.errors import DataError, SettingError
 from regard.text.reading.sources import shards
 
-# What the answers of a shard are called behind its own name, by the form they are written in.
+# Endings of a shard's answers, behind its own name, by their form.
 ENDINGS = {"text": ".txt", "jsonl": ".jsonl"}
-# And what notes of rows that could not be answered are.
+# And of notes on rows that could not be answered.
 ERRORS = ".errors.jsonl"
 
 
@@ -22,7 +22,7 @@ class Shard:
     name: str  # of its answers: a path in their folder
     source: Path
     answers: Path  # there when it is whole
-    errors: Path  # what is wrong with rows that could not be answered; absent if none is
+    errors: Path  # problems of rows that could not be answered; absent if none
     size: int  # of the source, in bytes
     modified: int  # when the source was last written, in nanoseconds
 

@@ -159,8 +159,8 @@ def _by_chance(
     dice: random.Random,
 ) -> tuple[SystemComparison, ...]:
     """Approximate randomisation (Riezler & Maxwell, 2005): https://aclanthology.org/W05-0908."""
-    one, other = task.score(first, examples), task.score(second, examples)
-    as_far = dict.fromkeys(one, 0)
+    first_scores, second_scores = task.score(first, examples), task.score(second, examples)
+    as_far = dict.fromkeys(first_scores, 0)
     for _ in track("comparing", range(trials), trials):
         swapped = [
             (after, before) if dice.random() < 0.5 else (before, after)
@@ -168,18 +168,20 @@ def _by_chance(
         ]
         befores, afters = zip(*swapped, strict=True)
         left, right = task.score(befores, examples), task.score(afters, examples)
-        for name in one:
-            gap = abs(other[name] - one[name])
+        for name in first_scores:
+            gap = abs(second_scores[name] - first_scores[name])
             as_far[name] += abs(right[name] - left[name]) >= gap - 1e-9
     return tuple(
         SystemComparison(
             name=name,
-            first=one[name],
-            second=other[name],
-            p_value=1.0 if one[name] == other[name] else (as_far[name] + 1) / (trials + 1),
+            first=first_scores[name],
+            second=second_scores[name],
+            p_value=1.0
+            if first_scores[name] == second_scores[name]
+            else (as_far[name] + 1) / (trials + 1),
             signature=f"answers swapped {trials:,} times",
         )
-        for name in one
+        for name in first_scores
     )
 
 
@@ -193,17 +195,17 @@ class Ensemble:
     def __init__(self, members: Sequence[Member]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
-        first, *others = map(_labelling, members)
-        for other in others:
-            if other.recipe.task != first.recipe.task:
+        first, *later = map(_labelling, members)
+        for member in later:
+            if member.recipe.task != first.recipe.task:
                 raise RunError(
                     "An ensemble must be of runs of one task; got "
-                    f"{first.recipe.task} and {other.recipe.task}."
+                    f"{first.recipe.task} and {member.recipe.task}."
                 )
-            if other.labels != first.labels:
+            if member.labels != first.labels:
                 raise RunError(
                     "An ensemble must be of runs with the same labels; got "
-                    f"{', '.join(first.labels)} and {', '.join(other.labels)}."
+                    f"{', '.join(first.labels)} and {', '.join(member.labels)}."
                 )
         self.members, self.task = list(members), first
 
@@ -216,8 +218,8 @@ class Ensemble:
         self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
     ) -> list[LabelPrediction]:
         """The answer to each example."""
-        *others, last = self.members
-        every = [member.answers(examples) for member in others]
+        *earlier, last = self.members
+        every = [member.answers(examples) for member in earlier]
         every.append(last.answers(examples, progress=progress))
         predictions = cast("list[Sequence[LabelPrediction]]", every)
         return [self._mean(answers) for answers in zip(*predictions, strict=True)]

@@ -214,7 +214,9 @@ def evaluate_task(
         unit=task.unit,
         figures=figures,
         baselines=baselines,
-        beside=beside_main_baselines(task, {each.name: each.value for each in figures}, baselines),
+        beside=beside_main_baselines(
+            task, {figure.name: figure.value for figure in figures}, baselines
+        ),
         tables=tuple(task.tables(answers, examples)),
         examples=tuple(
             (kind, task.show(examples[index], answers[index]))
@@ -232,7 +234,7 @@ def beside_main_baselines(
     if not (task.metrics and baselines):
         return None
     metric = next(iter(task.metrics)) if task.main_metric == "loss" else task.main_metric
-    main = {name: each[metric] for name, each in baselines.items()}
+    main = {name: scores[metric] for name, scores in baselines.items()}
     return beside_baselines(metric, figures[metric], main, sign=task.metrics[metric])
 
 

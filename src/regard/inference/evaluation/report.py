@@ -191,7 +191,7 @@ class Difference:
 class Comparison:
     """How two systems differ on the same examples: of texts by chrF, of answers of a task."""
 
-    unit: str | None = None  # what examples are called; None of texts
+    unit: str | None = None  # name of examples; None of texts
     comparisons: tuple[SystemComparison, ...]  # with the probability that each is chance
     better: int  # examples of which the second system's output is nearer
     worse: int
@@ -246,7 +246,7 @@ def answer_timed(
 ) -> tuple[Sequence[AnswerT], Speed]:
     """Answers to the examples, and how fast they came."""
     if len(examples) > 1:
-        answer(examples[:1])  # loads what is needed
+        answer(examples[:1])  # loads the model
     started = time.perf_counter()
     answers = answer(examples, progress=progress)
     seconds, alone = time.perf_counter() - started, list[float]()

@@ -128,7 +128,7 @@ def _draw_fits(
     examples: Sequence[object],
     history: Sequence[Mapping[str, JsonValue]],
 ) -> None:
-    model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
+    model = deepcopy(predictor.model).to(CPU)  # drawing needs it there
     _draw_regression(figure, model, task, cast("Sequence[Point]", examples), history)
 
 
@@ -181,9 +181,9 @@ def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
 def _draw_loss(axes: "Axes", history: Sequence[Mapping[str, JsonValue]]) -> None:
     """Loss against updates, in training and on the validation examples."""
     for split, colour in (("train", _TRAIN), ("valid", _VALID)):
-        records = [each for each in history if each["split"] == split]
+        records = [record for record in history if record["split"] == split]
         updates, losses = (
-            [cast("float", each[name]) for each in records] for name in ("update", "loss")
+            [cast("float", record[name]) for record in records] for name in ("update", "loss")
         )
         name = {"train": "training", "valid": "validation"}[split]
         marker = "o" if len(records) <= _MOST_MARKED else None
@@ -216,9 +216,9 @@ def _draw_regression(
         queries = {"inputs": points, "own": torch.full((_PLACES,), -1)}
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
-    guesses = [task.guesses(each, queries)[:, 0].numpy() for each in models.values()]
+    guesses = [task.guesses(regression, queries)[:, 0].numpy() for regression in models.values()]
     numbers = [task.seen[:, 0].numpy(), batch["target"][:, 0].numpy(), *guesses]
-    low, high = (pick(float(pick(each)) for each in numbers) for pick in (min, max))
+    low, high = (pick(float(pick(values)) for values in numbers) for pick in (min, max))
     for axes, name, predicted in zip(above, models, guesses, strict=True):
         if has_curve:
             _draw_curve(axes, task, batch, queries, predicted)
@@ -227,8 +227,10 @@ def _draw_regression(
         axes.set_title(name)
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
-    for axes, (name, each) in zip(below, list(models.items())[1:], strict=False):
-        image = axes.imshow(_weights(each, task, batch), aspect="auto", cmap="cividis", vmin=0)
+    for axes, (name, regression) in zip(below, list(models.items())[1:], strict=False):
+        image = axes.imshow(
+            _weights(regression, task, batch), aspect="auto", cmap="cividis", vmin=0
+        )
         axes.set_title(f"Weights, {name[0].lower()}{name[1:]}")
         axes.set_xlabel("training points, in order")
         axes.set_ylabel("predictions, in order")
@@ -256,8 +258,8 @@ def _draw_curve(
     axes: "Axes", task: Regression, batch: Batch, curve: Batch, predicted: Float[np.ndarray, " N"]
 ) -> None:
     learned, queries, line = (
-        (each * task.step + task.origin)[:, 0].tolist()
-        for each in (task.places, batch["inputs"], curve["inputs"])
+        (places * task.step + task.origin)[:, 0].tolist()
+        for places in (task.places, batch["inputs"], curve["inputs"])
     )
     training = list(zip(learned, task.seen[:, 0].tolist(), strict=True))
     points = zip(*_spread(training, _MOST_POINTS), strict=True)
@@ -304,10 +306,10 @@ def new_figure(**options: object) -> "Iterator[Figure]":
     with warnings.catch_warnings(record=True) as caught, rc_context({"font.family": family}):
         warnings.filterwarnings("always", _BOX)
         yield Figure(layout="constrained", **options)  # type: ignore[arg-type]
-    others = [each for each in caught if not re.match(_BOX, str(each.message))]
-    for each in others:
-        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    if len(others) < len(caught):
+    unrelated = [warning for warning in caught if not re.match(_BOX, str(warning.message))]
+    for warning in unrelated:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if len(unrelated) < len(caught):
         warnings.warn(
             "some characters are drawn as boxes: no installed font has them. "
             "Install one, such as Noto Sans CJK.",

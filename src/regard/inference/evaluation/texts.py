@@ -39,7 +39,7 @@ def evaluate(
     Where the second of the languages, that of targets, has spaces, BLEU is also given lower-cased,
     as many papers report it. Baselines are ``trivial`` outputs, by how they are made, or else the
     sources themselves. With ``rouge``, for summaries and answers, ROUGE comes before the other
-    figures, and what is taken over from the sources is counted.
+    figures, and novel n-grams are counted.
     """
     check_sources(sources, hypotheses)
     right = metrics.answers(references)
@@ -120,7 +120,9 @@ def quality_by_length(
     right = metrics.answers(references)
     words = [source.split() for source in sources]
     is_unspaced = metrics.is_unspaced(source_language)
-    lengths = [len("".join(each)) if is_unspaced else len(each) for each in words]
+    lengths = [
+        len("".join(source_words)) if is_unspaced else len(source_words) for source_words in words
+    ]
     bleu = partial(metrics.bleu, target_language=target_language)
     buckets = []
     for shortest, longest in zip([0, *edges], [*edges, None], strict=True):

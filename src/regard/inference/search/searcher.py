@@ -29,7 +29,7 @@ from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
 from regard.text.normalization import opens_with_word
 
-# What is never written.
+# Tokens that are never written.
 FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 
 
@@ -198,18 +198,18 @@ class _Word:
         self.word = word
         self.opens_word = opens_with_word(word)  # such words have an end and a beginning
         self._inside = torch.tensor([self.is_in(surface, 1) for surface in surfaces])
-        self._rest = [
-            torch.tensor([self._begins_with(surface, word[known:]) for surface in surfaces])
-            for known in range(len(word))
+        self._completing = [
+            torch.tensor([self._begins_with(surface, word[length:]) for surface in surfaces])
+            for length in range(len(word))
         ]
 
     def completed_after(self, text: str) -> Bool[Tensor, " V"]:
         """The tokens after which ``text`` holds the word."""
         completing = self._inside
-        for known, rest in enumerate(self._rest):
-            index = len(text) - known
-            if index >= 0 and text.endswith(self.word[:known]) and self._may_begin(text[:index]):
-                completing = completing | rest
+        for length, completes in enumerate(self._completing):
+            index = len(text) - length
+            if index >= 0 and text.endswith(self.word[:length]) and self._may_begin(text[:index]):
+                completing = completing | completes
         return completing
 
     def is_in(self, text: str, first: int = 0) -> bool:
@@ -219,9 +219,9 @@ class _Word:
             for index in range(first, len(text))
         )
 
-    def _begins_with(self, surface: str, rest: str) -> bool:
-        after = surface[len(rest) : len(rest) + 1]
-        return surface.startswith(rest) and not (self.opens_word and after.isalnum())
+    def _begins_with(self, surface: str, remainder: str) -> bool:
+        after = surface[len(remainder) : len(remainder) + 1]
+        return surface.startswith(remainder) and not (self.opens_word and after.isalnum())
 
     def _may_begin(self, before: str) -> bool:
         return not (self.opens_word and before[-1:].isalnum())

@@ -46,8 +46,8 @@ def search(
             sources=lengths,
             # One less, for the begin token that a look puts before the output.
             longest=None if most is None else most - 1,
-            seeds=[each.text for each in batch.encoded],
-            is_constrained=[each.is_first for each in batch.encoded],
+            seeds=[source.text for source in batch.encoded],
+            is_constrained=[source.is_first for source in batch.encoded],
         )
         for number, best_first in zip(indices, hypotheses, strict=True):
             outputs[number] = task.decoded(parts[number], best_first)

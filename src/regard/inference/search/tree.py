@@ -94,7 +94,7 @@ class _Recorded(Generic[StateT]):
 
     def select(self, rows: Int[Tensor, " K"]) -> "_Recorded[StateT]":
         """The state of these rows, in this order."""
-        here = rows.to(self.tokens.device)  # what people read is on the CPU
+        here = rows.to(self.tokens.device)  # texts are made on the CPU
         return _Recorded(
             self.state.select(rows),
             self.tokens[here],
@@ -168,7 +168,7 @@ def _tree(
     """The viewer's data, up to the step at which the best answer was complete."""
     output = best.tokens
     ended = {answer.tokens for answer in (best, *answers) if answer.is_finished}
-    # A search goes on while another answer may be better: what goes on is looked up beyond the end.
+    # A search goes on while another answer may be better: its continuations are beyond the end.
     indices = [{one.tokens: index for index, one in enumerate(step)} for step in recorded]
     steps: list[tuple[Beginning, ...]] = []
     for number, step in enumerate(recorded[: len(output) + 1]):
@@ -188,7 +188,7 @@ def _tree(
             )
         )
     path = [indices[number][output[:number]] for number in range(len(steps))]
-    if len(steps) == len(output):  # it was cut: nobody asked what follows its last token
+    if len(steps) == len(output):  # it was cut: there are no scores after its last token
         last = _text(decode, output[:-1], output[-1])
         whole = Beginning(parent=path[-1], text=last, log_prob=best.log_prob, extensions=())
         steps.append((whole,))

@@ -76,10 +76,10 @@ class WindowedSearch:
             some = prompts[first : first + _AT_ONCE]
             encoded = map(self._task.encode_prompt, some)
             texts = [[self._start(one, seed) for seed in range(self._samples)] for one in encoded]
-            self._write([text for each in texts for text in each], progress)
+            self._write([text for samples in texts for text in samples], progress)
             continuations += [
-                Continuations(prompt, tuple(map(self._hypothesis, each)))
-                for prompt, each in zip(some, texts, strict=True)
+                Continuations(prompt, tuple(map(self._hypothesis, samples)))
+                for prompt, samples in zip(some, texts, strict=True)
             ]
             if progress is not None:
                 progress(len(some))
@@ -195,5 +195,5 @@ class WindowedSearch:
                 lines.append([])
             else:
                 lines[-1].append(token)
-        first, *rest = (self._tokenizer.decode(line) for line in lines)
-        return "\n".join((first[len(self._tokenizer.decode(before)) :], *rest))
+        first, *later = (self._tokenizer.decode(line) for line in lines)
+        return "\n".join((first[len(self._tokenizer.decode(before)) :], *later))

@@ -6,10 +6,10 @@ overflow, or queries are too few to be worth the keys' exponentials, tanh itself
 quotient of polynomials.
 
 A hidden unit lives in a register, and in the backward pass in a row that stays in the first cache.
-Keys are taken four at a time, so that what belongs to a query is read and written once for the
-four; one by one where a mask hides some of them. Backward, what is read and written of four keys
-lies in one array, constant distances apart: rows that might overlap for all that is known would be
-worked on a number at a time.
+Keys are taken four at a time, so that the data of a query are read and written once for the
+four; one by one where a mask hides some of them. Backward, the numbers of four keys lie in one
+array, constant distances apart: rows that might overlap as far as LLVM can see would be worked on
+a number at a time.
 
 Its speed and memory beside the formula written out: ``benchmarks/records/additive_attention.json``.
 """
@@ -24,7 +24,7 @@ from regard.kernels.elementary import LOWEST, exp, fill, largest, tanh, to_power
 from regard.kernels.team import parallel
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
-# the first of ``key``, ``rest`` and ``value``, and the key after the block's last.
+# the first of ``key``, ``addend`` and ``value``, and the key after the block's last.
 BlockOffsets: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 f32 = np.float32
@@ -32,12 +32,12 @@ f32 = np.float32
 # Keys whose gradients are summed up over a few queries before they join the whole sum: so many
 # stay in the first cache, and a sum in two steps is rounded less.
 _KEYS, _QUERIES = 8, 32
-# Hidden units, or features of values, in a row of what is kept of four keys: of more, there are
+# Hidden units, or features of values, in a row of the array of four keys; of more, there are
 # several such arrays.
 _ROW = 128
-# Where its rows begin: keys, their rest, and their gradients; values, and theirs; and the hidden
+# Where its rows begin: keys, their addends, and their gradients; values, and theirs; and the hidden
 # units of a query's pairs, its gradient, and that of the weights of hidden units.
-_REST, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
+_ADDEND, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
 _OF_VALUE, _VALUE_ROWS = 4 * _ROW, 8 * _ROW
 _OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
 # The numbers of four pairs: scores that become weights, weights after dropout, gradients of scores.
@@ -54,21 +54,26 @@ def _pick(array, i):
 
 
 @inlined
-def _unit(query, key, rest):
-    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is a rest."""
-    if rest is None:
+def _unit(query, key, addend):
+    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is an addend."""
+    if addend is None:
         return tanh(query + key)
-    u = query * key + rest
+    u = query * key + addend
     return u / (u + f32(2))
 
 
 @inlined
-def _score_all(query, key, rest, w, scores):
+def _score_all(query, key, addend, w, scores):
     """The scores of a query with all keys."""
     fours = scores.size - scores.size % 4
     for m in range(0, fours, 4):
         k0, k1, k2, k3 = key[m], key[m + 1], key[m + 2], key[m + 3]
-        r0, r1, r2, r3 = _pick(rest, m), _pick(rest, m + 1), _pick(rest, m + 2), _pick(rest, m + 3)
+        r0, r1, r2, r3 = (
+            _pick(addend, m),
+            _pick(addend, m + 1),
+            _pick(addend, m + 2),
+            _pick(addend, m + 3),
+        )
         s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
         for d in range(w.shape[0]):
             s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
@@ -77,7 +82,7 @@ def _score_all(query, key, rest, w, scores):
             s3 += w[d] * _unit(query[d], k3[d], _pick(r3, d))
         scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = s0, s1, s2, s3
     for m in range(fours, scores.size):
-        k0, r0, s0 = key[m], _pick(rest, m), f32(0)
+        k0, r0, s0 = key[m], _pick(addend, m), f32(0)
         for d in range(w.shape[0]):
             s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
         scores[m] = s0
@@ -144,20 +149,20 @@ def _mark_visible(visible, masked, n, m, end):
 
 
 @inlined
-def _score_four(query, rest, w, keys, units, numbers):
+def _score_four(query, addend, w, keys, units, numbers):
     """Adds the part of a row of hidden units to the scores of four pairs, and keeps the units."""
     s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
     for d in range(w.size):
-        t = _unit(query[d], keys[d], _pick(rest, _REST + d))
+        t = _unit(query[d], keys[d], _pick(addend, _ADDEND + d))
         units[d] = t
         s0 += w[d] * t
-        t = _unit(query[d], keys[_ROW + d], _pick(rest, _REST + _ROW + d))
+        t = _unit(query[d], keys[_ROW + d], _pick(addend, _ADDEND + _ROW + d))
         units[_ROW + d] = t
         s1 += w[d] * t
-        t = _unit(query[d], keys[2 * _ROW + d], _pick(rest, _REST + 2 * _ROW + d))
+        t = _unit(query[d], keys[2 * _ROW + d], _pick(addend, _ADDEND + 2 * _ROW + d))
         units[2 * _ROW + d] = t
         s2 += w[d] * t
-        t = _unit(query[d], keys[3 * _ROW + d], _pick(rest, _REST + 3 * _ROW + d))
+        t = _unit(query[d], keys[3 * _ROW + d], _pick(addend, _ADDEND + 3 * _ROW + d))
         units[3 * _ROW + d] = t
         s3 += w[d] * t
     numbers[0] += s0
@@ -211,7 +216,7 @@ def _value_four(numbers, d_out, values):
 
 
 @shared
-def _value_each(numbers, d_out, values, visible):
+def _add_visible_values(numbers, d_out, values, visible):
     """Accumulate gradients of visible pairs alone, where the gradient has a NaN or an infinity."""
     for i in range(4):
         if visible[i]:
@@ -249,8 +254,8 @@ def _unit_four(numbers, keys, units, size):
 
 
 @written_in
-def _add_up(of_queries, rest, w, pairs, sums, block, rows):
-    """Add what some queries and some keys have in each other's gradients, and in that of ``w``."""
+def _add_up(of_queries, addend, w, pairs, sums, block, rows):
+    """Add the parts of some queries and keys to each other's gradients, and to that of ``w``."""
     query, top, total, d_out, mean, d_query = of_queries
     masked, bias, factor, d_scores = pairs
     of_keys, of_values, of_query, visible, numbers = sums
@@ -267,8 +272,8 @@ def _add_up(of_queries, rest, w, pairs, sums, block, rows):
             numbers[:] = f32(0)
             for c in range(keys.shape[0]):
                 part = slice(c * _ROW, min(w.size, c * _ROW + _ROW))
-                rests = None if rest is None else keys[c]
-                _score_four(query_n[part], rests, w[part], keys[c], of_query[c], numbers)
+                addends = None if addend is None else keys[c]
+                _score_four(query_n[part], addends, w[part], keys[c], of_query[c], numbers)
             _to_weights(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
             if count < 4:
                 _zero_masked(visible, of_query, numbers)
@@ -277,7 +282,7 @@ def _add_up(of_queries, rest, w, pairs, sums, block, rows):
                 if count == 4 or np.isfinite(mean_n):
                     _value_four(numbers, d_out_n[part], values[c])
                 else:
-                    _value_each(numbers, d_out_n[part], values[c], visible)
+                    _add_visible_values(numbers, d_out_n[part], values[c], visible)
             _to_score_gradients(numbers, visible, d_scores, n, m, mean_n)
             for c in range(keys.shape[0]):
                 _unit_four(numbers, keys[c], of_query[c], min(w.size - c * _ROW, _ROW))
@@ -291,7 +296,7 @@ def forward(
     height: int,
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "b h M D"],
-    rest: Float32[np.ndarray, "b h M D"] | None,
+    addend: Float32[np.ndarray, "b h M D"] | None,
     value: Float32[np.ndarray, "b h M E"],
     w: Float32[np.ndarray, "Hw D"],
     masked: UInt8[np.ndarray, "..."],
@@ -310,11 +315,11 @@ def forward(
         b, h = lane // width, lane % width
         key_index = (b0 + b - kb, h0 + h - kh)
         keys, values = key[key_index][begin:last], value[key_index][begin:last]
-        rests = None if rest is None else rest[key_index][begin:last]
+        addends = None if addend is None else addend[key_index][begin:last]
         weights = w[(h0 + h) % w.shape[0]]
         biased, masked_pairs = bias[_lane(bias, b, h)], masked[_lane(masked, b, h)]
         at = (b0 + b, h0 + h, n0 + n)
-        _score_all(query[at], keys, rests, weights, scores)
+        _score_all(query[at], keys, addends, weights, scores)
         _adjust(scores, biased, masked_pairs, n)
         best = max(largest(scores), LOWEST)
         powers = to_powers(scores, best)
@@ -332,14 +337,14 @@ def _zeros(rows, size, width):
 
 
 @uncounted_part
-def _add_lane(rest, inputs, known, written, sums, block, lane, rows):
+def _add_lane(addend, inputs, statistics, written, sums, block, lane, rows):
     """Add the part of some queries of a head to all gradients.
 
-    ``sums`` are what is kept of the keys at hand, of their values and of a query; which of four
-    keys it sees, and the numbers of those four pairs.
+    ``sums`` are the arrays of the keys at hand, of their values and of a query; which of four keys
+    it sees, and the numbers of those four pairs.
     """
     query, key, _, value, w, masked, bias, factor = inputs
-    top, total, d_out, mean = known
+    top, total, d_out, mean = statistics
     d_query, d_key, d_value, d_w, d_scores = written
     b0, h0, n0, width, kb, kh, first, last = block
     of_keys, of_values, of_query, _, _ = sums
@@ -355,13 +360,13 @@ def _add_lane(rest, inputs, known, written, sums, block, lane, rows):
     for m0 in range(first, last, _KEYS):
         some = slice(m0, min(last, m0 + _KEYS))
         _fill(of_keys, 0, key[key_index][some])
-        if rest is not None:
-            _fill(of_keys, _REST, rest[key_index][some])
+        if addend is not None:
+            _fill(of_keys, _ADDEND, addend[key_index][some])
         _fill(of_values, 0, value[key_index][some])
         corner = (n0, m0 - first, some.stop - first)
         for n in range(rows[0], rows[1], _QUERIES):
             queries = (n, min(n + _QUERIES, rows[1]))
-            _add_up(of_queries, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+            _add_up(of_queries, addend, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
             for m in range(m0, some.stop):
                 four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
                 _empty(of_keys[four], _OF_KEY + row, d_key[key_index][m])
@@ -370,13 +375,13 @@ def _add_lane(rest, inputs, known, written, sums, block, lane, rows):
 
 
 @parallel
-def backward(first, stop, cut, inputs, known, written, block):
+def backward(first, stop, cut, inputs, statistics, written, block):
     """Add to all gradients; those of queries and keys lack the factor ``w``.
 
     Each of ``first`` to ``stop`` is a part of a head's queries; ``cut`` are the queries of a head,
-    those of a part, and the number of heads. ``inputs`` are as ``forward`` has them, ``known`` its
-    sums and (B, H, N) of the gradient; of those ``written``, all but the first and the last have
-    one for each part of the queries.
+    those of a part, and the number of heads. ``inputs`` are as ``forward`` has them, ``statistics``
+    its sums and (B, H, N) of the gradient; of those ``written``, all but the first and the last
+    have one for each part of the queries.
     """
     (height, rows, lanes), query, value = cut, inputs[0], inputs[3]
     across, along = -(-query.shape[3] // _ROW), -(-value.shape[3] // _ROW)
@@ -392,4 +397,4 @@ def backward(first, stop, cut, inputs, known, written, block):
         part, lane = index // lanes, index % lanes
         some = (part * rows, min(height, part * rows + rows))
         of_part = (d_query, d_key[part], d_value[part], d_w[part], d_scores)
-        _add_lane(inputs[2], inputs, known, of_part, sums, block, lane, some)
+        _add_lane(inputs[2], inputs, statistics, of_part, sums, block, lane, some)

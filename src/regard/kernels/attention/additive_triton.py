@@ -2,12 +2,12 @@
 
 ``tanh(q + k) = −2c`` with ``c = 1 / x − 1/2`` and ``x = 1 + e^2q · e^2k``, so that a hidden unit
 costs a few multiplications and, as two of them share one, half a reciprocal:
-``w₀/x + w₁/y = (w₀ y + w₁ x) / (x y)``. Half is taken off at once, since sums of what is left are
+``w₀/x + w₁/y = (w₀ y + w₁ x) / (x y)``. Half is taken off at once, since sums without it are
 smaller and lose less. Its derivative is ``tanh' = 4 (1/4 − c²)``. No program adds to what another
 one writes, so that the same bits come out every time.
 
 In every kernel b is the batch row, h the head, g its head of keys, and ``rows`` and ``keys`` are
-places of queries and keys; all tensors are contiguous, but for what has strides in its tuple.
+positions of queries and keys; tensors are contiguous, but for those with strides in their tuple.
 
 Their times on a GPU: ``benchmarks/records/gpu_attention.json``.
 """
@@ -37,7 +37,7 @@ Spread = namedtuple("Spread", "start b h n m")
 RangePointers = namedtuple("RangePointers", "first stop b")
 # Blocks of queries from ``start`` on, with room for ``width`` keys of each.
 Panel = namedtuple("Panel", "start blocks width")
-# Dropout: the seed mixed once, what bits must reach to be kept, and what is kept grows by.
+# Dropout: the seed mixed once, the least bits that keep a weight, and the growth of kept weights.
 Noise = namedtuple("Noise", "seed threshold growth")
 
 
@@ -56,7 +56,7 @@ def _reciprocal(x, IS_FAST: tl.constexpr):
 @jit
 @no_type_check
 def _grown(a, b, FORM: tl.constexpr):
-    """``x = 1 + e^2(q + k)`` from what stands for a query and a key."""
+    """``x = 1 + e^2(q + k)`` from the factors or terms of a query and a key."""
     if FORM == 2:
         most = 42.9
         return tl.exp(tl.minimum(a + b, most, propagate_nan=tl.PropagateNan.ALL)) + 1.0
@@ -194,7 +194,7 @@ def forward(
         within = (keys < sizes.keys)[:, None] & (columns < sizes.width)[None, :]
         values = tl.load(pointers, mask=within, other=0.0)
         if ranges is not None or mask is not None:
-            # 0 · NaN is NaN: what is not finite must reach only the queries that see it.
+            # 0 · NaN is NaN: a value that is not finite must reach only queries that see it.
             is_bad = ~(tl.abs(values) < float("inf"))
             if tl.max(tl.max(is_bad.to(tl.int32), axis=1), axis=0) > 0:
                 reached = tl.dot(visible.to(tl.float32), is_bad.to(tl.float32))
@@ -215,7 +215,7 @@ def forward(
 @jit
 @no_type_check
 def _row_offsets(panel, bh, rows, ROWS: tl.constexpr):
-    """Where the rows of a panel begin in what is held of it."""
+    """Offsets of the rows of a panel in its buffer."""
     return (bh * panel.blocks * ROWS + (rows - panel.start)) * panel.width
 
 
@@ -268,10 +268,10 @@ def score_gradient(
 @jit
 @no_type_check
 def _add_slopes(
-    slopes, sums, own, one, two, d_one, d_two, FORM: tl.constexpr, IS_FAST: tl.constexpr
+    slopes, sums, vectors, one, two, d_one, d_two, FORM: tl.constexpr, IS_FAST: tl.constexpr
 ):  # fmt: skip
     """``slopes + Σ ds (1/4 − c²)`` over two vectors, and ``sums + Σ ds c``."""
-    x, y = _grown(own, one[None, :], FORM), _grown(own, two[None, :], FORM)
+    x, y = _grown(vectors, one[None, :], FORM), _grown(vectors, two[None, :], FORM)
     inverse = _reciprocal(x * y, IS_FAST)
     c, e = y * inverse - 0.5, x * inverse - 0.5
     slopes += d_one[:, None] * (0.25 - c * c)
@@ -299,12 +299,12 @@ def query_gradient(
     d_scores += _row_offsets(panel, bh, rows, ROWS)
     slopes, sums = tl.zeros([ROWS, DIMS], tl.float32), tl.zeros([ROWS, DIMS], tl.float32)
     begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
-    for other in range(begin, end, 2):
+    for first in range(begin, end, 2):
         # The last of an odd number comes twice: as the other one, its gradient is zero.
-        second = tl.minimum(other + 1, end - 1)
-        d_one = tl.load(d_scores + (other - begin))
-        d_two = tl.load(d_scores + (other - begin + 1))
-        one = tl.load(key + other * sizes.dim + dims, mask=is_dim, other=0.0)
+        second = tl.minimum(first + 1, end - 1)
+        d_one = tl.load(d_scores + (first - begin))
+        d_two = tl.load(d_scores + (first - begin + 1))
+        one = tl.load(key + first * sizes.dim + dims, mask=is_dim, other=0.0)
         two = tl.load(key + second * sizes.dim + dims, mask=is_dim, other=0.0)
         slopes, sums = _add_slopes(slopes, sums, mine, one, two, d_one, d_two, FORM, IS_FAST)
     factor = 4.0 * tl.load(w + h * sizes.dim + dims, mask=is_dim, other=0.0)
@@ -353,15 +353,15 @@ def key_gradient(
             rows = start + tl.arange(0, ROWS)
             first, stop = _keys_of(ranges, b, rows, sizes, KEYS)
             if (first_key >= first) & (first_key < stop):
-                others = query + (bh * sizes.queries + start) * sizes.dim + dims
-                d_others = d_scores + _row_offsets(panel, bh, start, ROWS) + (keys - first)
+                queries = query + (bh * sizes.queries + start) * sizes.dim + dims
+                d_rows = d_scores + _row_offsets(panel, bh, start, ROWS) + (keys - first)
                 limit = tl.minimum(sizes.queries - start, ROWS)
-                for other in range(0, limit, 2):
-                    second = tl.minimum(other + 1, limit - 1)
-                    d_one = tl.load(d_others + other * panel.width)
-                    d_two = tl.load(d_others + (other + 1) * panel.width)
-                    one = tl.load(others + other * sizes.dim, mask=is_dim, other=0.0)
-                    two = tl.load(others + second * sizes.dim, mask=is_dim, other=0.0)
+                for row in range(0, limit, 2):
+                    second = tl.minimum(row + 1, limit - 1)
+                    d_one = tl.load(d_rows + row * panel.width)
+                    d_two = tl.load(d_rows + (row + 1) * panel.width)
+                    one = tl.load(queries + row * sizes.dim, mask=is_dim, other=0.0)
+                    two = tl.load(queries + second * sizes.dim, mask=is_dim, other=0.0)
                     slopes, _ = _add_slopes(
                         slopes, slopes, mine, one, two, d_one, d_two, FORM, IS_FAST
                     )

@@ -69,7 +69,7 @@ def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
 
 
 def _read_both(builder, heads, size: int, index, kind: ir.Type) -> list[ir.Value]:
-    """Load what two heads have at an index."""
+    """Load the numbers of two heads at an index."""
     return [read(builder, offset(builder, head, size, index), kind) for head in heads]
 
 
@@ -79,7 +79,7 @@ def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, 
 
     def generate(context, builder, signature, arguments):
         query, keys, rows, count, width, key_heads, per, dim, scale, scores, row = arguments
-        steps, rest = _registers(builder, dim)
+        steps, remainder = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
         last = builder.sdiv(builder.sub(count, ir.Constant(_SIZE, 1)), ir.Constant(_SIZE, OUTPUTS))
         with _heads(builder, key_heads, per) as (h, _):
@@ -90,15 +90,15 @@ def _score(typing, query, keys, rows, count, width, key_heads, per, dim, scale, 
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(keys, _offset_of(builder, rows, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
-                own, of_key_head = builder.mul(h, size), builder.mul(g, size)
-                heads = (builder.add(query, own), builder.add(begin, of_key_head))
+                of_head, of_key_head = builder.mul(h, size), builder.mul(g, size)
+                heads = (builder.add(query, of_head), builder.add(begin, of_key_head))
                 builder.store(_NOTHING, total)
                 with cgutils.for_range(builder, steps) as step:
                     pair = _read_both(builder, heads, _WIDE, step.index, _VECTOR)
                     builder.store(fused(builder, builder.load(total), *pair), total)
                 builder.store(_summed(builder, builder.load(total)), more)
-                behind = [offset(builder, each, _WIDE, steps) for each in heads]
-                with cgutils.for_range(builder, rest) as tail:
+                behind = [offset(builder, head, _WIDE, steps) for head in heads]
+                with cgutils.for_range(builder, remainder) as tail:
                     product = builder.fmul(*_read_both(builder, behind, 4, tail.index, _NUMBER))
                     builder.store(builder.fadd(builder.load(more), product), more)
                 row_start = builder.add(scores, builder.mul(h, row))
@@ -115,7 +115,7 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
 
     def generate(context, builder, signature, arguments):
         weights, row, values, rows, count, width, key_heads, per, dim, out = arguments
-        steps, rest = _registers(builder, dim)
+        steps, remainder = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
 
         def add(kind: ir.Type, weight: ir.Value, value: ir.Value, to: ir.Value) -> None:
@@ -127,7 +127,7 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
                 added = builder.fadd(total, builder.fmul(read(builder, weight, kind), number))
             _write(builder, added, to)
 
-        # Key by key, since values lie apart: what is near each other in memory is read together.
+        # Key by key, since values of keys lie apart: neighbours in memory are read together.
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(values, _offset_of(builder, rows, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
@@ -135,11 +135,15 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
                 value = builder.add(begin, builder.mul(g, size))
                 both = (value, builder.add(out, builder.mul(h, size)))
                 with cgutils.for_range(builder, steps) as step:
-                    here = (offset(builder, each, _WIDE, step.index) for each in both)
+                    here = (offset(builder, start, _WIDE, step.index) for start in both)
                     add(_VECTOR, weight, *here)
-                behind = [offset(builder, each, _WIDE, steps) for each in both]
-                with cgutils.for_range(builder, rest) as tail:
-                    add(_NUMBER, weight, *(offset(builder, each, 4, tail.index) for each in behind))
+                behind = [offset(builder, start, _WIDE, steps) for start in both]
+                with cgutils.for_range(builder, remainder) as tail:
+                    add(
+                        _NUMBER,
+                        weight,
+                        *(offset(builder, start, 4, tail.index) for start in behind),
+                    )
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 10), generate

@@ -22,8 +22,8 @@ f32, u32 = np.float32, np.uint32
 def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weights, left, out):
     """Answers of heads ``first`` to ``stop``, and their weights.
 
-    ``sizes`` are (H, N, M, D, E); ``noise`` is (seed, threshold, growth), ``left`` what it leaves
-    of the weights; a growth of 0 drops none, and ``left`` may be ``weights``.
+    ``sizes`` are (H, N, M, D, E); ``noise`` is (seed, threshold, growth), ``left`` the weights
+    after it; a growth of 0 drops none, and ``left`` may be ``weights``.
     """
     H, N, M, D, E = sizes
     seed, threshold, growth = noise
@@ -42,9 +42,9 @@ def forward(first, stop, sizes, query, key, value, scale, penalty, noise, weight
                 _add(row, penalty, b, h, n)
             to_weights(row)
             if growth > 0:
-                of_row, rest = bits_of_row(of_head, n), left[index, n]
+                of_row, dropped = bits_of_row(of_head, n), left[index, n]
                 for m in range(M):
-                    rest[m] = row[m] * factor(of_row, of_keys[m], u32(threshold), f32(growth))
+                    dropped[m] = row[m] * factor(of_row, of_keys[m], u32(threshold), f32(growth))
         multiply_at(PLAIN, PLAIN, E, N, M, 1, v, kept, 0, row_of(out, b, h, 0))
 
 

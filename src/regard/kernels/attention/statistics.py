@@ -1,7 +1,7 @@
-"""The statistics of softmax, row by row of its scores: ``inspect.statistics`` says what they are.
+"""The statistics of softmax, row by row of its scores: ``inspect.statistics`` defines them.
 
 A row is read three times while it is in the cache: for the best scores, for powers and their sums,
-and for what keys receive. Powers take the place of scores, so that values can be mixed by them.
+and for the mass that keys receive. Powers replace scores, so that values can be mixed by them.
 
 Its time beside torch's fused kernel alone: ``benchmarks/records/inspection.json``.
 """
@@ -181,12 +181,12 @@ def _to_powers(scores, best, middle):
 @inlined
 def _log_of(total, sink):
     """Logarithm of a sum to which ``e^sink`` is added."""
-    rest = log(total)
+    log_total = log(total)
     if sink == -np.inf:
-        return rest
-    if sink > rest:
-        return sink + log1p(power_of(rest - sink))
-    return rest + log1p(power_of(sink - rest))
+        return log_total
+    if sink > log_total:
+        return sink + log1p(power_of(log_total - sink))
+    return log_total + log1p(power_of(sink - log_total))
 
 
 @inlined
@@ -201,10 +201,12 @@ def _of_row(row, pieces, spans, best, visibility, output, block, at):
     if total == 0:
         return f32(0)
     # A sink far above the best score would lose its digits in float32.
-    rest = _log_of(f64(total), f64(visibility.sinks[at[1] % len(visibility.sinks)]) - f64(best))
-    scale = f32(power_of(-rest))
-    entropy = (rest * total - energy) * scale
-    output.lse[at] = best + rest
+    log_total = _log_of(
+        f64(total), f64(visibility.sinks[at[1] % len(visibility.sinks)]) - f64(best)
+    )
+    scale = f32(power_of(-log_total))
+    entropy = (log_total * total - energy) * scale
+    output.lse[at] = best + log_total
     output.entropy[at] = 0.0 if entropy < 0 else entropy
     output.distance[at] = distance * scale
     if pieces[0, 0] == 0 and spans[0, 0] == 0 and spans[0, 1] > 0:
@@ -214,7 +216,7 @@ def _of_row(row, pieces, spans, best, visibility, output, block, at):
 
 @inlined
 def _zero_hidden(row, pieces, spans):
-    """Zero what a query may not see."""
+    """Zero the scores of masked keys."""
     for p in range(len(pieces)):
         fill(row[pieces[p, 1] : spans[p, 0]], f32(0))
         fill(row[spans[p, 1] : pieces[p, 2]], f32(0))
@@ -265,7 +267,7 @@ def summarize(
 ) -> None:
     """Write the statistics of some rows of scores, and add to the mass that keys receive.
 
-    Scores become powers, and ``factors``, if it has entries, what makes weights of those.
+    Scores become powers, and ``factors``, if it has entries, those that make weights of them.
     """
     widest_vectors()
     lanes, heads, rows, width = scores.shape
@@ -301,10 +303,10 @@ def summarize(
             counted = visibility.counted
             if scale == 0 or (counted.size and not counted[b % len(counted), n]):
                 continue
-            own = (block.rows + n) // block.row_width
-            if own != bucket and bucket >= 0:
+            row_bucket = (block.rows + n) // block.row_width
+            if row_bucket != bucket and bucket >= 0:
                 _flush(pieces, sums, received, pooled[bucket], block)
-            bucket = own
+            bucket = row_bucket
             _gather(row, spans, scale, sums)
         if bucket >= 0:
             _flush(pieces, sums, received, pooled[bucket], block)

@@ -15,7 +15,7 @@ from regard.kernels.team import parallel
 
 f32 = np.float32
 
-# What the loops call the weightings that ``Weighting.compiled_as`` names.
+# Codes in the loops of the weightings that ``Weighting.compiled_as`` names.
 CODES = {"sparsemax": 0, "entmax15": 1}
 _SPARSEMAX = CODES["sparsemax"]
 # Where the steps end: they get no further in float32, or go on for a NaN's sake.

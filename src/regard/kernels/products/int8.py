@@ -2,7 +2,7 @@
 
 States are rounded as they come, each by itself. Where the processor adds up four products of bytes
 at once (AVX-512 VNNI), to eight bits; elsewhere, where it adds up two products of sixteen bits, to
-as many as the sum has room for, fourteen at most: what is lost is lost by the weights. Sums are
+as many as the sum has room for, fourteen at most: precision is lost by the weights alone. Sums are
 whole numbers, so that a state's product does not depend on its neighbours. Weights lie in panels of
 some outputs, in each of which as many inputs of an output stand together as are added up at once,
 and nowhere else: the vector of a token is read from there as well.
@@ -25,7 +25,7 @@ from regard.kernels.team import parallel, shared_out
 f32, i32 = np.float32, np.int32
 
 HAS_BYTES = has("avx512vnni")
-# Outputs side by side, inputs of one that stand together, and what states are rounded to.
+# Outputs side by side, inputs of one that stand together, and the type of rounded states.
 OUTPUTS, INPUTS, ROUNDED = (16, 4, np.int8) if HAS_BYTES else (8, 2, np.int16)
 # Of two bytes that are multiplied one has no sign: weights are so much more than they are.
 _SHIFT, _LARGEST = (128, 127) if HAS_BYTES else (0, 2**14 - 1)
@@ -65,7 +65,7 @@ def weight_at(panels, output, index):
 
 @in_order
 def _round_rows(first, stop, states, inputs, out, begins, sizes):
-    """Rows as whole numbers, what undoes the shift in their sums, and their scales."""
+    """Rows as whole numbers, the sums that undo the shift of weights, and their scales."""
     most = f32(min(_LARGEST, (2**31 - 1) // (127 * inputs)))
     for r in range(first, stop):
         row, target = states[r, :inputs], out[r]
@@ -152,9 +152,9 @@ class RoundedRows(NamedTuple):
 
 def width_of_rounded(maps: Sequence[Projections]) -> int:
     """Float32 numbers in whose place a rounded input of any of some maps has room; 0 if of none."""
-    if not any(each.rounded.size for each in maps):
+    if not any(projection.rounded.size for projection in maps):
         return 0
-    width: int = max(each.rounded.shape[2] for each in maps)
+    width: int = max(projection.rounded.shape[2] for projection in maps)
     return INPUTS * width * np.dtype(ROUNDED).itemsize // 4
 
 

@@ -5,8 +5,8 @@ lanes, and a tile of some states by some panels fills the registers. Each number
 added up in the same order whatever the tile, so that a state's product does not depend on its
 neighbours. Weights come from memory: each tile fetches those of the next.
 
-``int8`` rounds what is multiplied in int8, and packs its weights. Of float32, what this buys over
-calls of torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
+``int8`` rounds states and weights that are multiplied in int8, and packs them. The gain of float32
+over torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
 """
 
 import os
@@ -29,7 +29,7 @@ i64 = np.int64
 
 def has(feature: str) -> bool:
     """Whether the processor has this: the one that NUMBA_CPU_FEATURES describes, or this one."""
-    name, features = (os.environ.get(f"NUMBA_CPU_{each}", "") for each in ("NAME", "FEATURES"))
+    name, features = (os.environ.get(f"NUMBA_CPU_{suffix}", "") for suffix in ("NAME", "FEATURES"))
     if name or features:
         return f"+{feature}" in features.split(",")
     return bool(llvmlite.binding.get_host_cpu_features().get(feature))
@@ -54,7 +54,7 @@ def pack(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
     return np.ascontiguousarray(room.reshape(panels, OUTPUTS, inputs).transpose(0, 2, 1))
 
 
-def pack_each(
+def stack_packed(
     weights: Sequence[Float32[np.ndarray, "O I"]], inputs: int = 0
 ) -> Float32[np.ndarray, "L o I p"]:
     """Stack packed weights; of none, an array of ``inputs`` inputs without entries."""
@@ -63,11 +63,11 @@ def pack_each(
     return np.stack([pack(weight) for weight in weights])
 
 
-def pad_each(
+def stack_padded(
     numbers: Sequence[Float32[np.ndarray, " O"]], outputs: int = OUTPUTS
 ) -> Float32[np.ndarray, "L op"]:
     """Stack padded vectors."""
-    return np.stack([pad(each, outputs) for each in numbers])
+    return np.stack([pad(vector, outputs) for vector in numbers])
 
 
 def pad(numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS) -> Float32[np.ndarray, " op"]:
@@ -96,14 +96,14 @@ def read_everywhere(builder: ir.IRBuilder, at: ir.Value, kind: ir.VectorType) ->
 
 def _call(builder: ir.IRBuilder, name: str, kind: ir.Type, *arguments: ir.Value) -> ir.Value:
     """Call a function of LLVM that returns this kind."""
-    takes = ir.FunctionType(kind, [each.type for each in arguments])
+    takes = ir.FunctionType(kind, [argument.type for argument in arguments])
     function = cgutils.get_or_insert_function(builder.module, takes, name)
     return builder.call(function, arguments)
 
 
-def fused(builder: ir.IRBuilder, total: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
-    """``total + one · other``, rounded once, in every tile alike."""
-    return _call(builder, f"llvm.fma.v{total.type.count}f32", total.type, one, other, total)
+def fused(builder: ir.IRBuilder, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+    """``total + left · right``, rounded once, in every tile alike."""
+    return _call(builder, f"llvm.fma.v{total.type.count}f32", total.type, left, right, total)
 
 
 def _add_pairs(builder, total, state, weights) -> ir.Value:
@@ -171,9 +171,9 @@ def _add_steps(builder, kind, totals, steps, *where) -> None:
     lines = builder.udiv(steps, together)
     with cgutils.for_range(builder, lines) as loop:
         begin = builder.mul(loop.index, together)
-        for each in range(count):
-            index = builder.add(begin, ir.Constant(_SIZE, each))
-            _add_step(builder, kind, totals, each == 0, index, *where)
+        for line_step in range(count):
+            index = builder.add(begin, ir.Constant(_SIZE, line_step))
+            _add_step(builder, kind, totals, line_step == 0, index, *where)
     begin = builder.mul(lines, together)
     with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
         _add_step(builder, kind, totals, False, builder.add(begin, loop.index), *where)
@@ -214,19 +214,19 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
             count = builder.udiv(builder.sub(stop, row), ir.Constant(_SIZE, height))
             with cgutils.for_range(builder, count) as loop:
                 at = offset(builder, row, height, loop.index)
-                rows = [builder.add(at, ir.Constant(_SIZE, each)) for each in range(height)]
+                rows = [builder.add(at, ir.Constant(_SIZE, in_tile)) for in_tile in range(height)]
                 totals = []
-                for each in rows:
-                    begin = offset(builder, begins, 4, each)
+                for row_index in rows:
+                    begin = offset(builder, begins, 4, row_index)
                     if kind.sums.element == _INT:
                         initial = read_everywhere(builder, begin, kind.sums)
                     sums = [cgutils.alloca_once_value(builder, initial) for _ in range(panels)]
                     totals.append(sums)
                 some = builder.add(states, builder.mul(at, width))
                 _add_steps(builder, kind, totals, steps, some, width, weights, stride)
-                for each, of_row in zip(rows, totals, strict=True):
-                    target = builder.add(out, builder.mul(each, out_width))
-                    size = offset(builder, sizes, 4, each)
+                for row_index, of_row in zip(rows, totals, strict=True):
+                    target = builder.add(out, builder.mul(row_index, out_width))
+                    size = offset(builder, sizes, 4, row_index)
                     for panel, total in enumerate(of_row):
                         begins_at = (scales, biases, target)
                         scale, bias, to = (offset(builder, p, panel, wide) for p in begins_at)

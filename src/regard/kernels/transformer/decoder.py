@@ -1,7 +1,7 @@
 """Compiled loops of a decoding step between its matrix products.
 
-A row is one beginning that a search goes on with. Each loop does rows ``first`` to ``stop``; what
-it writes for a row does not depend on the others.
+A row is one beginning that a search continues. Each loop does rows ``first`` to ``stop``; its
+result for a row does not depend on the others.
 
 Its tokens per second, with ``products``, stand beside those of CTranslate2 in
 ``benchmarks/records/decoding_speed.json``.
@@ -81,9 +81,9 @@ def rotate(heads, count, rotary, options):
         head = heads[h * D : (h + 1) * D]
         for i in range(rotary.shape[1]):
             sine, cosine = rotary[0, i], rotary[1, i]
-            one, other = head[i * step], head[i * step + apart]
-            head[i * step] = one * cosine - other * sine
-            head[i * step + apart] = other * cosine + one * sine
+            x, y = head[i * step], head[i * step + apart]
+            head[i * step] = x * cosine - y * sine
+            head[i * step + apart] = y * cosine + x * sine
 
 
 @inlined

@@ -1,7 +1,7 @@
-"""An encoder's pass over texts, and what a decoder looks at of them, in one compiled loop.
+"""An encoder's pass over texts, and the memory of a decoder, in one compiled loop.
 
-Tokens of all sources stand row after row, without padding. What a source gets does not depend on
-the others.
+Tokens of all sources stand row after row, without padding. The states of a source do not depend
+on the others.
 
 It reads the sources of ``benchmarks/records/decoding_speed.json``; no record has it alone.
 """

@@ -1,7 +1,7 @@
 """Decoding steps of all layers in one compiled loop, for a block of rows.
 
 Threads of a team share out each part, one after the other: panels of a product, rows, or heads of a
-row. What is computed does not depend on who does it.
+row. Results do not depend on the thread.
 """
 
 from typing import NamedTuple
@@ -43,9 +43,9 @@ class Going(NamedTuple):
 
 
 def step_width(weights: Weights, options: DecoderOptions) -> int:
-    """Numbers that a row has between the parts of a step; what is projected fills whole panels."""
+    """Numbers that a row has between the parts of a step; projections fill whole panels."""
     kinds = (weights.self_in, weights.self_out, weights.inner)
-    projected: int = sum(each.bias.shape[1] for each in kinds)
+    projected: int = sum(maps.bias.shape[1] for maps in kinds)
     rounded = int8.width_of_rounded((*kinds[:2], weights.outer, weights.table))
     of_states: int = 2 * weights.norms.shape[1] + options.heads * options.head_dim
     return of_states + projected + 2 + rounded
@@ -98,8 +98,8 @@ def _activate(first, stop, inner, inputs, kind, maps, rounded):
 def _round(team, tasks, states, maps, rounded):
     """Round the rows for a map in int8."""
     if maps.rounded.size:
-        rest = (states, states.shape[1], i64(-1), maps, rounded)
-        _activate(team, tasks, 0, states.shape[0], rest)
+        arguments = (states, states.shape[1], i64(-1), maps, rounded)
+        _activate(team, tasks, 0, states.shape[0], arguments)
 
 
 @shared_out

@@ -63,16 +63,16 @@ def pack_weights(
 ) -> kernels.RecurrentWeights:
     """Pack all weights but the output's; ``units`` weigh the hidden units of additive scores."""
     inputs, input_biases, hidden, hidden_biases = (
-        [_numbers(each) for each in of] for of in zip(*layers, strict=True)
+        [_numbers(weight) for weight in of] for of in zip(*layers, strict=True)
     )
     return kernels.RecurrentWeights(
         embedding=_numbers(embedding.weight),
         embedding_scale=np.float32(embedding.scale),
         first=packed.pack(inputs[0]),
-        later=packed.pack_each(inputs[1:], hidden[0].shape[1]),
-        input_biases=packed.pad_each(input_biases),
-        hidden=packed.pack_each(hidden),
-        hidden_biases=packed.pad_each(hidden_biases),
+        later=packed.stack_packed(inputs[1:], hidden[0].shape[1]),
+        input_biases=packed.stack_padded(input_biases),
+        hidden=packed.stack_packed(hidden),
+        hidden_biases=packed.stack_padded(hidden_biases),
         query_map=packed.pack(_numbers(torch.zeros(0, 0) if query_map is None else query_map)),
         units=_numbers(torch.zeros(0) if units is None else units),
         readout=packed.pack(_numbers(readout.weight)),
@@ -210,17 +210,18 @@ class PreparedEncoder(nn.Module):
         ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
         # Of each kind, that of each layer: of both directions one on the other.
         inputs, input_biases, hidden, hidden_biases = (
-            [[each.detach().numpy() for each in pair] for pair in of]
+            [[weight.detach().numpy() for weight in pair] for pair in of]
             for of in zip(*(zip(*both, strict=True) for both in ways), strict=True)
         )
-        first, *later = (packed.pack_each(pair) for pair in inputs)
+        first, *later = (packed.stack_packed(pair) for pair in inputs)
         none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, packed.OUTPUTS), np.float32)
-        own = np.stack([packed.pack_each(pair) for pair in hidden])
+        recurrent_weights = np.stack([packed.stack_packed(pair) for pair in hidden])
         of_inputs, of_hidden = (
-            np.stack([packed.pad_each(pair) for pair in of]) for of in (input_biases, hidden_biases)
+            np.stack([packed.stack_padded(pair) for pair in of])
+            for of in (input_biases, hidden_biases)
         )
         self._weights = kernels.EncoderWeights(
-            first, np.stack(later) if later else none, of_inputs, own, of_hidden
+            first, np.stack(later) if later else none, of_inputs, recurrent_weights, of_hidden
         )
 
     @torch.no_grad()
@@ -236,8 +237,8 @@ class PreparedEncoder(nn.Module):
         (B, S, _), width = inputs.shape, 2 * self.hidden_dim
         states, last = torch.zeros(B, S, width), torch.zeros(B, width)
         read, real = inputs.contiguous().numpy(), lengths.numpy()
-        # The longest first; of what has no tokens the loop reads nothing.
+        # The longest first; empty sources are not read by the loop.
         order = np.argsort(-real, kind="stable")[: np.count_nonzero(real)]
-        rest = (read, real, order, self._weights, self._cell, states.numpy(), last.numpy())
-        parallel_blocks(len(order), kernels.encode, *rest)
+        arguments = (read, real, order, self._weights, self._cell, states.numpy(), last.numpy())
+        parallel_blocks(len(order), kernels.encode, *arguments)
         return states, last

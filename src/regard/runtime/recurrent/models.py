@@ -40,7 +40,7 @@ from regard.runtime.recurrent.decoder import (
 
 def _refuse(model: RnnSeq2Seq | RecurrentLm) -> str | None:
     """Reason why a model cannot run in compiled loops, or None; tables of tokens may be large."""
-    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, TokenEmbedding)}
     size = sum(p.nbytes for p in model.parameters() if id(p) not in tables)
     is_large = {"it is too large for the cache of a core": size > MOST_BYTES}
     return why_not_packed(model.parameters(), is_large)
@@ -174,7 +174,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         check_unedited()
         valid_ids("token ids", prompt, self._steps.vocab_size)
         AlignedPrompt.of(prompt, prompt_lengths)  # which checks them
-        # Each by itself: what one gets does not depend on the others.
+        # One by one: the state of a prompt does not depend on the others.
         reads = [
             self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
             for row, length in enumerate(prompt_lengths.tolist())

@@ -104,11 +104,11 @@ class DecoderStack(DecoderSteps[PreparedState]):
         inputs = (token, self._added_positions(state), self._past(state), state.length)
         queries, room, logits = self._buffers(rows)
         written = _NO_RANKING if ranking is None else ranking
-        rest = (inputs, queries, written, room, logits, _ONE_STEP)
+        arguments = (inputs, queries, written, room, logits, _ONE_STEP)
         if ranking is not None and self._takes_blocks(rows):
-            parallel_blocks(rows, self._decode, team(1), *rest)
+            parallel_blocks(rows, self._decode, team(1), *arguments)
         else:
-            self._decode(0, rows, team(self._threads(rows)), *rest)
+            self._decode(0, rows, team(self._threads(rows)), *arguments)
         mapped = None
         if ranking is None:
             mapped = torch.from_numpy(logits[:, : self._weights.table.outputs])
@@ -148,8 +148,8 @@ class DecoderStack(DecoderSteps[PreparedState]):
         ranking = RankedTokens(banned, np.empty((rows, 1), np.float32), likeliest)
         going = Going(steps, position, least, state.store.slots[:rows], written)
         queries, room, logits = self._buffers(rows)
-        rest = (inputs, queries, ranking, room, logits, going)
-        self._decode(0, rows, team(self._threads(rows)), *rest)
+        arguments = (inputs, queries, ranking, room, logits, going)
+        self._decode(0, rows, team(self._threads(rows)), *arguments)
         return torch.from_numpy(likeliest[:, 0]), state.advanced(int(written.counts[1]))
 
     def prompt_reader(self) -> PromptReader:
@@ -157,7 +157,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
         weights = self._weights
         kinds = [weights.self_in, weights.self_out, weights.inner, weights.outer]
         maps = [
-            [Linear(*each, kind.outputs) for each in zip(kind.weight, kind.bias, strict=True)]
+            [
+                Linear(*weight_bias, kind.outputs)
+                for weight_bias in zip(kind.weight, kind.bias, strict=True)
+            ]
             if kind.weight.size
             else list(map(projection_of, layers))
             for kind, layers in zip(kinds, filter(None, projections_of(self._blocks)), strict=True)

@@ -2,7 +2,7 @@
 
 Small layers run in one compiled loop, for each block of texts. Where weights are too large for the
 cache of a core, layers run one after the other, each product split among threads. Tokens of all
-texts stand row after row, without padding, and what a text gets does not depend on the others.
+texts stand row after row, without padding, and a text's states do not depend on the others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,9 +62,12 @@ class LayerwiseEncoder:
         """Vectors of all sources' tokens with positions, and without if values are those."""
         x = np.empty((len(sources.tokens), width), np.float32)
         embedded = np.zeros_like(x) if sources.mixes_embeddings else x
-        rest, count = (sources, embeddings, self._options, x, embedded), len(sources.begins) - 1
+        arguments, count = (
+            (sources, embeddings, self._options, x, embedded),
+            len(sources.begins) - 1,
+        )
         operations = 8 * x.size // max(1, count)
-        parallel_rows(count, operations, kernels.embed_sources, *rest)
+        parallel_rows(count, operations, kernels.embed_sources, *arguments)
         return x, embedded
 
     @torch.no_grad()
@@ -86,8 +89,8 @@ class LayerwiseEncoder:
     ) -> Iterator[tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R W"]]]:
         """Inputs of each layer, and its queries, keys and values, rotated.
 
-        What follows in a layer comes with the next; the inputs become those of the next, in place,
-        and those of the last its answer.
+        The remaining parts of a layer come with the next; the inputs become those of the next, in
+        place, and those of the last its answer.
         """
         options, (rows, width) = self._options, states.shape
         norms = zip(*self._norms, strict=True)
@@ -96,8 +99,8 @@ class LayerwiseEncoder:
 
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
-            rest = (states, added, weight, bias, options, normed)
-            parallel_rows(rows, 8 * width, decoder_kernels.add_norm, *rest)
+            arguments = (states, added, weight, bias, options, normed)
+            parallel_rows(rows, 8 * width, decoder_kernels.add_norm, *arguments)
 
         if options.is_pre:
             add(torch.zeros_like(inputs))
@@ -120,10 +123,10 @@ class LayerwiseEncoder:
         options, sources = self._options, len(begins) - 1
         width = options.heads * options.head_dim
         context = torch.empty(len(projected), width, dtype=torch.float32)
-        rest = (begins, positions, options, projected, context.numpy())
+        arguments = (begins, positions, options, projected, context.numpy())
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
-        parallel_rows(sources * options.heads, operations, kernels.attend_by_heads, *rest)
+        parallel_rows(sources * options.heads, operations, kernels.attend_by_heads, *arguments)
         return context
 
 
@@ -135,8 +138,8 @@ def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | 
     crosses = [cross for block in blocks if (cross := block.cross_attend) is not None]
     attends = [block.attend for block in blocks]
     return [
-        [each.query_key_value for each in attends if each.query_key_value is not None],
-        [each.output for each in attends],
+        [attend.query_key_value for attend in attends if attend.query_key_value is not None],
+        [attend.output for attend in attends],
         [cross.query for cross in crosses],
         [cross.output for cross in crosses],
         [block.feed.inner for block in blocks],
@@ -173,7 +176,9 @@ class TransformerEncoder:
         projects = [cross.key_value for cross in attentions if cross.key_value is not None]
         self._layers = layers_of(blocks, model.encoder_norm, self._options, projects)
         halves = (slice(width), slice(width, None)) if isinstance(self._layers, Layers) else ()
-        of_memory = [pack_projections([part_of(each, of) for each in projects]) for of in halves]
+        of_memory = [
+            pack_projections([part_of(projection, of) for projection in projects]) for of in halves
+        ]
         self._projects = [] if halves else list(map(projection_of, projects))
         table, norm = embedding_table(model.source_embedding), weights_of(model.source_norm)
         self._embeddings = Embeddings(table, *norm, *of_memory)

@@ -27,7 +27,7 @@ _KNOWN = [ACTIVATIONS[name] for name in kernels.ACTIVATIONS]
 def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     """Reason why layers like these cannot be prepared, or None."""
     block = blocks[0]
-    scores = [type(each.score) for each in attentions(block)]
+    scores = [type(attention.score) for attention in attentions(block)]
     reasons = {
         "its positions are relative": block.distances is not None,
         "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
@@ -45,7 +45,7 @@ def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
 def residuals(block: TransformerBlock) -> list[Residual]:
     """Residual connections of a layer, in their order."""
     all_three = (block.attend_residual, block.cross_attend_residual, block.feed_residual)
-    return [each for each in all_three if each is not None]
+    return [residual for residual in all_three if residual is not None]
 
 
 def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> DecoderOptions:
@@ -81,7 +81,7 @@ def activation_of(options: DecoderOptions) -> Callable[[Tensor], Tensor]:
 
 def norms_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> tuple[np.ndarray, np.ndarray]:
     """The norms of all layers, in the order they are applied; of pre-norm, with the last."""
-    norms = [each.norm for block in blocks for each in residuals(block)]
+    norms = [residual.norm for block in blocks for residual in residuals(block)]
     is_pre = blocks[0].attend_residual.order == "pre"
     weights, biases = zip(*map(weights_of, [*norms, *([last] if is_pre else [])]), strict=True)
     return np.stack(weights), np.stack(biases)

@@ -129,6 +129,6 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
 
 def _side_by_side(cache: KeyValueCache) -> Float32[np.ndarray, "B M W"]:
     """Keys and values of all heads in one row a position."""
-    heads = [each.transpose(1, 2).flatten(2) for each in (cache.key, cache.value)]
+    heads = [states.transpose(1, 2).flatten(2) for states in (cache.key, cache.value)]
     rows: np.ndarray = torch.cat(heads, dim=-1).numpy()
     return rows

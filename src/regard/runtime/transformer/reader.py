@@ -70,7 +70,9 @@ class PreparedReader(TextReader):
         if N > LONGEST:
             return self._one_by_one(ids, lengths, reading)
         packing, inputs = Packing(lengths, N), np.zeros((0, 0), np.float32)
-        if self.encoder.widen is not None or any(each is not None for each in reading.values()):
+        if self.encoder.widen is not None or any(
+            argument is not None for argument in reading.values()
+        ):
             inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._positions.until(N)[:N]
         if self._first_segment is not None:
@@ -85,8 +87,8 @@ class PreparedReader(TextReader):
             return packing.pad(torch.from_numpy(read))
         states = torch.empty(B, N, self.output_dim)
         weights = (self._embeddings, self._layers, self._options)
-        rest = (sources, inputs, positions, *weights, states.numpy())
-        parallel_blocks(B, kernels.encode_texts, *rest)
+        arguments = (sources, inputs, positions, *weights, states.numpy())
+        parallel_blocks(B, kernels.encode_texts, *arguments)
         return states
 
     def _one_by_one(
@@ -99,7 +101,8 @@ class PreparedReader(TextReader):
         states = torch.zeros(*ids.shape, self.output_dim)
         for b, length in enumerate(lengths.tolist()):
             inputs = {
-                k: each if each is None else each[b : b + 1, :length] for k, each in reading.items()
+                k: argument if argument is None else argument[b : b + 1, :length]
+                for k, argument in reading.items()
             }
             states[b, :length] = self(ids[b : b + 1, :length], lengths[b : b + 1], **inputs)[0]
         return states
