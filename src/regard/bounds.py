@@ -72,9 +72,9 @@ def token_id(name: str, value: object) -> int:
     return number
 
 
-def check_known(name: str, ids: Sequence[int], vocab_size: int) -> None:
+def check_in_vocabulary(name: str, ids: Sequence[int], vocab_size: int) -> None:
     """Raise SettingError unless a vocabulary of this size has each id."""
-    if unknown := [each for each in ids if each >= vocab_size]:
+    if unknown := [token for token in ids if token >= vocab_size]:
         raise SettingError(
             f"{name} must be from 0 to {vocab_size - 1}; got {excerpt(unknown[0])}. "
             "Was it numbered by another vocabulary?"

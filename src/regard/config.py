@@ -120,15 +120,15 @@ def _check_plain(value: JsonValue) -> None:
     level: list[object] = [value]
     for _ in range(_DEEPEST):
         inner: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += each.values()
-            elif isinstance(each, list):
-                inner += each
-            elif isinstance(each, int) and abs(each) >= 10**_MOST_DIGITS:  # TOML's hexadecimal
+        for node in level:
+            if isinstance(node, dict):
+                inner += node.values()
+            elif isinstance(node, list):
+                inner += node
+            elif isinstance(node, int) and abs(node) >= 10**_MOST_DIGITS:  # TOML's hexadecimal
                 raise ValueError(_TOO_LONG)
-            elif not isinstance(each, str | int | float | None):
-                raise ValueError(f"it holds a {type(each).__name__}, which no setting is")
+            elif not isinstance(node, str | int | float | None):
+                raise ValueError(f"it holds a {type(node).__name__}, which no setting is")
         if not inner:
             return
         level = inner
@@ -176,7 +176,7 @@ def build(
         if key in _retired(config):
             continue
         if key not in hints:
-            owners = [name for name, each in kinds.items() if key in hints_of(each)]
+            owners = [name for name, section in kinds.items() if key in hints_of(section)]
             raise SettingError(_unknown(where, key, hints, kind, owners))
         values[key] = checked(f"{where}.{key}", value, hints[key])
     try:

@@ -98,8 +98,8 @@ def meanings_of(config: type[object]) -> dict[str, str]:
     """Meanings of a dataclass's fields, as its docstring has them."""
     meanings: dict[str, str] = {}
     for kind in reversed(config.__mro__):  # what classes share is explained once
-        _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-        attributes, _, _ = rest.partition("\n\n")
+        _, _, members = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+        attributes, _, _ = members.partition("\n\n")
         meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(attributes)}
     return meanings
 
@@ -201,7 +201,7 @@ def _of_type(name: str, value: object, kind: type[object]) -> object:
 
 
 def _is_words(value: object) -> bool:
-    return isinstance(value, list) and all(type(each) is str for each in value)
+    return isinstance(value, list) and all(type(word) is str for word in value)
 
 
 def described(options: type, *, defaults: Mapping[str, object]) -> Callable[[F], F]:
@@ -213,9 +213,9 @@ def described(options: type, *, defaults: Mapping[str, object]) -> Callable[[F],
             inspect.Parameter(name, kind, default=defaults[name], annotation=annotation)
             for name, annotation in options.__annotations__.items()
         ]
-        others = list(declared.parameters.values())[:-1]
-        positional = [each for each in others if each.kind is not kind]
-        last = [each for each in others if each.kind is kind]
+        parameters = list(declared.parameters.values())[:-1]
+        positional = [parameter for parameter in parameters if parameter.kind is not kind]
+        last = [parameter for parameter in parameters if parameter.kind is kind]
         vars(function)["__signature__"] = declared.replace(parameters=[*positional, *named, *last])
         return function
 

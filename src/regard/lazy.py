@@ -80,10 +80,10 @@ def _exports(tree: ast.Module) -> dict[str, str]:
     """The module of each name that an ``__init__`` imports ``as`` itself, which makes it public."""
     imports = [line for line in ast.walk(tree) if isinstance(line, ast.ImportFrom) and line.module]
     return {
-        each.name: str(line.module)
+        alias.name: str(line.module)
         for line in imports
-        for each in line.names
-        if each.name == each.asname and each.name[0] != "_"
+        for alias in line.names
+        if alias.name == alias.asname and alias.name[0] != "_"
     }
 
 
@@ -103,10 +103,12 @@ def _nearest(package: str, name: str) -> str:
     if package == root and name in _FOREIGN:
         return f". Did you mean {root}.{_FOREIGN[name]}?"
     folded, public = name.casefold(), _public_names(root)
-    rooms = [each for each in public if each != package and each.count(".") < 2]
+    rooms = [room for room in public if room != package and room.count(".") < 2]
     for homes, cutoff in (([*rooms, package], 0.9), ([package], 0.65), (rooms, 0.7)):
         full = {
-            each.casefold(): f"{home}.{each}" for home in homes for each in public.get(home, ())
+            export.casefold(): f"{home}.{export}"
+            for home in homes
+            for export in public.get(home, ())
         }
         if close := get_close_matches(folded, list(full), n=1, cutoff=cutoff):
             return f". Did you mean {full[close[0]]}?"

@@ -53,8 +53,8 @@ def track(name: str, items: Iterable[T], total: int) -> Iterator[T]:
             yield item
             if number % _EVERY == 0:
                 advance(_EVERY)
-        if rest := number % _EVERY:
-            advance(rest)
+        if remainder := number % _EVERY:
+            advance(remainder)
 
 
 class Lossy:

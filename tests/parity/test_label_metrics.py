@@ -11,12 +11,12 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 from regard.errors import DataError
 from regard.metrics.labels import (
     accuracy,
-    as_known,
     by_label,
     confusion,
     entities,
     entity_scores,
     macro_f1,
+    to_scheme,
 )
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
@@ -62,10 +62,10 @@ def test_entity_f1_is_that_of_seqeval():
 @pytest.mark.parametrize("scheme", [IOBES, BILOU])
 def test_entity_f1_of_whole_schemes_is_that_of_strict_seqeval(scheme):
     tag_set = ["B-A", "I-A", "E-A", "S-A"] if scheme is IOBES else ["B-A", "I-A", "L-A", "U-A"]
-    predicted = [as_known(random_labels(TAGS, 11, seed), tag_set) for seed in range(30)]
-    true = [as_known(random_labels(TAGS, 11, seed + 1000), tag_set) for seed in range(30)]
+    predicted = [to_scheme(random_labels(TAGS, 11, seed), tag_set) for seed in range(30)]
+    true = [to_scheme(random_labels(TAGS, 11, seed + 1000), tag_set) for seed in range(30)]
     true[:15] = [mine[:6] + theirs[6:] for mine, theirs in zip(predicted, true[:15], strict=False)]
-    true = [as_known(tags, tag_set) for tags in true]
+    true = [to_scheme(tags, tag_set) for tags in true]
     expected = entity_f1(
         *([list(tags) for tags in all_] for all_ in (true, predicted)), mode="strict", scheme=scheme
     )

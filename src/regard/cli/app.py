@@ -173,7 +173,7 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
     """Name settings in a message as the options of the command line: --beam-size, not beam_size."""
     options = [argument.partition("=")[0] for argument in arguments]
     if arguments and arguments[0] in _SEARCHING:
-        options += [f"--{each.name.replace('_', '-')}" for each in fields(AnswerOptions)]
+        options += [f"--{field.name.replace('_', '-')}" for field in fields(AnswerOptions)]
     for option in options:
         name = option.removeprefix("--").replace("-", "_")
         # A name of one word may be a word of the sentence elsewhere.

@@ -104,8 +104,8 @@ def _run(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         lines = list(traceback.extract_tb(error.__traceback__))
-        own = [each for each in lines if Path(each.filename) == file.resolve()]
-        where = own[-1].lineno if own else getattr(error, "lineno", None)
+        frames = [frame for frame in lines if Path(frame.filename) == file.resolve()]
+        where = frames[-1].lineno if frames else getattr(error, "lineno", None)
         location = f"{file}:{where}" if where else str(file)
         raise DataError(f"{location}: must run; got {type(error).__name__}: {error}.") from error
     return module
@@ -146,7 +146,7 @@ def _inputs_in(
     if inputs is not None and inputs not in vars(home):
         raise SettingError(f"--inputs must name something in {file}; got {inputs!r}.")
     wanted = [inputs] if inputs is not None else [f"{name}_inputs", _EXAMPLES]
-    value = next((vars(home)[each] for each in wanted if each in vars(home)), None)
+    value = next((vars(home)[candidate] for candidate in wanted if candidate in vars(home)), None)
     if value is None:
         return None, {}
     value = value() if callable(value) and not hasattr(value, "shape") else value

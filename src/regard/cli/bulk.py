@@ -46,8 +46,8 @@ class Bulk:
         """Whether files are to be answered; an option without those it needs is a SettingError."""
         of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
         if not self.input:
-            others = {"--remake": self.remake, "--engine": self.engine, "--threads": self.threads}
-            require(of_ray | others, "--input")
+            of_all = {"--remake": self.remake, "--engine": self.engine, "--threads": self.threads}
+            require(of_ray | of_all, "--input")
             return False
         if self.output is None:
             require({"--input": self.input}, "--output FOLDER")

@@ -99,9 +99,11 @@ def evaluate(
     task = predictor.recipe.task
     _check_options(predictor, also=also, plot=plot, decoding=decoding)
     members = Ensemble([predictor, *map(load, also)]) if also else predictor
-    other = None if compare is None else load(compare)
-    if other is not None and other.recipe.task != task:
-        raise SettingError(f"--compare must name a run of {task}; got one of {other.recipe.task}.")
+    compared = None if compare is None else load(compare)
+    if compared is not None and compared.recipe.task != task:
+        raise SettingError(
+            f"--compare must name a run of {task}; got one of {compared.recipe.task}."
+        )
     work = predictor.use.work
     with encoded_as(encoding or predictor.recipe.encoding):
         data = read_data(
@@ -122,10 +124,10 @@ def evaluate(
         report, comparison = measure(members, data, answers), None
         if plot is not None:
             _plot(members, report, data.examples, run, plot, language=plot_language or "en")
-        if other is not None:
+        if compared is not None:
             with progress(work, len(data.examples)) as advance:
-                others = _answers_of(other, decoding)(data.examples, progress=advance)
-            comparison = compare_answers(predictor.task, others, answers, data.examples)
+                baseline = _answers_of(compared, decoding)(data.examples, progress=advance)
+            comparison = compare_answers(predictor.task, baseline, answers, data.examples)
     if as_json:
         record = {"regard": __version__, "run": str(run), **report.to_dict()}
         record |= {"speed": speed.to_dict()}
@@ -160,7 +162,7 @@ def _warn_if_exchanged(predictor: "Predictor", examples: Sequence[object]) -> No
         return
     data = predictor.recipe.settings(DataConfig)
     languages = (data.source_language, data.target_language)
-    pairs = [each for each in examples if isinstance(each, Pair)]
+    pairs = [pair for pair in examples if isinstance(pair, Pair)]
     if are_exchanged([one.source for one in pairs], [one.target for one in pairs], languages):
         note(
             f"warning: the pairs look exchanged; the run translates {languages[0]} to "

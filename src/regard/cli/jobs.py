@@ -42,8 +42,8 @@ class Arguments(NamedTuple):
                 "what to train must be a recipe or files of text; got nothing. "
                 "`regard recipes` lists the recipes."
             )
-        is_known = self.recipe is not None or are_pairs(self.files, settings)
-        task = None if is_known else task_of(self.files, settings, options=options)
+        has_task = self.recipe is not None or are_pairs(self.files, settings)
+        task = None if has_task else task_of(self.files, settings, options=options)
         return resolve(self.recipe, self.files, settings, task=task, report=note)
 
 
@@ -63,10 +63,10 @@ def _refuse_recipe(files: Sequence[str]) -> None:
     for name in files[1:]:
         is_packaged = name in packaged_recipes() and not Path(name).exists()
         if is_packaged or name.endswith(".toml"):
-            others = " ".join(file for file in files if file != name)
+            following = " ".join(file for file in files if file != name)
             raise SettingError(
                 f"a recipe must stand before the files; got {name!r} behind {files[0]!r}. "
-                f"Say: regard train {name} {others}"
+                f"Say: regard train {name} {following}"
             )
 
 
@@ -99,8 +99,8 @@ def typed_options(**options: object) -> list[str]:
     words = []
     for name, value in options.items():
         option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        for each in value if isinstance(value, tuple) else () if value is None else (value,):
-            words += [option, str(each)]
+        for item in value if isinstance(value, tuple) else () if value is None else (value,):
+            words += [option, str(item)]
     return words
 
 

@@ -143,7 +143,7 @@ def look(
         loaded = Checkpoint.load(name, device=device, allow_download=allow_download, **reading)
         return loaded.look(requests, options), []
 
-    pages = [look_by(*each) for each in models]
+    pages = [look_by(*model) for model in models]
     _show(pages, names, requests, out, open_page=open_page, serve=serve)
 
 
@@ -168,7 +168,7 @@ def _look_by_run(
     options = looked.options(LookOptions)
     unused = looked.flags(use.unused(explain=True))
     refuse(unused, f"for a run of {use.job}; it is for translators")
-    texts = [_picture(str(each)) if not use.task.are_texts else each for each in requests]
+    texts = [_picture(str(request)) if not use.task.are_texts else request for request in requests]
     made = use.look(texts, options)
     unknown = [use.parse_value(text, str(text)).unknown for text in texts]
     note_unknown(chain.from_iterable(unknown))
@@ -193,8 +193,8 @@ def _show(
     from regard.viewer import draw_examples, show
 
     blocks = []
-    for name, (each, copies) in zip(names, looked, strict=True):
-        drawn = draw_examples(each.document.examples, each.document.opening)
+    for name, (model_page, copies) in zip(names, looked, strict=True):
+        drawn = draw_examples(model_page.document.examples, model_page.document.opening)
         blocks += [*([f"{name}:"] if len(names) > 1 else []), drawn, *copies]
     say("\n\n".join(blocks))
     page = looked[0][0]
@@ -205,8 +205,8 @@ def _show(
     write_file(out, page.page().encode())
     note(f"wrote {out}")
     examples = page.document.examples
-    sizes = [len(each.source_tokens) for each in examples]
-    sizes += [len(each.output_tokens) for each in examples]
+    sizes = [len(example.source_tokens) for example in examples]
+    sizes += [len(example.output_tokens) for example in examples]
     if not serve and len(looked) == 1 and max(sizes) > _LONG:
         note("its maps of long texts are pooled: --serve shows every weight while it runs")
     address = page.serve() if serve else out.resolve().as_uri()
@@ -254,13 +254,13 @@ def _names_of(models: Sequence[str]) -> list[str]:
 
 
 def _compared(
-    one: "Document", other: "Document", names: tuple[str, str], texts: "Sequence[str | Path]"
+    first: "Document", second: "Document", names: tuple[str, str], texts: "Sequence[str | Path]"
 ) -> "Document":
     """The examples of two models as one document, which opens with a comparison."""
     from regard.viewer import beside, in_one_line
 
-    both = beside(one, other, labels=names)
-    task = one.task if one.task == other.task else ""
+    both = beside(first, second, labels=names)
+    task = first.task if first.task == second.task else ""
     return replace(both, title=in_one_line(str(texts[0])), task=task, opening=None, tab="compare")
 
 

@@ -103,7 +103,7 @@ def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
 def _parts(kind: object) -> Sequence[object]:
     """The types of a value: of an optional one, and of each one of a tuple."""
     if get_origin(kind) in (tuple, Union, types.UnionType):
-        return [part for each in get_args(kind) for part in _parts(each)]
+        return [part for member in get_args(kind) for part in _parts(member)]
     return [kind]
 
 
@@ -185,15 +185,15 @@ def flags_of(
 ) -> type[Flags]:
     """Make the flags of a class of options; ``--help`` leaves out those that are unlisted."""
     hints, rows = get_type_hints(kind), []
-    for each in fields(kind):
-        hint: Any = str | None if each.name in _READ else hints[each.name]
-        extras: dict[str, Any] = {"show": each.name not in unlisted}
-        extras |= {"name": _NAMES[each.name]} if each.name in _NAMES else {}
-        extras |= {"help": typed[each.name]} if each.name in typed else {}
+    for field in fields(kind):
+        hint: Any = str | None if field.name in _READ else hints[field.name]
+        extras: dict[str, Any] = {"show": field.name not in unlisted}
+        extras |= {"name": _NAMES[field.name]} if field.name in _NAMES else {}
+        extras |= {"help": typed[field.name]} if field.name in typed else {}
         if hint is bool:
             extras["show_default"] = False
-        if each.name not in without:
-            rows.append((each.name, Annotated[hint, Parameter(**extras)], each.default))
+        if field.name not in without:
+            rows.append((field.name, Annotated[hint, Parameter(**extras)], field.default))
     made = make_dataclass(f"{kind.__name__}Flags", rows, bases=(Flags,), frozen=True, kw_only=True)
     made.__module__, made.__doc__ = __name__, kind.__doc__
     return Parameter(name="*")(made)

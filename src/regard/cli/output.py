@@ -118,16 +118,16 @@ def refuse(options: Mapping[str, object], where: str) -> None:
             raise SettingError(f"{name} must be left out {where}.")
 
 
-def require(options: Mapping[str, object], other: str) -> None:
+def require(options: Mapping[str, object], companion: str) -> None:
     """Raise SettingError if any of these options, by name, is given without another."""
     for name, value in options.items():
         if is_given(value):
-            raise SettingError(f"{name} must go with {other}; got it without.")
+            raise SettingError(f"{name} must go with {companion}; got it without.")
 
 
 def check_output(path: Path, inputs: Iterable[str | Path], *, option: str = "--output") -> None:
     """Raise unless results can be written into a file that is none of ``inputs``, nor a model's."""
-    if path.is_file() and any(_belongs_to(path, each) for each in inputs):
+    if path.is_file() and any(_belongs_to(path, source) for source in inputs):
         raise SettingError(f"{option} must be another file than those that are read; got {path}.")
     check_writable(path)
 

@@ -67,8 +67,8 @@ def list_recipes(job: str | None = None, /) -> None:
         choose("the job", job, dict.fromkeys(sorted({row[0] for row in _rows(None)})))
     for task, rows in groupby(sorted(recipes_of_job), key=itemgetter(0)):
         say(f"{task}\n")
-        for _, name, *others in rows:
-            for text, indent in zip((name, *others), ("  ", "      "), strict=True):
+        for _, name, *columns in rows:
+            for text, indent in zip((name, *columns), ("  ", "      "), strict=True):
                 lines = wrap(text, _WIDTH - len(indent), break_on_hyphens=False)
                 say("\n".join(f"{indent}{line}" for line in lines))
         say()

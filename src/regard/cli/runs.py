@@ -44,22 +44,22 @@ def runs(
     """
     from regard.runs.overview import find_runs
 
-    overviews, others = find_runs(folder)
+    overviews, foreign = find_runs(folder)
     if as_json:
         written = [run.to_dict() for run in overviews]
         say(printable(json.dumps(written, indent=1, ensure_ascii=False)))
     elif overviews:
         names = _distinct_names([run.run for run in overviews])
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        rows = [tuple(map(_in_a_line, _row(*each))) for each in zip(names, overviews, strict=True)]
+        rows = [tuple(map(_in_a_line, _row(*run))) for run in zip(names, overviews, strict=True)]
         say("\n".join(_table(_in_a_line(f"Runs in {folder}"), rows, width)))
     else:
         note(f"no runs in {folder}; regard train makes one")
     for run in overviews:
         if run.problem is not None:
             note(f"warning: {run.problem}")
-    if others:
-        names = tuple(sorted(path.name for path in others))
+    if foreign:
+        names = tuple(sorted(path.name for path in foreign))
         more = ", …" if len(names) > 3 else ""
         note(f"folders without a run: {', '.join(names[:3])}{more}")
 
@@ -172,7 +172,7 @@ def _model(run: "Run") -> "tuple[str, JsonValue]":
     task = run.load_task()
     model = run.build(task.build_model)
     # Tied weights are one parameter of a model, and two of its file.
-    parameters = sum(each.numel() for each in model.parameters())
+    parameters = sum(p.numel() for p in model.parameters())
     learned = task.describe_learned(model) if run.task == "regression" else None
     return f"{kind} with {counted(parameters, 'parameters')}", learned
 
@@ -198,7 +198,7 @@ def _next(run: "Run") -> "JsonValue":
 
 def _lines(value: "JsonValue") -> list[str]:
     if isinstance(value, Mapping):
-        return [", ".join(f"{name} {_number(each)}" for name, each in value.items())]
+        return [", ".join(f"{name} {_number(figure)}" for name, figure in value.items())]
     return [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
 
 

@@ -1,7 +1,7 @@
 """Rules on the next token beyond its probability; every search applies them.
 
 A rule is a function of the log-probabilities and of the tokens written so far. One that hides a
-token (−inf) leaves the others as they are. Rules are kept in their order, before anything is chosen.
+token (−inf) leaves the others as they are. Rules are kept in their order, before any choice.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.bounds import bounded, check_known, token_id, whole_number
+from regard.bounds import bounded, check_in_vocabulary, token_id, whole_number
 from regard.errors import SettingError, ShapeError
 from regard.layers.inputs import whole
 
@@ -179,7 +179,7 @@ class Allowed:
             ("eos_id", [self._end]),
             ("forbidden", self._always),
         ):
-            check_known(name, ids, vocab_size)
+            check_in_vocabulary(name, ids, vocab_size)
 
     def hidden(self, length: int) -> list[int]:
         """The tokens that may not be the ``length``-th."""

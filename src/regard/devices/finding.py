@@ -101,7 +101,7 @@ def _why_not(kind: str) -> str | None:
     return None
 
 
-def find_own_device(
+def find_process_device(
     name: str = AUTO, *, number: int, count: int, setting: str = "device"
 ) -> torch.device:
     """The device of one of several processes, each of which has a GPU of its own, or the CPU."""

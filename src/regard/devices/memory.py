@@ -134,7 +134,7 @@ class _Bounded(TorchFunctionMode):
         if function in _SIZED:
             self._count(_product(kwargs.get("size", args[0] if _is_size(args) else args)))
         elif function in _RANGES:
-            self._count(max((abs(each) for each in args if isinstance(each, int)), default=0))
+            self._count(max((abs(size) for size in args if isinstance(size, int)), default=0))
         return function(*args, **kwargs)
 
     def _count(self, numbers: int) -> None:

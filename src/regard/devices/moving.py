@@ -42,7 +42,7 @@ def _moved(value: object, device: torch.device) -> object:
     if isinstance(value, dict):
         return {name: _moved(part, device) for name, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        parts_of = {each.name: getattr(value, each.name) for each in fields(value)}
+        parts_of = {field.name: getattr(value, field.name) for field in fields(value)}
         changed = {name: _moved(part, device) for name, part in parts_of.items()}
         changed = {name: new for name, new in changed.items() if new is not parts_of[name]}
         return replace(value, **changed) if changed else value

@@ -234,7 +234,7 @@ def _named(spec: "ModelSpec", names: Sequence[str], blocks: BlockStack) -> "Mode
     """Name the reserved ids in the spec's settings, and set the epsilon of its norms."""
     config = spec.config
     config.unk_token, config.bos_token, config.eos_token = (
-        names[each] for each in (UNK_ID, BOS_ID, EOS_ID)
+        names[token_id] for token_id in (UNK_ID, BOS_ID, EOS_ID)
     )
     config.layer_norm_epsilon = next(iter(blocks)).attend_residual.norm.eps
     return spec

@@ -124,7 +124,7 @@ def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
 
 def _description(predictor: Predictor) -> str:
     recipe = predictor.recipe
-    parameters = sum(each.numel() for each in predictor.model.parameters())
+    parameters = sum(p.numel() for p in predictor.model.parameters())
     items = _items(
         {"task": recipe.task, "model": f"{recipe.model_type}, {parameters:,} parameters"}
     )
@@ -163,7 +163,7 @@ def reader(side):
     def encode(text):
         return [ids.get(piece, 1) for piece in cut(prepared(text), ids)]
 
-    return encode, lambda written: "".join(pieces[each - 4] for each in written if each > 3).strip()
+    return encode, lambda written: "".join(pieces[id_ - 4] for id_ in written if id_ > 3).strip()
 '''
 _CHARACTERS = """
 

@@ -102,10 +102,10 @@ def export_run(
     run.check_finished()
     predictor = Predictor.load(path, device=ON_CPU)
     if (refusal := chosen.refuse(predictor)) is not None:
-        others = [name for name, each in FORMS.items() if each.refuse(predictor) is None]
+        holding = [name for name, candidate in FORMS.items() if candidate.refuse(predictor) is None]
         raise SettingError(
             f"form must be one that can hold the run; got {form!r}, but {refusal}. "
-            f"Forms that hold it: --to {', --to '.join(others)}."
+            f"Forms that hold it: --to {', --to '.join(holding)}."
         )
     readme = readme_of(run, predictor, usage=chosen.usage(predictor, out.name))
     chosen.write(run, predictor, out, readme=readme)

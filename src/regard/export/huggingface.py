@@ -118,7 +118,7 @@ def _written(held: Held, tokenizer: object) -> str | None:
 
 def _has_tokenizers(held: Held) -> bool:
     """Whether transformers has tokenizers like all of them."""
-    return all(_written(held, each) is not None for each in held.tokenizers.values())
+    return all(_written(held, tokenizer) is not None for tokenizer in held.tokenizers.values())
 
 
 _TIES = (
@@ -145,7 +145,7 @@ def _languages(run: Run) -> Iterator[tuple[str, list[str]]]:
     data = run.recipe.get("data")
     table: dict[str, JsonValue] = data if isinstance(data, dict) else {}
     languages = (table.get(name) for name in ("source_language", "target_language", "language"))
-    yield "language", [each for each in languages if isinstance(each, str)]
+    yield "language", [language for language in languages if isinstance(language, str)]
 
 
 def _script(held: Held) -> str:
@@ -187,7 +187,7 @@ model = {held.opens}.from_pretrained(".")
     row = ", ".join([*map(str, held.before), "*encode(line)", *map(str, held.after)])
     output = "model(input_ids=ids).logits"
     if held.generation is not None:
-        output = "decode([each for each in model.generate(ids)[0].tolist() if each > 3])"
+        output = "decode([id_ for id_ in model.generate(ids)[0].tolist() if id_ > 3])"
         output += ' if encode(line) else ""'
     return f"""{reading(source)}{code}
 (encode, _), (_, decode) = reader("{sides[0]}"), reader("{sides[1]}")

@@ -364,7 +364,7 @@ def _differences(predictor: Predictor) -> str:
     """How ``generate`` differs from ``regard predict``, in Markdown."""
     empty = "an empty text has an empty answer in regard, and `generate` writes one;"
     sentences = [empty, *search_differences(predictor, draws=True)]
-    return "Otherwise than by `regard predict`:\n\n" + "\n".join(f"- {each}" for each in sentences)
+    return "Otherwise than by `regard predict`:\n\n" + "\n".join(f"- {line}" for line in sentences)
 
 
 _SEARCH = (

@@ -50,8 +50,8 @@ def search(step, state, tokens, limit, least):
         every = (totals[:, None] + log_probs).ravel()
         order = np.argsort(-every, kind="stable")[: 2 * BEAM]
         order = order[every[order] > -np.inf]
-        ended = [each for each in order[:BEAM] if each % size == END]
-        answers += [(every[each] / penalty(length), begun[each // size]) for each in ended]
+        ended = [place for place in order[:BEAM] if place % size == END]
+        answers += [(every[place] / penalty(length), begun[place // size]) for place in ended]
         going = order[order % size != END][:BEAM]
         if not len(going):
             break
@@ -157,7 +157,7 @@ class OnnxGraphs(ExportForm):
         return run_program(needs=_NEEDS, differences=search_differences(predictor))
 
     def refuse(self, predictor: Predictor) -> str | None:
-        size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
+        size = sum(p.numel() * p.element_size() for p in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"
         if predictor.writes:
@@ -258,9 +258,9 @@ _OPERATORS = {"RNN_TANH": ("RNN", (0,)), "GRU": ("GRU", (1, 0, 2)), "LSTM": ("LS
 def with_operators(model: nn.Module) -> nn.Module:
     """A copy of a model whose recurrent encoders are operators of ONNX, which torch cannot run."""
     copied = deepcopy(model)
-    for name, each in list(copied.named_modules()):
-        if isinstance(each, RecurrentEncoder):
-            copied.set_submodule(name, _OnnxRecurrence(each))
+    for name, module in list(copied.named_modules()):
+        if isinstance(module, RecurrentEncoder):
+            copied.set_submodule(name, _OnnxRecurrence(module))
     return copied
 
 
@@ -278,7 +278,7 @@ class _OnnxRecurrence(nn.Module):
                 for end in ("", "_reverse")
             ]
             gates = [weight.chunk(len(order)) for weight in weights]
-            return torch.stack([torch.cat([each[gate] for gate in order]) for each in gates])
+            return torch.stack([torch.cat([chunks[gate] for gate in order]) for chunks in gates])
 
         for layer in range(self.num_layers):
             biases = [both(kind, layer) for kind in ("bias_ih", "bias_hh")]

@@ -91,10 +91,10 @@ def _rnn_graphs(model: RnnSeq2Seq) -> list[Graph]:
         f"memory.{name}": Axes(("batch", "source", part.shape[2]))
         for name, part in (("keys", start.memory.keys), ("values", start.memory.values))
     }
-    sizes = {f"{layer}.state": each.shape[1] for layer, each in enumerate(start.layers)}
+    sizes = {f"{layer}.state": state.shape[1] for layer, state in enumerate(start.layers)}
     sizes |= {} if start.fed is None else {"fed": model.config.embed_dim}
     past, present = (
-        {f"{name}.{each}": Axes(("batch", size)) for each, size in sizes.items()}
+        {f"{name}.{state}": Axes(("batch", size)) for state, size in sizes.items()}
         for name in ("past", "present")
     )
     lengths = _whole("source_lengths")
@@ -189,9 +189,9 @@ def _read(model: Decoder, ids: Tensor, padding: Tensor, *past: Tensor) -> tuple[
 def _caches(name: str, layers: int, like: KeyValueCache, axis: str) -> dict[str, Axes]:
     """Keys and values of each layer's cache, by name."""
     return {
-        f"{name}.{layer}.{part}": Axes(("batch", each.shape[1], axis, each.shape[3]))
+        f"{name}.{layer}.{part}": Axes(("batch", heads.shape[1], axis, heads.shape[3]))
         for layer in range(layers)
-        for part, each in (("key", like.key), ("value", like.value))
+        for part, heads in (("key", like.key), ("value", like.value))
     }
 
 

@@ -108,14 +108,14 @@ def _borrowed(tokenizer: CheckpointPieces) -> Table | None:
     model, ours, names = table["model"], tokenizer.ours, tokenizer.names
     if model["type"] not in ("BPE", "WordLevel", "WordPiece"):
         return None
-    added = {ours[each["id"]]: each for each in table["added_tokens"]}
+    added = {ours[token["id"]]: token for token in table["added_tokens"]}
     reserved = {*range(len(RESERVED)), *added, *(ours[their] for their in model["vocab"].values())}
     model["vocab"] = {name: number for number, name in enumerate(names) if number in reserved}
     if model.get("unk_token") is not None:
         model["unk_token"] = RESERVED[UNK_ID]
     remaining = [
-        {**each, "id": number, "content": names[number]}
-        for number, each in sorted(added.items())
+        {**token, "id": number, "content": names[number]}
+        for number, token in sorted(added.items())
         if number >= len(RESERVED)
     ]
     normed = [*_normed(), *([table["normalizer"]] if table.get("normalizer") else [])]
@@ -174,7 +174,7 @@ def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
 def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:
     """Pairs of pieces that make a third, as sentencepiece merges them: the best score first."""
     scores = tokenizer.scores
-    for piece in sorted(scores, key=lambda each: -scores[each]):
+    for piece in sorted(scores, key=lambda candidate: -scores[candidate]):
         for end in range(1, len(piece)):
             if piece[:end] in scores and piece[end:] in scores:
                 yield piece[:end], piece[end:]

@@ -100,7 +100,9 @@ def pack_model(
     packed: dict[str, object] = {
         "kind": _KINDS[type(model)],
         "config": asdict(_config_of(model)),
-        "scales": {name: each.scale for name, each in modules if isinstance(each, TokenEmbedding)},
+        "scales": {
+            name: table.scale for name, table in modules if isinstance(table, TokenEmbedding)
+        },
         "tensors": tensors,
         "weights": base64.b64encode(weights).decode(),
         "attentions": _attentions(model),

@@ -101,7 +101,7 @@ class InUse(ABC):
         return {
             "task": self.job,
             "model": type(self.model).__name__,
-            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
             "source_language": None,
             "target_language": None,
             "beam_size": None,

@@ -103,12 +103,14 @@ def combined_labels(labels: Iterable[str]) -> list[str]:
     """
     every = dict.fromkeys(labels)
     for sign in _BETWEEN_LABELS:
-        parts = {one: {part.strip(_AROUND_LABELS) for part in one.split(sign)} for one in every}
-        counts = Counter(part for each in parts.values() for part in each)
+        parts = {
+            label: {part.strip(_AROUND_LABELS) for part in label.split(sign)} for label in every
+        }
+        counts = Counter(part for pieces in parts.values() for part in pieces)
         combined = [
-            one
-            for one, each in parts.items()
-            if len(each) > 1 and all(part and counts[part] > 1 for part in each)
+            label
+            for label, pieces in parts.items()
+            if len(pieces) > 1 and all(part and counts[part] > 1 for part in pieces)
         ]
         if combined:
             return combined
@@ -157,8 +159,8 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     spans: list[Entity] = []
     kind, first, is_ended = None, 0, False
     for position, tag in enumerate([*tags, "O"]):
-        prefix, _, rest = tag.partition("-")
-        name = rest if prefix in _MARKS else None
+        prefix, _, entity = tag.partition("-")
+        name = entity if prefix in _MARKS else None
         if kind is not None and (name != kind or prefix in _BEGINS or is_ended):
             spans.append((kind, first, position))
             kind = None
@@ -173,9 +175,9 @@ def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
     return _spelled(tags, single="B", inside="I", last="I")
 
 
-def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+def to_scheme(tags: Sequence[str], vocabulary: Collection[str]) -> tuple[str, ...]:
     """Convert entity tags to the scheme and the spelling of known tags, such as those of a run."""
-    names = entity_tags(known) or {}
+    names = entity_tags(vocabulary) or {}
     prefixes = {name.partition("-")[0] for name in names.values()}
     single, inside, last = (
         next((mark for mark in marks if mark in prefixes), bio)
@@ -226,8 +228,8 @@ def entity_scores(
         hits.update(kind for kind, _, _ in spans & true_spans)
         predicted_counts.update(kind for kind, _, _ in spans)
         true_counts.update(kind for kind, _, _ in true_spans)
-    each = [
+    by_type = [
         label_score(kind or "entity", hits[kind], predicted_counts[kind], true_counts[kind])
         for kind in sorted(predicted_counts | true_counts)
     ]
-    return label_score("all", hits.total(), predicted_counts.total(), true_counts.total()), each
+    return label_score("all", hits.total(), predicted_counts.total(), true_counts.total()), by_type

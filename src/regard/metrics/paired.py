@@ -65,12 +65,12 @@ def compare(
     return [
         SystemComparison(
             name=name,
-            first=float(one.score),
-            second=float(other.score),
-            p_value=1.0 if other.score == one.score else float(other.p_value or 1.0),
+            first=float(ours.score),
+            second=float(theirs.score),
+            p_value=1.0 if theirs.score == ours.score else float(theirs.p_value or 1.0),
             signature=signature,
         )
-        for name, (signature, (one, other)) in results.items()
+        for name, (signature, (ours, theirs)) in results.items()
     ]
 
 
@@ -92,13 +92,13 @@ def compare_rouge(
     check_count("trials", trials)
     comparisons = []
     for name, way in ways.items():
-        one, other = way(first, references), way(second, references)
+        ours, theirs = way(first, references), way(second, references)
         comparisons.append(
             SystemComparison(
                 name=name,
-                first=sum(one) / len(one),
-                second=sum(other) / len(other),
-                p_value=swapped(one, other, trials),
+                first=sum(ours) / len(ours),
+                second=sum(theirs) / len(theirs),
+                p_value=swapped(ours, theirs, trials),
                 signature=f"{signature_of(references)}|ar:{trials}|seed:{SEED}",
             )
         )

@@ -17,14 +17,14 @@ _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})[^\W_])+")
 
 
 @lru_cache(maxsize=1 << 16)
-def answer_words(text: str, *, other: str = "") -> tuple[str, ...]:
+def answer_words(text: str, *, reference: str = "") -> tuple[str, ...]:
     """Lower-case words of an answer, without punctuation and articles; characters of Chinese.
 
     Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250, and Cui et al. (2019),
     https://arxiv.org/abs/1810.07366. Either of both texts decides whether it is Chinese.
     """
     lowered = text.lower()
-    if _UNSPACED.search(lowered + other):
+    if _UNSPACED.search(lowered + reference):
         return tuple(_WORD.findall(lowered))
     plain = "".join(char for char in lowered if char not in string.punctuation)
     return tuple(_ARTICLES.sub(" ", plain).split())
@@ -43,19 +43,22 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
     """
     check_list("references", references)
     return float(
-        any(answer_words(answer, other=each) == answer_words(each) for each in references or [""])
+        any(
+            answer_words(answer, reference=right) == answer_words(right)
+            for right in references or [""]
+        )
     )
 
 
 def f1(answer: str, references: Sequence[str]) -> float:
     """F1 of the words in common with the nearest reference; of Chinese, of the longest run."""
     check_list("references", references)
-    return max(_f1(answer, each) for each in references or [""])
+    return max(_f1(answer, reference) for reference in references or [""])
 
 
 @lru_cache(maxsize=1 << 16)
 def _f1(answer: str, reference: str) -> float:
-    ours, theirs = answer_words(answer, other=reference), answer_words(reference)
+    ours, theirs = answer_words(answer, reference=reference), answer_words(reference)
     if not ours or not theirs:
         return float(ours == theirs)
     if _UNSPACED.search(reference):
@@ -70,6 +73,6 @@ def _longest_run(first: Sequence[str], second: Sequence[str]) -> int:
     longest = 0
     runs = [0] * (len(second) + 1)  # that end at the last word seen, and at each of the second
     for word in first:
-        runs = [0, *(runs[at] + 1 if other == word else 0 for at, other in enumerate(second))]
+        runs = [0, *(runs[at] + 1 if end == word else 0 for at, end in enumerate(second))]
         longest = max(longest, *runs)
     return longest

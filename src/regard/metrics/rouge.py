@@ -78,7 +78,9 @@ def sentence_rouge_l(hypotheses: Sequence[str], references: References) -> list[
         >>> sentence_rouge_l(["the king was sad", "who?"], ["the king felt sad", "his son"])
         [75.0, 0.0]
     """
-    return _best(hypotheses, references, lambda one, other: (common_length(one, other), one, other))
+    return _best(
+        hypotheses, references, lambda ours, right: (common_length(ours, right), ours, right)
+    )
 
 
 def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: int) -> list[float]:
@@ -91,8 +93,8 @@ def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: in
     """
     check_count("n", n)
 
-    def shared(one: Sequence[str], other: Sequence[str]) -> _Shared:
-        first, second = n_grams(one, n), n_grams(other, n)
+    def shared(output: Sequence[str], reference: Sequence[str]) -> _Shared:
+        first, second = n_grams(output, n), n_grams(reference, n)
         return (Counter(first) & Counter(second)).total(), first, second
 
     return _best(hypotheses, references, shared)
@@ -140,8 +142,8 @@ def _best(
     """``F = 2 P R / (P + R)`` of each output beside the reference that it is nearest to."""
     streams(hypotheses, references)
     return [
-        100 * max(_f1(*shared(words(one), words(other))) for other in right)
-        for one, right in zip(hypotheses, answers(references), strict=True)
+        100 * max(_f1(*shared(words(output), words(reference))) for reference in right)
+        for output, right in zip(hypotheses, answers(references), strict=True)
     ]
 
 
@@ -180,7 +182,7 @@ def novelty(outputs: Sequence[str], sources: Sequence[str], *, n: int) -> float:
     is_new = []
     for output, source in zip(outputs, sources, strict=True):
         there = set(n_grams(words(source), n))
-        is_new += [each not in there for each in n_grams(words(output), n)]
+        is_new += [n_gram not in there for n_gram in n_grams(words(output), n)]
     return _percent(is_new)
 
 
@@ -196,9 +198,9 @@ def repetition(outputs: Sequence[str], *, n: int) -> float:
     is_repeated = []
     for output in outputs:
         ngrams_before: set[tuple[str, ...]] = set()
-        for each in n_grams(words(output), n):
-            is_repeated.append(each in ngrams_before)
-            ngrams_before.add(each)
+        for n_gram in n_grams(words(output), n):
+            is_repeated.append(n_gram in ngrams_before)
+            ngrams_before.add(n_gram)
     return _percent(is_repeated)
 
 

@@ -132,11 +132,11 @@ def check_list(name: str, values: object) -> None:
         raise DataError(f"{name} must be a list; got a {type(values).__name__}.")
 
 
-def check_as_many(name: str, values: Sized, other_name: str, others: Sized) -> None:
+def check_as_many(name: str, values: Sized, expected_name: str, expected: Sized) -> None:
     """Raise DataError unless two lists are equally long."""
-    if len(values) != len(others):
+    if len(values) != len(expected):
         raise DataError(
-            f"{name} must be as many as {other_name}; got {len(values)} and {len(others)}."
+            f"{name} must be as many as {expected_name}; got {len(values)} and {len(expected)}."
         )
 
 

@@ -192,9 +192,9 @@ class Batcher(Generic[K, T, R]):
 
     def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], results: Sequence[R]) -> None:
         """Give each request its results, and whoever has all of them the answer."""
-        rest = iter(results)
+        remaining = iter(results)
         for job, part in batch.items():
-            job.results.extend(islice(rest, len(part)))
+            job.results.extend(islice(remaining, len(part)))
             if len(job.results) == len(job.items) and not job.future.done():
                 job.future.set_result(job.results)
                 self._forget(job)  # at once: its own call comes a moment later
@@ -210,7 +210,7 @@ def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, 
     """Choose the next items: the oldest request's up to ``half``, then round robin."""
     if not jobs:
         return
-    oldest, *others = jobs
+    oldest, *later = jobs
     taken = dict.fromkeys(jobs, 0)
 
     def goes_on(job: _Job[K, T, R]) -> bool:
@@ -219,7 +219,7 @@ def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, 
     while goes_on(oldest) and taken[oldest] < half:
         taken[oldest] += oldest.weights[oldest.begun]
         yield oldest
-    turns = deque([*others, oldest])
+    turns = deque([*later, oldest])
     while turns:
         job = turns.popleft()
         if goes_on(job):

@@ -138,8 +138,8 @@ _INPUTS: tuple[str | Mapping[str, JsonValue], ...] = (
 
 def example_requests(served: Mapping[str, InUse]) -> dict[str, dict[str, JsonValue]]:
     """A request for each route that some run answers, by the route's path."""
-    runs = {name: cast("RunInUse[Any]", each) for name, each in served.items() if each.answers_name}
-    inputs = {name: _example_input(each) for name, each in runs.items()}
+    runs = {name: cast("RunInUse[Any]", use) for name, use in served.items() if use.answers_name}
+    inputs = {name: _example_input(use) for name, use in runs.items()}
     requests: dict[str, dict[str, JsonValue]] = {"/explain": {"mask": _MASK}}
 
     def add(path: str, names: list[str], members: dict[str, JsonValue] | None = None) -> None:
@@ -148,12 +148,14 @@ def example_requests(served: Mapping[str, InUse]) -> dict[str, dict[str, JsonVal
             requests[path] = {**(members or inputs.get(names[0], {"text": _TEXT})), **run}
 
     looked = [
-        name for name, each in inputs.items() if "text" in each and runs[name].job != "regression"
+        name
+        for name, members in inputs.items()
+        if "text" in members and runs[name].job != "regression"
     ]
-    add("/predict", [name for name, each in inputs.items() if each])
+    add("/predict", [name for name, members in inputs.items() if members])
     add("/attention", looked or [name for name in served if name not in runs])
     add("/attribution", [name for name in looked or served if served[name].explains])
-    with_rows = [name for name, each in runs.items() if each.has_rows]
+    with_rows = [name for name, use in runs.items() if use.has_rows]
     add("/attention/rows", with_rows, {"text": _TEXT, "layer": 0, "head": 0})
     return requests
 

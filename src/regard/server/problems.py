@@ -154,8 +154,8 @@ def _figure(value: object) -> object:
 
 def _name(path: Sequence[str | int]) -> str:
     """``edits[3].layer``; branches of a union, which pydantic names too, are left out."""
-    name, *rest = path or ["name of a member"]
+    name, *steps = path or ["name of a member"]
     name = str(name)
-    for before, at in zip(path, rest, strict=False):
+    for before, at in zip(path, steps, strict=False):
         name += f"[{at}]" if isinstance(at, int) else f".{at}" if isinstance(before, int) else ""
     return name

@@ -164,12 +164,12 @@ def _members_of(kind: type, without: Collection[str] = ()) -> dict[str, Any]:
     """Members of a request for the fields of a class of options."""
     hints, meanings = get_type_hints(kind), meanings_of(kind)
     return {
-        _NAMES.get(each.name, each.name): (
-            _FORMS.get(each.name, hints[each.name]),
-            Field(_DEFAULTS.get(each.name, each.default), description=meanings[each.name]),
+        _NAMES.get(field.name, field.name): (
+            _FORMS.get(field.name, hints[field.name]),
+            Field(_DEFAULTS.get(field.name, field.default), description=meanings[field.name]),
         )
-        for each in fields(kind)
-        if each.name not in without
+        for field in fields(kind)
+        if field.name not in without
     }
 
 
@@ -333,7 +333,7 @@ def _texts_in(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         yield from (
             (" ".join(value),)
-            if all(isinstance(each, str) for each in value)
+            if all(isinstance(text, str) for text in value)
             else (text for inner in value for text in _texts_in(inner))
         )
 

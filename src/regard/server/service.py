@@ -117,7 +117,7 @@ class Service:
         self.is_stopping = False
         self.active = 0  # requests not answered yet
         self._served: dict[str, InUse] = {
-            name: cast(InUse, getattr(each, "use", each)) for name, each in served.items()
+            name: cast(InUse, getattr(run, "use", run)) for name, run in served.items()
         }
         self._batcher: Batcher[Job, Any, Any] = Batcher(
             Worker(self._served),
@@ -151,17 +151,17 @@ class Service:
         requests = await asyncio.to_thread(parse) if is_much else parse()
         job = Job("answer", name, decoding, options.attention, options.layers)
         items = [
-            Part(part, 1 + (weight - 1) // len(each.parts))
-            for each, weight in zip(requests, weights, strict=True)
-            for part in each.parts
+            Part(part, 1 + (weight - 1) // len(parsed.parts))
+            for parsed, weight in zip(requests, weights, strict=True)
+            for part in parsed.parts
         ]
         answers: list[Answer] = await self._answers(job, items, gone)
 
         def join() -> list[JsonValue]:
             remaining, joined = iter(answers), list[JsonValue]()
-            for each in requests:
-                answer = use.join(each, [next(remaining) for _ in each.parts])
-                unknown = {"unknown": list(dict.fromkeys(each.unknown))} if each.unknown else {}
+            for parsed in requests:
+                answer = use.join(parsed, [next(remaining) for _ in parsed.parts])
+                unknown = {"unknown": list(dict.fromkeys(parsed.unknown))} if parsed.unknown else {}
                 joined.append({**answer.to_dict(), **unknown})
             return joined
 
@@ -189,15 +189,15 @@ class Service:
         """Results of each part of a text, and with edits once without and once with them."""
         name, use = self._find(request.run)
         request, given = self._checked(request), request.options().given()
-        for each in given.keys() & use.unused(explain=kind == "attribute"):
+        for option in given.keys() & use.unused(explain=kind == "attribute"):
             raise bad_input(
-                f"{each} must be left out for a run of {use.job}; got {quoted(given[each])}."
+                f"{option} must be left out for a run of {use.job}; got {quoted(given[option])}."
             )
         # Each part stands in line by itself, so that others are answered between them.
         texts = use.parts(request.text, request.target)
         requests = [request.model_copy(update={"text": text}) for text in texts]
         parts: list[list[Any]] = await self._answers(Job(kind, name), requests, gone)
-        return [each for part in parts for each in part]
+        return [result for part in parts for result in part]
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
         """Exact weights of one head."""
@@ -357,7 +357,7 @@ def stopping() -> Problem:
 
 def _joined(documents: Sequence[Document]) -> Document:
     """All examples in the first document."""
-    examples = tuple(each for document in documents for each in document.examples)
+    examples = tuple(example for document in documents for example in document.examples)
     return replace(documents[0], examples=examples)
 
 

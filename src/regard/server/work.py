@@ -74,11 +74,11 @@ class Worker:
         """One answer for each item; an AbandonedError once nobody waits any more."""
         work = partial(getattr(self, f"_{job.kind}"), job)
         if job.kind != "answer":
-            return _each(work, items, is_wanted)
+            return _answer_items(work, items, is_wanted)
         try:
             return cast("Sequence[object]", work(items, is_wanted))
         except RegardError:  # of one of them, which the others are not to suffer from
-            return _each(lambda item: work([item], is_wanted)[0], items, is_wanted)
+            return _answer_items(lambda item: work([item], is_wanted)[0], items, is_wanted)
 
     def _answer(
         self, job: Job, parts: Sequence[Part], is_wanted: Callable[[], bool]
@@ -149,8 +149,8 @@ class Worker:
 def edited(use: InUse, request: LookRequest) -> Iterator[None]:
     """Mute and scale the heads that a request names inside the block."""
     with edit(use.model) as edits:
-        for each in request.edits or ():
-            edits.scale(each.factor, each.layer, each.heads, kind=each.kind)
+        for change in request.edits or ():
+            edits.scale(change.factor, change.layer, change.heads, kind=change.kind)
         yield
 
 
@@ -182,7 +182,7 @@ def tile(calls: Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
         weights_of_row(watched, queries=queries)[..., first:end] for watched in chosen
     ]  # (H, P, M) each
     if request.head == "mean":
-        return torch.stack([each.mean(0) for each in weights]).mean(0)
+        return torch.stack([rows.mean(0) for rows in weights]).mean(0)
     if request.head not in range(len(weights[0])):
         raise SettingError(
             f"head must be one of {_listed(range(len(weights[0])))}; got {request.head}."
@@ -208,7 +208,7 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
     }
 
 
-def _each(
+def _answer_items(
     answer: Callable[[ItemT], ResultT], items: Sequence[ItemT], is_wanted: Callable[[], bool]
 ) -> list[ResultT | RegardError]:
     results: list[ResultT | RegardError] = []

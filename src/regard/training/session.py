@@ -12,7 +12,7 @@ from torch import nn
 from regard.checks import choose
 from regard.config import as_table, build
 from regard.devices import CPU, describe_device, device_of, find_device
-from regard.devices.finding import find_own_device
+from regard.devices.finding import find_process_device
 from regard.devices.kinds import AUTO
 from regard.inference import Predictor
 from regard.progress import displaying
@@ -244,7 +244,7 @@ def _resolve(
     if world.is_single:
         return complete, config, find_device(device, **where)
     number, count = world.local_rank, world.local_size
-    return complete, config, find_own_device(device, number=number, count=count, **where)
+    return complete, config, find_process_device(device, number=number, count=count, **where)
 
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:

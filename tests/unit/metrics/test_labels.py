@@ -1,13 +1,13 @@
 from regard.metrics.labels import (
     accuracy,
     as_bio,
-    as_known,
     by_label,
     confusion,
     entity_scores,
     is_bio,
     macro_f1,
     marks_entities,
+    to_scheme,
 )
 
 
@@ -25,7 +25,7 @@ def test_entities_count_whole_in_every_scheme():
     assert (everything.f1, [score.label for score in each]) == (50.0, ["A", "B"])
     assert as_bio(["I-PER", "I-PER", "O", "U-LOC"]) == ("B-PER", "I-PER", "O", "B-LOC")
     known = {"B-PER", "E-PER", "S-LOC", "O"}
-    assert as_known(["B-PER", "I-PER", "O", "B-LOC"], known) == ("B-PER", "E-PER", "O", "S-LOC")
+    assert to_scheme(["B-PER", "I-PER", "O", "B-LOC"], known) == ("B-PER", "E-PER", "O", "S-LOC")
     assert [marks_entities(tags) for tags in (["O", "U-X"], ["NOUN"], ["O"])] == [
         True,
         False,

@@ -59,9 +59,9 @@ def _pairs() -> "tuple[list[Phrase], list[Phrase]]":
     every.sort(key=lambda phrase: -min(counts[word] for word in _words(phrase)))
     common = list({phrase.source.rstrip("。"): phrase for phrase in every[:_POOL]}.values())
     random.Random(0).shuffle(common)
-    train, others = common[:_PAIRS], common[_PAIRS:]
+    train, candidates = common[:_PAIRS], common[_PAIRS:]
     vocabulary = {word for phrase in train for word in _words(phrase)}
-    test = [phrase for phrase in others if vocabulary.issuperset(_words(phrase))]
+    test = [phrase for phrase in candidates if vocabulary.issuperset(_words(phrase))]
     return train, test[:_TESTED]
 
 
@@ -87,7 +87,7 @@ def _arm(recipe: str, folder: Path, test: "list[Phrase]") -> "TrainedArm":
     run = folder / recipe
     data, reporter = folder / "train.tsv", ConsoleReporter(quiet=True)
     predictor = train(recipe, run, data=data, settings=settings, reporter=reporter).predictor
-    sources, references = [each.source for each in test], [each.references for each in test]
+    sources, references = [phrase.source for phrase in test], [phrase.references for phrase in test]
     outputs = [best_first[0].text for best_first in predictor.translate(sources)]
     examples = predictor.use.look(sources[:_SHOWN], explain=False).document.examples
     losses = [

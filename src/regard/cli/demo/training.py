@@ -60,10 +60,10 @@ class DemoReporter(ConsoleReporter):
             self._first_update_at = time.perf_counter()
         elif update.number == _LAST and self._first_update_at:
             an_update = (time.perf_counter() - self._first_update_at) / (_LAST - _FIRST)
-            training, rest = an_update * (self._updates - _LAST), an_update * _AFTER
+            training, testing = an_update * (self._updates - _LAST), an_update * _AFTER
             self._print(
-                f"takes about {training + rest:.0f} s on this machine: {training:.0f} s of "
-                f"training, {rest:.0f} s of tests and of writing the page"
+                f"takes about {training + testing:.0f} s on this machine: {training:.0f} s of "
+                f"training, {testing:.0f} s of tests and of writing the page"
             )
         elif update.number == self._updates and self._compiler is not None:
             self._compiler.wait()

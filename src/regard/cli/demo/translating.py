@@ -19,12 +19,12 @@ def translate(folder: Path) -> None:
         predictor = Predictor.load(TRANSLATOR)
         (first,) = predictor.use.look(SENTENCE).document.examples
         # To explain all of them would take seconds.
-        others = predictor.use.look(SENTENCES, explain=False).document.examples
+        later = predictor.use.look(SENTENCES, explain=False).document.examples
         say(f"{first.source} → {first.output}\n\n{draw_attention(first)}\n")
-        for example in others:
+        for example in later:
             say(f"  {example.source} → {example.output}")
         say()
-        write_page(predictor, [first, *others], folder / PAGE)
+        write_page(predictor, [first, *later], folder / PAGE)
         write_typing_page(predictor, [SENTENCE, *SENTENCES[-2:]], folder / TYPING_PAGE)
     say(f"Try your own: regard look {TRANSLATOR} 我们明天去北京")
     say(f"What it learned from, and how good it is: {SHIPPED / TRANSLATOR}.md")

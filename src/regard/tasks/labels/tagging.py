@@ -14,12 +14,12 @@ from regard.fields import several
 from regard.metrics.labels import (
     accuracy,
     as_bio,
-    as_known,
     by_label,
     entity_scores,
     entity_tags,
     macro_f1,
     marks_entities,
+    to_scheme,
 )
 from regard.tasks.batches import Batch, Sample, dropped
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
@@ -335,7 +335,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         }
         if marks_entities(self.tags):
             met = entities_of_training(tagged, examples)
-            rows["entities met in training"] = [as_known(looked_up, self.tags) for looked_up in met]
+            rows["entities met in training"] = [to_scheme(looked_up, self.tags) for looked_up in met]
         return {
             name: [Tags(example.words, tags) for example, tags in zip(examples, every, strict=True)]
             for name, every in rows.items()

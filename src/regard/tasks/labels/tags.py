@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics.labels import as_known, entities, entity_tags, is_bio
+from regard.metrics.labels import entities, entity_tags, is_bio, to_scheme
 from regard.models import READERS, Reader, Tagger, TaggerConfig
 from regard.tasks.batches import Batch
 from regard.tasks.one_pass_task import Loss, OnePassTask
@@ -95,7 +95,7 @@ def in_scheme(example: TaggedWords, tags: Sequence[str]) -> TaggedWords:
     """The example in the scheme of a run's tags, which may be another than BIO in early runs."""
     if example.tags is None or is_bio(tags) or entity_tags(tags) is None:
         return example
-    return replace(example, tags=as_known(example.tags, tags))
+    return replace(example, tags=to_scheme(example.tags, tags))
 
 
 def space_of(words: Sequence[str]) -> str:
