@@ -32,7 +32,7 @@ CoverageWeight = Annotated[float, at_least(0), at_most(100)]
 # Log-probabilities over the least are float32 that can be told apart.
 Temperature = Annotated[float, at_least(1e-6, cure="Search greedily for zero."), at_most(1000)]
 TopP = Annotated[float, _above_zero_to_one]
-# Of less, what is written once would be certain from then on.
+# With less, a token that is written once would be certain from then on.
 RepetitionWeight = Annotated[float, at_least(0.01, cure="Use 1 to switch it off."), at_most(100)]
 
 BOUNDS: dict[str, object] = {

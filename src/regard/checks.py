@@ -11,7 +11,7 @@ from typing import TypeVar, get_args
 from regard.errors import SettingError, excerpt
 
 T = TypeVar("T")
-# Beyond what torch, NumPy and TOML's other readers take.
+# The least integer that torch, NumPy and TOML's other readers refuse.
 TOO_LARGE = 2**63
 # Plurals that no rule of ``singular`` and ``plural`` makes.
 _IRREGULAR = {

@@ -1,7 +1,7 @@
 """JSON and TOML as plain data, and settings as frozen dataclasses made of it.
 
-Files may come from anyone: what is parsed is bounded in size, depth and digits. Unknown settings
-are errors that name the nearest key; values of the wrong type name what was expected.
+Files may come from anyone: size, depth and digits are bounded. Unknown settings are errors that
+name the nearest key; values of the wrong type, ones that name the type.
 """
 
 import dataclasses
@@ -27,15 +27,15 @@ ConfigT = TypeVar("ConfigT")
 ValueT = TypeVar("ValueT")
 
 if TYPE_CHECKING:
-    # What JSON and TOML hold, and what their writers take: a tuple is a list there.
+    # Values of JSON and TOML, and inputs of their writers: a tuple is a list there.
     JsonValue: TypeAlias = (
         "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
     )
-else:  # one level deep: what looks at annotations as a program runs cannot follow itself
+else:  # one level deep: checkers of annotations at run time cannot follow recursion
     JsonValue = bool | int | float | str | Sequence | Mapping | None
 
 _BEFORE = "before"
-# Far beyond what we write: bytes of a recipe, tables inside of tables, digits of a whole number.
+# Far beyond our files: bytes of a recipe, tables inside of tables, digits of a whole number.
 _MOST_HEADER = 2**23  # bytes, of many thousands of tensors
 _MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 100
 
@@ -199,7 +199,7 @@ def newer(default: ValueT, *, before: ValueT) -> ValueT:
 
 
 def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Saved settings, with what newer ones meant then, and without retired ones that were off."""
+    """Saved settings, with former meanings of newer ones, without retired ones that were off."""
     assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
     off, names = _retired(config), getattr(config, "renamed", {})

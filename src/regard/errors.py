@@ -16,7 +16,7 @@
     ├── Interrupted        KeyboardInterrupt
     └── CheckError         AssertionError, of regard.attention.testing
 
-A message reads ``{name} must {rule}; got {what came}. {cure}``. The command line prints it as one
+A message reads ``{name} must {rule}; got {value}. {cure}``. The command line prints it as one
 line and exits with 2; every other exception is a bug of ours and keeps its traceback.
 """
 
@@ -24,11 +24,12 @@ import re
 
 # Characters of a value that a message quotes.
 _LONGEST = 200
-# What a terminal obeys instead of showing it, but for tab and line feed; and what no stream can
-# encode: halves of characters, but for those that stand for bytes of a file's name.
+# Control characters that a terminal obeys instead of showing them, but for tab and line feed; and
+# halves of characters, which no stream can encode, but for those that stand for bytes of a file's
+# name.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udc7f\udd00-\udfff"
 _CONTROL = re.compile(f"[{_CONTROLS}]")
-# Besides, marks that turn the order of what stands around them, or end its line.
+# Besides, marks that turn the order of the text around them, or end its line.
 _MARKS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}{_MARKS}]")
 

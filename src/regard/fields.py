@@ -65,7 +65,7 @@ def several(least: int) -> Callable[[str, Sequence[object]], None]:
     return check
 
 
-# A size, a number of things; how many of what may be missing; a rate; a quantity; a weight.
+# A size, at least one; a number, perhaps zero; a rate; a quantity; a weight.
 Count = Annotated[int, at_least(1)]
 Natural = Annotated[int, at_least(0)]
 Share = Annotated[float, check_fraction]
@@ -97,7 +97,7 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re
 def meanings_of(config: type[object]) -> dict[str, str]:
     """Meanings of a dataclass's fields, as its docstring has them."""
     meanings: dict[str, str] = {}
-    for kind in reversed(config.__mro__):  # what classes share is explained once
+    for kind in reversed(config.__mro__):  # shared fields are explained once
         _, _, members = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
         attributes, _, _ = members.partition("\n\n")
         meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(attributes)}
@@ -137,7 +137,7 @@ def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
     missing = sorted(vars(kind)["__required_keys__"] - value.keys())
     if missing:
         raise SettingError(f"{where} must hold {missing[0]}; it does not.")
-    # What lists of thousands of words are checked by fast.
+    # Lists of words may have thousands: they are checked at once.
     words = {
         name for name, hint in hints.items() if hint == list[str] and _is_words(value.get(name))
     }

@@ -32,7 +32,7 @@ def write_file(path: Path, *parts: bytes | memoryview) -> None:
 def new_file(path: Path) -> Iterator[Path]:
     """A file to write, which appears at ``path`` when the block ends well, and else not at all.
 
-    What a link leads to is replaced, not the link. A device or a pipe is written as it is.
+    The target of a link is replaced, not the link. A device or a pipe is written as it is.
 
     Raises:
         RunError: The folder is not there, the path is not to be written, or the disk is full.

@@ -22,7 +22,7 @@ from typing import Any
 def names(
     package: str, file: str, *, renamed: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], object]:
-    """A package's ``__getattr__`` (PEP 562): its modules, and what it imports ``as`` itself.
+    """A package's ``__getattr__`` (PEP 562): its modules, and its imports ``as`` their own name.
 
     ``renamed`` has the new name of each old one that works for one more version, and warns.
     """
@@ -66,7 +66,7 @@ def put_off_compiler() -> None:
     if "torch._dynamo" in sys.modules:
         return
     for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
-        # Torch imports it to have it leave these alone, and keeps here what it made of each.
+        # Torch imports it to have it leave these alone, and keeps the result here.
         function = unwrap(getattr(Optimizer, name))
         vars(function).setdefault("__dynamo_disable", function)
 
@@ -87,7 +87,7 @@ def _exports(tree: ast.Module) -> dict[str, str]:
     }
 
 
-# What torch and scikit-learn call what has another name here.
+# Names of torch and scikit-learn for functions with another name here.
 _FOREIGN = {
     "evaluate": "load(RUN).evaluate",
     "fit": "train",

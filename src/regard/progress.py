@@ -1,6 +1,6 @@
 """Ambient progress of long work, such as reading or encoding; silent unless a display is set.
 
-Long work names itself and counts what is done; a command on a terminal draws a bar of it, and a
+Long work names itself and counts its steps; a command on a terminal draws a bar of it, and a
 caller of the library sees nothing.
 """
 
@@ -11,7 +11,7 @@ from typing import TextIO, TypeVar
 
 T = TypeVar("T")
 
-# Adds to the count of what is done.
+# Adds to the count of steps done.
 Advance = Callable[[float], None]
 # Shows work of a name and a total, which is None where it is unknown.
 Display = Callable[[str, float | None], AbstractContextManager[Advance]]

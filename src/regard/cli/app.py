@@ -1,4 +1,4 @@
-"""The command ``regard``: its subcommands, its streams, and what becomes of errors."""
+"""The command ``regard``: its subcommands, its streams, and its errors."""
 
 import atexit
 import errno
@@ -218,7 +218,7 @@ def hold_streams() -> None:
 
     A closed one would lend its number to the next file that is opened, and get that written into.
     It is held by one that refuses to be used, as results must not get lost; reports may, so that
-    what stderr cannot take is dropped.
+    those that stderr cannot take are dropped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

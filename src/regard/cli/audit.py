@@ -31,21 +31,21 @@ def audit(
     batch_axis: int = 0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Look for what goes wrong in silence in code that attends.
+    """Find silent faults in code that attends.
 
     Example: `regard audit model.py:MultiHeadAttention`
 
     Example: `regard audit model.py:Decoder --inputs decoder_call --causal`
 
-    FILE.py is run as Python runs it, so audit only what you would run. NAME is a module, a class
+    FILE.py is run as Python runs it, so audit only code that you would run. NAME is a module, a class
     that is made without arguments, or a function of tensors. Each fault comes with its number, the
     lines that show it and a line that is right: weights that do not sum to one, tokens, rows or
-    padding that change what they should not, masks, scales, positions and heads gone astray. The
+    padding that change unrelated outputs, masks, scales, positions and heads gone astray. The
     exit status is 1 if there is one.
 
     Args:
         target: FILE.py:NAME.
-        inputs: The name in FILE.py of what NAME is called with: a tensor, a tuple of tensors, a
+        inputs: The name in FILE.py of the arguments of NAME: a tensor, a tuple of tensors, a
             dictionary of keywords, or a function that returns such; by default NAME_inputs, then
             example_inputs, and else inputs are made by shapes that fit.
         causal: No output may depend on later tokens; unless given, that is found out.
@@ -54,7 +54,7 @@ def audit(
         as_json: Print one JSON object instead.
     """
     file, name = _parts_of(target)
-    # What the file prints is not the report.
+    # Output of the file is no part of the report.
     with redirect_stdout(sys.stderr):
         home = _run(file)
         module = _callable_in(home, file, name)
@@ -96,7 +96,7 @@ def _run(file: Path) -> ModuleType:
         raise SettingError(f"FILE.py:NAME must name a file of Python; got {file}.")
     import torch
 
-    torch.manual_seed(0)  # what the file draws is the same in every run
+    torch.manual_seed(0)  # random inputs of the file are the same in every run
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.resolve().parent))
     sys.modules[file.stem] = module  # dataclasses of the file look for it there

@@ -36,7 +36,7 @@ def check(
     examples: int = 3,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Find what spoils a training, before it takes hours.
+    """Find faults of training text, before training takes hours.
 
     Example: `regard data check train.tsv --test test.tsv`
 
@@ -47,13 +47,13 @@ def check(
     repeat or contradict each other. The exit status is 1 if there are problems, marked with !.
 
     Args:
-        files: The training text: a file, of which it is guessed what it is for; two files of lines;
+        files: The training text: a file, whose task is inferred; two files of lines;
             a recipe by name or path, which files may follow; or phrasebook.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         settings: A setting over the recipe's, such as data.text=review; may be given often.
-        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030, Windows-1252 and UTF-16 are recognised.
+        encoding: Encoding of text that is not UTF-8, such as gbk, big5, cp1252 or utf-16; by
+            default GB18030, Windows-1252 and UTF-16 are recognised.
         examples: Examples shown of each finding.
         as_json: Print one JSON object instead.
     """

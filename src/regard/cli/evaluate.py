@@ -44,8 +44,8 @@ def evaluate(
 
     Example: `regard evaluate runs/reviews held-back.csv --plot confusion.svg`
 
-    Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what
-    trivial outputs would score, quality by length of the source, and ten outputs to read: best,
+    Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match,
+    scores of trivial outputs, quality by length of the source, and ten outputs to read: best,
     worst and at random. Of other tasks: their figures with intervals, beside answers that take no
     model; by label and by length; the confusion matrix; and ten examples to read. Last stands
     how fast it answered on this machine, together and one alone, and in how much memory.
@@ -66,9 +66,9 @@ def evaluate(
         plot: Draw the confusion matrix, or the fits of a regression, into an .svg, .png or .pdf.
         plot_language: Language of the plot's titles and axes: en (the default), or zh for Chinese.
         as_json: Print one JSON object instead.
-        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            as it was given in training; GB18030, Windows-1252 and UTF-16 are recognised.
-        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
+        encoding: Encoding of text that is not UTF-8, such as gbk, big5, cp1252 or utf-16; by
+            default as it was given in training; GB18030, Windows-1252 and UTF-16 are recognised.
+        precision: Type of the weights: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.

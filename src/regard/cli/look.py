@@ -58,7 +58,7 @@ def look(
     live: bool = False,
     pair: bool = False,
 ) -> None:
-    """Show what a model looks at: a run or a Hugging Face folder, and texts.
+    """Show the attention of a model: a run or a Hugging Face folder, and texts.
 
     Example: `regard look tatoeba-zh-en 我爱中国`
 
@@ -66,7 +66,7 @@ def look(
 
     Example: `regard look seeds/* 我爱中国`, runs of one recipe, with error bars
 
-    Draws what can be drawn in the terminal, and writes a page that needs no network. A run
+    Draws small maps in the terminal, and writes a page that needs no network. A run
     translates its texts, or says a label, tags, or how unexpected each token is. Of two models, or
     two texts, the page opens with both and their difference.
 
@@ -79,14 +79,14 @@ def look(
         file: Read texts from here: of a run one on each line, with --model all of it.
         sharpest: A head, LAYER.HEAD from 0; the page has the twenty texts, lines of FILE, where
             its links are sharpest.
-        looked: What is shown, and what is explained.
+        looked: Attention to show and answers to explain.
         out: The page to write.
         truncate: Cut a text that is longer than the positions of --model.
         device: Where it works: `auto` (a GPU if there is one), `cpu`, `cuda`, `cuda:1`, `mps`.
         allow_download: Fetch --model from the Hugging Face hub where it is no folder.
         open_page: Open the page in a browser.
         serve: Serve the page until Ctrl-C, with exact weights of texts too long for a page.
-        live: Put the model itself into the page: it answers what is typed, without a server.
+        live: Put the model itself into the page: it answers typed text, without a server.
         pair: Let --model read two texts as one, as BERT reads a pair of sentences.
     """
     check_device_name("--device", device)

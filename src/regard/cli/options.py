@@ -53,7 +53,7 @@ _SETTINGS = {
     "data.source_language": "src_lang",
     "data.target_language": "tgt_lang",
 }
-# And what is no setting; of ``train``, ``look``, ``predict``, and of every command.
+# And of options that are no settings; of ``train``, ``look``, ``predict``, and of every command.
 _TRAIN = {
     "as --run FOLDER": "output out o output_dir save_dir save run_dir",
     "as --processes N": "workers num_workers num_gpus gpus nproc nproc_per_node",
@@ -119,7 +119,7 @@ def _check_number(name: str, text: str, kind: object) -> None:
     check_finite(name, value)
 
 
-# What holds for all options: a flag has no negative, and values are read as above.
+# Defaults of all options: a flag has no negative, and values are read as above.
 OPTIONS = Parameter(negative=(), converter=read_value)
 # An option that ``--help`` leaves to the pages.
 UNLISTED = Parameter(show=False)
@@ -240,7 +240,7 @@ def _methods_of(name: str, text: str) -> Sequence[str]:
 
 
 _PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
-# Options that are typed as one word, and what takes it apart.
+# Options that are typed as one word, and their parsers.
 _READ: dict[str, Callable[[str, str], Any]] = {
     "layers": numbers_of,
     "heads": numbers_of,
@@ -250,7 +250,7 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "attribute": _methods_of,
 }
 _NAMES = {"against": "--not"}
-# Help on what is typed for some of a look.
+# Help on the typed form of some options of a look.
 _TYPED = {
     "layers": "Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.",
     "attribute": (

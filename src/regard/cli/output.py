@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Seconds that work may take before it has a bar.
 _MOMENT = 0.5
-# Endings of what the folders of runs and of Hugging Face models hold, and what each of them has.
+# Endings of files in folders of runs and of Hugging Face models, and files that mark such folders.
 _OF_MODELS = {"", ".json", ".jsonl", ".toml", ".safetensors", ".model", ".bin"}
 _CARDS = ("run.json", "config.json")
 # Unknown characters or words that are named.
@@ -144,7 +144,7 @@ def writing_to(path: Path | None, *, inputs: Sequence[Path] = ()) -> Iterator[No
     """Write results into a file that is none of ``inputs``; None leaves them on stdout.
 
     The file appears when the block ends well; else one that is there stays as it is. Of a block
-    that is interrupted, what it had flushed is kept beside it, under the same name and ``.part``.
+    that is interrupted, flushed output is kept beside it, under the same name and ``.part``.
     """
     if path is None:
         yield

@@ -62,7 +62,7 @@ def predict(
         run: The run folder.
         files: Lines of text, by default stdin; or tables with the columns of training, .jsonl with
             its keys. Each may end in .gz or .zst.
-        answers: How outputs are searched for, and what comes with them.
+        answers: How outputs are searched for, and fields that come with them.
         score: Print how likely the target of each line of source, tab, target is; of a language
             model, how surprising the line, in nats a token.
         output_format: Lines of text, or a JSON object a line with scores.

@@ -50,7 +50,7 @@ class _Figure(TypedDict):
 
 @recipes.default
 def list_recipes(job: str | None = None, /) -> None:
-    """List the recipes by job: purpose, model and its size, how long it trains, what came of it.
+    """List the recipes by job: purpose, model and its size, training time, result.
 
     Example: `regard recipes tagging`
 
@@ -129,8 +129,8 @@ def _time(table: Mapping[str, JsonValue], figure: _Figure | None) -> str:
     return next((f"{settings[name]:,} {name}" for name in _TIMES if name in settings), "")
 
 
-def settings(what: str | None = None, /) -> None:
-    """Print what a recipe may say: each setting, its default and what it means.
+def settings(table_or_task: str | None = None, /) -> None:
+    """Print the settings of recipes: each with its default and its meaning.
 
     Example: `regard settings training`
 
@@ -139,18 +139,18 @@ def settings(what: str | None = None, /) -> None:
     Each can be set in a recipe file, or over a recipe by `--set training.seed=2`.
 
     Args:
-        what: data, tokenizer, model, head, training or decoding; or a task, for what recipes of it
-            may say; by default all of them.
+        table_or_task: data, tokenizer, model, head, training or decoding; or a task, for the
+            settings of its recipes; by default all of them.
     """
     from regard.tasks import TASKS
 
     every = sections(TASKS)
-    if what is None:
+    if table_or_task is None:
         chosen = list(every.values())
     else:
-        choose("what to list", what, dict.fromkeys([*every, *TASKS]))
-        of_task = sections({what: TASKS[what]}) if what in TASKS else {}
-        chosen = list(of_task.values()) or [every[what]]
+        choose("what to list", table_or_task, dict.fromkeys([*every, *TASKS]))
+        of_task = sections({table_or_task: TASKS[table_or_task]}) if table_or_task in TASKS else {}
+        chosen = list(of_task.values()) or [every[table_or_task]]
     for described in chosen:
         for title, config in described:
             say(title)

@@ -104,7 +104,7 @@ def _digits(value: float) -> str:
 
 
 def info(run: Path, /, *, as_json: Annotated[bool, Parameter(name="--json")] = False) -> None:
-    """Say what a run is: its job, its model, what it learned from, how far it came, how good it is.
+    """Describe a run: its job, its model, its training data, its progress, its quality.
 
     Example: `regard info regard-demo`
 
@@ -151,7 +151,7 @@ def _summary(run: "Run") -> "dict[str, JsonValue]":
         "learned": learned,
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),
         "figures of": summary.get("valid"),
-        "baseline": summary.get("beside", summary.get("below")),  # what older runs say
+        "baseline": summary.get("beside", summary.get("below")),  # the names in older runs
         "temperature": summary.get("temperature"),
         "scales": summary.get("scales"),
         "changes": format_changes(run.changes),
@@ -228,11 +228,11 @@ def export(
       and recipe, without code and without pickle
     - `huggingface`: a folder that `from_pretrained` of transformers opens, with its tokenizer
     - `ctranslate2`: a folder that CTranslate2 translates with, or goes on with texts
-    - `onnx`: a folder with ONNX graphs: of what answers in one pass, and of translators and
-      language models that are Transformers (the source, and a step with its caches)
-    - `torch`: a folder with a program of torch.export (.pt2) of what answers in one pass
+    - `onnx`: a folder with ONNX graphs: of models that answer in one pass, and of translators
+      and language models that are Transformers (the source, and a step with its caches)
+    - `torch`: a folder with a program of torch.export (.pt2) of a model that answers in one pass
 
-    With it goes a README: what it is, its data, its figures, and how to use it.
+    With it goes a README: its task, its data, its figures, and how to use it.
 
     Args:
         run: The run folder.

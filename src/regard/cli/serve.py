@@ -45,26 +45,26 @@ def serve(
     Example: `regard serve --model gpt2-folder`
 
     On the page heads and whole layers can be muted or scaled; the answers before and after stand
-    side by side. Of a Hugging Face model a causal one continues what is typed, a masked one fills
+    side by side. Of a Hugging Face model a causal one continues typed text, a masked one fills
     its mask in, a classifier says its label, an encoder-decoder writes; others are looked at.
 
     `/docs` describes the routes, `/metrics` is for Prometheus. Requests that come at the same time
     are answered together: runs of translation translate, others say labels, tags, spans. SIGTERM or
-    Ctrl-C answers what was accepted, then stops.
+    Ctrl-C answers accepted requests, then stops.
 
     Args:
         runs: The run folders; requests name them as the folders are named.
         model: The folder of a Hugging Face model; give it several times for several.
         host: Where to listen. Anything but loopback lets other machines in: set a token.
         port: 0 takes a free one.
-        token: What clients must send as `Authorization: Bearer TOKEN`. All users of this machine
-            can read it in its list of processes; a file, or the variable REGARD_TOKEN, keeps it.
+        token: Secret that clients must send as `Authorization: Bearer TOKEN`. All users of this
+            machine can read it in its list of processes; a file, or the variable REGARD_TOKEN, keeps it.
         token_file: A file with the token.
         max_batch: Sentences translated at once.
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds after which a request is given up with 504.
         max_length: Characters of one text.
-        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
+        precision: Type of the weights: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto`, the default, rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.

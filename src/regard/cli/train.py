@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    *what: str,
+    *recipe_or_files: str,
     valid: Files = (),
     test: Files = (),
     run: Path | None = None,
@@ -50,37 +50,37 @@ def train(
     Example: `regard train reviews.csv --pretrained hf:sentence-transformers/all-MiniLM-L6-v2`
 
     With a recipe, by name or path (`regard recipes` lists them), it trains that; files after it are
-    what it trains on, in the form that the recipe's task reads. With files only, it guesses from
-    the first what they are for (labels, tags, pairs, summaries, questions, running text), says so,
-    why, and the command that says the same; of sentence pairs it picks tokenizer, model and batch.
+    its training text, in the form that the recipe's task reads. With files only, it infers the
+    task from the first (labels, tags, pairs, summaries, questions, running text), says so, why, and
+    the command that says the same; of sentence pairs it picks tokenizer, model and batch.
     Ctrl-C saves and stops; the same command goes on. With --resume it goes on by other limits,
-    rates or batches, and remembers what was changed. It trains on a GPU where there is one; what is
-    begun on one device goes on on any other.
+    rates or batches, and records the changes. It trains on a GPU where there is one; a run
+    that began on one device goes on on any other.
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
     Args:
-        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
-            .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
-            and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
-        valid: What to validate on, in the same forms; by default a part of the training text.
-        test: What `regard evaluate` asks about; by default a part of the training text.
+        recipe_or_files: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv,
+            .jsonl or .parquet file, or two files of lines, source and target; each may end in .gz or
+            .zst, and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
+        valid: Validation text, in the same forms; by default a part of the training text.
+        test: Test text of `regard evaluate`; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train, in place of the recipe's updates and epochs.
-        pretrained: What to begin with, which makes much of few examples: the run of a masked
+        pretrained: Weights to begin with, which make much of few examples: the run of a masked
             language model, a folder with a checkpoint, or hf:OWNER/NAME[@REVISION] of the Hugging
             Face Hub, fetched once.
         settings: A setting over the recipe's, such as training.batch_tokens=2048; may be given
             often.
             `regard settings` lists them all.
-        on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
-        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030, Windows-1252 and UTF-16 are recognised.
+        on_bad_line: Treatment of lines that cannot be read: stop, or leave them out and count.
+        encoding: Encoding of text that is not UTF-8, such as gbk, big5, cp1252 or utf-16; by
+            default GB18030, Windows-1252 and UTF-16 are recognised.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         processes: How many processes of this machine train it together, each on a GPU of its own
             where there are GPUs. On several machines torchrun starts them.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
-            --set training.… go over it. What the model is and what it reads stays.
+            --set training.… go over it. Its model and its data stay.
     """
     if device is not None:
         check_device_name("--device", device)
@@ -101,7 +101,7 @@ def train(
 
     try:
         with _process_group(), encoded_as(encoding):
-            arguments = parse_arguments(what)
+            arguments = parse_arguments(recipe_or_files)
             options = typed_options(
                 valid=valid,
                 test=test,
@@ -125,7 +125,7 @@ def train(
                 _train(recipe, folder, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which the training has reported
-            note("stopped outside the updates; the same command goes on from what is saved")
+            note("stopped outside the updates; the same command goes on from the last save")
         raise
     return 0
 

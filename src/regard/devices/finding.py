@@ -22,7 +22,7 @@ def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
     Args:
         name: ``auto`` for the fastest that is there, ``cpu``, ``cuda`` for the GPU in use,
             ``cuda:1`` for the second, or ``mps`` for that of a Mac.
-        setting: What is called so in messages, such as ``training.device``.
+        setting: Its name in messages, such as ``training.device``.
 
     Raises:
         SettingError: There is no such kind of device; or it, its driver, or torch's own part for
@@ -50,7 +50,7 @@ def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
             f"{setting} must be one of the GPUs of this machine; got {name!r}, but {there}. "
             "nvidia-smi lists them; CUDA_VISIBLE_DEVICES may hide some."
         )
-    # What cuBLAS asks for, before its first call, to give the same bits each time.
+    # cuBLAS needs this before its first call, to give the same bits each time.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", int(number) if number else torch.cuda.current_device())
 
@@ -124,7 +124,7 @@ def find_process_device(
 
 def claim_device(device: torch.device) -> str | None:
     """Make a device this process's own; gives the backend that sends its tensors to others."""
-    # None is what tensors on a CPU are sent by: gloo.
+    # None is gloo, which sends tensors on a CPU.
     if device.type != _ON_GPU:
         return None
     torch.cuda.set_device(device)

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from regard.checks import choose
 from regard.errors import SettingError
 
-# Whatever is fastest here; what is always there; and the kinds there may be, the fastest first.
+# The fastest device here; the one of every machine; and all kinds, the fastest first.
 AUTO, ON_CPU = "auto", "cpu"
 KINDS = ("cuda", "mps", ON_CPU)
-# What weights are kept in while a model is used; "auto" rounds nothing.
+# Types of weights while a model is used; "auto" rounds nothing.
 Precision = Literal["auto", "float32", "int8", "bfloat16"]
 # Of which a machine may have several, counted from 0.
 _COUNTED = ("cuda",)

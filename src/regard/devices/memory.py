@@ -15,7 +15,7 @@ from regard.errors import OutOfMemory, RegardError
 
 T = TypeVar("T")
 
-# What torch's allocators say on devices that have no error of their own for it.
+# Messages of torch's allocators on devices that have no error of their own for it.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -75,7 +75,7 @@ def free_memory(device: torch.device) -> None:
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
-# What makes new tensors of a size that is given: as one sequence or as several numbers.
+# Functions that make tensors of a given size: one sequence or several numbers.
 _SIZED = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint}
 _RANGES = {torch.arange}
 # Besides its weights a model makes tables and masks: so many numbers and tensors at least.

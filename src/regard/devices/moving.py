@@ -13,10 +13,10 @@ T = TypeVar("T")
 def moved(value: T, device: torch.device) -> T:
     """Move the tensors of a tree to a device; returns the tree itself if they are there.
 
-    Looks into tuples, mappings and dataclasses. Lists are left alone: they hold what a batch was
-    made of.
+    Looks into tuples, mappings and dataclasses. Lists are left alone: they hold the samples of a
+    batch.
 
-    Copies to a GPU begin at once and are awaited by what the GPU does next, not by the program:
+    Copies to a GPU begin at once and are awaited by its next work, not by the program:
     the tensors go by way of pinned memory.
 
     Example:

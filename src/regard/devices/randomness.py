@@ -61,7 +61,7 @@ def preserved_randomness(device: torch.device) -> Iterator[None]:
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
     """A context in which a device gives the same bits whenever it computes the same."""
-    # A CPU does so anyway. Of what a GPU cannot compute so, torch warns, by the operation's name.
+    # A CPU does so anyway. Torch warns of a GPU's operations that cannot, by name.
     if device.type == _CPU:
         yield
         return
@@ -70,7 +70,7 @@ def repeatable(device: torch.device) -> Iterator[None]:
     settings = cast(_Settings, deterministic)
     filled = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
-    # What is asked for as empty is filled by us; filling it before as well only takes time.
+    # Empty tensors are filled by us; filling them before as well only takes time.
     settings.fill_uninitialized_memory = False
     try:
         yield

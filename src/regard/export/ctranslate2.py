@@ -190,7 +190,7 @@ def _fill_block(spec: "LayerSpec", block: TransformerBlock) -> None:
         _fill_attention(spec.attention, block.cross_attend)
         _fill_norm(spec.attention.layer_norm, block.cross_attend_residual.norm)
     inner, outer, feed = block.feed.inner, block.feed.outer, spec.ffn
-    if hasattr(feed, "linear_0_noact"):  # the gate, which has the activation, and what it lets by
+    if hasattr(feed, "linear_0_noact"):  # the gate, which has the activation, and the gated values
         (gate, value), (gate_bias, value_bias) = inner.weight.chunk(2), inner.bias.chunk(2)
         _fill_linear(feed.linear_0, gate, gate_bias)
         _fill_linear(feed.linear_0_noact, value, value_bias)

@@ -63,7 +63,7 @@ def export_run(
         path: The run folder, or a bundle.
         form: One of ``FORMS``.
         out: Where to write it; nothing may be there.
-        precision: What its weights are written in, such as ``int8``; None is as they are.
+        precision: Type of written weights, such as ``int8``; None is as they are.
 
     Raises:
         RunError: There is no run, it has not finished, or the disk refuses.

@@ -39,7 +39,7 @@ _HELD_TYPES = {
 }
 
 
-# What users call the types that are inferred from data.
+# Names for users of the types that are inferred from data.
 _NAMES = {
     "rnn_seq2seq": "a recurrent translator (model.type = 'rnn_seq2seq')",
     "recurrent": "a recurrent model (model.type = 'recurrent')",

@@ -94,7 +94,7 @@ def searched(decoding: DecodingConfig) -> Table:
         table |= {
             "num_beams": decoding.beam_size,
             "length_penalty": decoding.length_penalty,
-            "early_stopping": True,  # as ours: nothing is better than what it has by then
+            "early_stopping": True,  # as ours: no later answer is better
         }
     elif decoding.method == "sample":
         table |= {"do_sample": True, "temperature": decoding.temperature}

@@ -50,8 +50,8 @@ def search(step, state, tokens, limit, least):
         every = (totals[:, None] + log_probs).ravel()
         order = np.argsort(-every, kind="stable")[: 2 * BEAM]
         order = order[every[order] > -np.inf]
-        ended = [place for place in order[:BEAM] if place % size == END]
-        answers += [(every[place] / penalty(length), begun[place // size]) for place in ended]
+        ended = [index for index in order[:BEAM] if index % size == END]
+        answers += [(every[index] / penalty(length), begun[index // size]) for index in ended]
         going = order[order % size != END][:BEAM]
         if not len(going):
             break
@@ -251,7 +251,7 @@ def serialised(graph: Graph) -> bytes:
 _Attribute = (
     int | float | str | bool | Sequence[int] | Sequence[float] | Sequence[str] | Sequence[bool]
 )
-# What ONNX calls a recurrence of torch, and the order it has the gates in.
+# Operators of ONNX for recurrences of torch, and the order of their gates.
 _OPERATORS = {"RNN_TANH": ("RNN", (0,)), "GRU": ("GRU", (1, 0, 2)), "LSTM": ("LSTM", (0, 3, 1, 2))}
 
 

@@ -19,10 +19,10 @@ Table = dict[str, JsonValue]
 Ids = tuple[int, ...]
 
 _MARKER = "\u2581"  # how sentencepiece writes a space
-# Below every sum of scores: a text that spells what stands for a byte, or for nothing, is not cut
-# into that.
+# Below every sum of scores: a text that spells the name of a byte, or of a reserved token, is not
+# cut into that.
 _NEVER = -1e6
-# What those are spelled with.
+# Characters of those names.
 _SPELLED = "".join(sorted({*"0123456789ABCDEFx", *"".join(RESERVED)}))
 
 
@@ -69,7 +69,7 @@ def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) 
         "model_input_names": ["input_ids", *["token_type_ids"] * tells_segments, "attention_mask"],
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
-        # What a text says is text, even where it says "</s>"; a mask, too, if it were named here.
+        # "</s>" in a text is text; so would be a mask, if it were named here.
         "split_special_tokens": True,
     }
     return _text(table)
@@ -81,7 +81,7 @@ def _model(tokenizer: object) -> Table | None:
         return None
     is_marked = isinstance(tokenizer, SentencePieceTokenizer)
     names = [name.replace(_MARKER, " ") if is_marked else name for name in tokenizer.names]
-    if len(set(names)) < len(names):  # a piece that reads like what stands for something else
+    if len(set(names)) < len(names):  # a piece that reads like a reserved name
         return None
     if isinstance(tokenizer, CheckpointPieces):
         return _borrowed(tokenizer)
@@ -150,8 +150,8 @@ def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
         }
     else:
         scores = tokenizer.scores
-        # No piece holds a character that is none itself, so a text may be cut beside it: else what
-        # is spelled with one would have a better score than its characters.
+        # No piece holds a character that is none itself, so a text may be cut beside it: else a
+        # name with one would have a better score than its characters.
         if unknown := "".join(char for char in _SPELLED if char not in scores):
             cuts.append(_split(f"[{unknown}]", "Isolated"))
         scored: list[JsonValue] = [[name, scores.get(name, _NEVER)] for name in names]

@@ -55,7 +55,7 @@ def bleu(
 
     Raises:
         DataError: Outputs and references do not pair up.
-        SettingError: No such tokenizer, or what it needs is not installed.
+        SettingError: No such tokenizer, or its package is not installed.
 
     Example:
         >>> print(bleu(["the cat sat on the mat"], ["the cat sat on the mat"]))

@@ -76,7 +76,7 @@ def _check(predicted: Sequence[str], true: Sequence[str]) -> None:
 Entity = tuple[str, int, int]
 
 
-# What begins an entity, and what ends one, in BIO, BIOES, BILOU and BMEWO.
+# Prefixes of the first, the last and the inner tags of an entity: BIO, BIOES, BILOU and BMEWO.
 _BEGINS, _ENDS, _INSIDE = frozenset("BSUW"), frozenset("ESLUW"), frozenset("IM")
 _MARKS = _BEGINS | _ENDS | _INSIDE
 # A tag of an entity: B-PER, PER-B, or B where all are of one type.
@@ -176,7 +176,7 @@ def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def to_scheme(tags: Sequence[str], vocabulary: Collection[str]) -> tuple[str, ...]:
-    """Convert entity tags to the scheme and the spelling of known tags, such as those of a run."""
+    """Convert entity tags to the scheme and the spelling of a vocabulary, such as a run's."""
     names = entity_tags(vocabulary) or {}
     prefixes = {name.partition("-")[0] for name in names.values()}
     single, inside, last = (

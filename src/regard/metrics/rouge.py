@@ -30,7 +30,7 @@ _UNSPACED = (
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
-# How much two texts have in common, and what there is of it in each.
+# Size of the overlap of two texts, and the units of each.
 _Shared = tuple[int, Sized, Sized]
 
 

@@ -27,7 +27,7 @@ class MetricScore:
         signature: How it was computed, as sacrebleu writes it.
         mean: Mean over the bootstrap resamples; None if there were none.
         margin: Half the width of the 95 % interval around ``mean``; None without resamples.
-        details: What the figure was made of, where the metric tells.
+        details: Parts of the figure, where the metric has them.
 
     Example:
         >>> print(MetricScore(name="chrF2", value=61.25, signature="case:mixed", margin=0.71))
@@ -164,7 +164,7 @@ def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]
 # a bootstrap, "bs", and (draws, sentences) of eight for swaps, "ar": 400 MB at most.
 _MOST = {"bs": 5_000_000, "ar": 20_000_000}
 
-# What chance is drawn with, as sacrebleu's.
+# Seed of the resamples, as sacrebleu's.
 SEED = 12345
 
 
@@ -201,7 +201,7 @@ def floored(margin: float, value: float, count: int) -> float:
 def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> float:
     """p-value of approximate randomisation (Noreen, 1989), two-sided."""
     differences = np.subtract(second, first)
-    # What is as large but for the last digit of a sum is as large.
+    # Sums that differ in their last digit alone are equally large.
     least = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
     dice, as_large = np.random.default_rng(SEED), 0
     at_once = max(1, _MOST["ar"] // (4 * len(differences)))

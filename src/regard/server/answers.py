@@ -41,7 +41,9 @@ class Translated(Ranked):
 
     source: str = Field(description="The text as it was read.")
     parts: int | None = Field(None, description="How many parts a long text was cut into.")
-    unknown: list[str] | None = Field(None, description="What of it is not in the vocabulary.")
+    unknown: list[str] | None = Field(
+        None, description="Words or characters outside the vocabulary."
+    )
     n_best: list[Ranked] | None = Field(None, description="All that were asked for, best first.")
     source_tokens: list[str] | None = Field(None, description="With alignments.")
     output_tokens: list[str] | None = Field(None, description="With alignments.")
@@ -111,7 +113,7 @@ class Explained(_Answer):
     mask: str
     drawing: str | None = Field(description="A line for each query; null of a large one.")
     plan: Plan
-    matrix_bytes: int = Field(description="What the whole matrix of weights would take.")
+    matrix_bytes: int = Field(description="Bytes of the whole matrix of weights.")
 
 
 class About(_Answer):

@@ -34,7 +34,7 @@ from regard.server.requests import (
 from regard.server.service import ClientGoneError, Service
 from regard.version import __version__
 
-# What a route may answer, by status, as FastAPI takes it.
+# Responses of a route, by status, as FastAPI takes them.
 Responses = dict[int | str, dict[str, object]]
 
 _ABOUT = (
@@ -43,7 +43,7 @@ _ABOUT = (
 )
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
-# What any route may answer instead, and what those with a body may besides.
+# Statuses of errors of any route, and further ones of routes with a body.
 _ANYWHERE = (400, 408, 413, 421, 500, 503, 505)
 _OF_A_BODY = (401, 404, 415, 422, 504)
 _HEADERS = {
@@ -59,9 +59,9 @@ def make_app(
     """The application, for any ASGI server.
 
     Args:
-        service: What answers.
-        token: What ``Authorization: Bearer`` must say; None asks nobody.
-        hosts: What the ``Host`` header may be; None allows any.
+        service: Answers requests.
+        token: Secret that ``Authorization: Bearer`` must have; None asks nobody.
+        hosts: Allowed ``Host`` headers; None allows any.
 
     Example:
         >>> from starlette.testclient import TestClient

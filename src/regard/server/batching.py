@@ -18,8 +18,8 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Work on a batch: what its requests ask alike, their items, and whether anybody still waits, to be
-# asked from time to time. One result for each item, the same whatever else is in the batch.
+# Work on a batch: the kind of its requests, their items, and whether anybody still waits, to be
+# called from time to time. One result for each item, the same whatever else is in the batch.
 Work = Callable[[K, Sequence[T], Callable[[], bool]], Sequence[R]]
 
 # How much of the speed is that of the last batch.

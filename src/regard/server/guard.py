@@ -38,7 +38,7 @@ _VERSIONS = ("1.0", "1.1")
 
 # Whatever else is asked for is counted under one name, so that the counts stay few.
 _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
-# What is counted for a client that went away before its answer.
+# Status counted for a client that went away before its answer.
 GONE = 499
 
 # Bytes and seconds of a refused body that are still read, so that the client gets to see why.
@@ -95,7 +95,7 @@ class Guard:
             elif not exchange.is_done:
                 log.exception("an answer to %s broke off", quoted(exchange.scope["path"]))
                 raise  # the connection is closed, so that nobody takes half for all
-            # Otherwise the framework raises again what it has answered.
+            # Otherwise the framework raises again an error that it has answered.
 
     def _check(self, exchange: "_Exchange") -> None:
         """Check the head of a request, before the body is read."""

@@ -25,7 +25,7 @@ _QUOTED = 60  # characters of a value
 
 # The code of each status, and when it comes.
 STATUSES = {
-    400: ("bad_request", "What came is no HTTP, or no JSON object whose members differ."),
+    400: ("bad_request", "The request is no HTTP, or no JSON object whose members differ."),
     401: ("unauthorized", "The token is missing or wrong."),
     404: ("not_found", "There is no such run."),
     405: ("wrong_method", "The route takes another method."),
@@ -43,7 +43,7 @@ STATUSES = {
 
 @dataclass(eq=False)
 class Problem(HTTPException):
-    """An error answer: ``{name} must {rule}; got {what}. {cure}``, without paths of the machine."""
+    """An error: ``{name} must {rule}; got {value}. {cure}``, without paths of the machine."""
 
     status: int
     message: str
@@ -107,7 +107,7 @@ def quoted(value: object) -> str:
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
 
 
-# What pydantic finds wrong, in our words; the others are told as they are.
+# Errors of pydantic, in our words; others keep pydantic's.
 _RULES = {
     "string_type": "must be text",
     "string_unicode": "must be Unicode, without halves of surrogate pairs",

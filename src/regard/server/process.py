@@ -52,7 +52,7 @@ def serve(
         served: Runs and Hugging Face models by name.
         host: Where to listen.
         port: 0 takes a free one.
-        token: What clients must send; None asks nobody.
+        token: Secret that clients must send; None asks nobody.
         limits: How much is taken on; None takes the defaults.
         ready: Told the address once requests are taken.
 
@@ -69,7 +69,7 @@ def serve(
     address = f"http://{name}:{listener.getsockname()[1]}"
     # One core is left to the requests themselves.
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
-    # What is there now stays: else each search for garbage goes through all of torch.
+    # Present objects stay: else each search for garbage goes through all of torch.
     gc.collect()
     gc.freeze()
 
@@ -199,7 +199,7 @@ def unreadable(error: BaseException | None) -> Problem:
 async def close_idle(connections: Collection[Any], patience: float) -> None:
     """Close connections that were idle or stuck for so long, else a few thousand leave no room."""
     loop = asyncio.get_running_loop()
-    # What each was doing when it last got on: the answer it gave last, and the bytes not taken.
+    # Each connection's last progress: its last answer, the bytes not taken, and the time.
     idle: dict[object, tuple[object, int, float]] = {}
     while True:
         await asyncio.sleep(patience / 4)

@@ -74,10 +74,10 @@ def sentences(text: str) -> int:
     return 1 + len(text) // _SENTENCE
 
 
-# What no sentence holds: controls other than tab and line ends; halves of surrogate pairs.
+# Characters of no sentence: controls other than tab and line ends; halves of surrogate pairs.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HALF = re.compile("[\ud800-\udfff]")
-# What has no shape of its own: marks of width zero, of direction and of joining.
+# Invisible characters: space, and marks of width zero, of direction and of joining.
 _UNSEEN = re.compile("[\\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*")
 
 Run = Annotated[
@@ -181,9 +181,7 @@ class HeadsEdit(_Request):
     heads: list[Index] | None = Field(
         None, min_length=1, max_length=1024, description="Counted from 0; all if left out."
     )
-    factor: float = Field(
-        0.0, ge=0, le=2, description="What they mix is multiplied by it: 0 mutes them."
-    )
+    factor: float = Field(0.0, ge=0, le=2, description="Factor of their outputs: 0 mutes them.")
 
 
 class LookRequest(_Request):

@@ -205,7 +205,7 @@ class Service:
         if not use.has_rows:
             raise bad_input(
                 f"run must be of translation; got one of {use.job}. "
-                "All its weights are in what /attention gives.",
+                "All its weights are in the answer of /attention.",
             )
         (weights,) = await self._answers(Job("rows", run), [self._checked(request)], gone)
         return {"weights": weights}

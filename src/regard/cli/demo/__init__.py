@@ -20,7 +20,7 @@ PAGE, TYPING_PAGE, SMALL_PAGE = "attention.html", "type.html", "experiment.html"
 
 
 def demo(*, train: bool = False, small: bool = False, run: Path = Path("regard-demo")) -> None:
-    """Translate Chinese into English, and see what the translator looks at.
+    """Translate Chinese into English, and see the translator's attention.
 
     Example: `regard demo`
 

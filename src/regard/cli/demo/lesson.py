@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # Examples on the page besides the first, and translations that are printed.
 _ON_PAGE, _PRINTED = 12, 8
-# Sentences beyond the phrasebook's grammar, with their meaning and what goes wrong with them.
+# Sentences beyond the phrasebook's grammar, with their meaning and the fault of their translation.
 _OUTSIDE = (
     (
         "他说他明天不来。",
