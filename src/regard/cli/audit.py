@@ -37,7 +37,7 @@ def audit(
 
     Example: `regard audit model.py:Decoder --inputs decoder_call --causal`
 
-    FILE.py is run as Python runs it, so audit only code that you would run. NAME is a module, a class
+    Python runs FILE.py, so audit only code that you would run. NAME is a module, a class
     that is made without arguments, or a function of tensors. Each fault comes with its number, the
     lines that show it and a line that is right: weights that do not sum to one, tokens, rows or
     padding that change unrelated outputs, masks, scales, positions and heads gone astray. The

@@ -57,8 +57,8 @@ def serve(
         model: The folder of a Hugging Face model; give it several times for several.
         host: Where to listen. Anything but loopback lets other machines in: set a token.
         port: 0 takes a free one.
-        token: Secret that clients must send as `Authorization: Bearer TOKEN`. All users of this
-            machine can read it in its list of processes; a file, or the variable REGARD_TOKEN, keeps it.
+        token: Secret of clients, sent as `Authorization: Bearer TOKEN`. All users of this machine
+            can read it in its list of processes; a file, or the variable REGARD_TOKEN, keeps it.
         token_file: A file with the token.
         max_batch: Sentences translated at once.
         queue: Sentences that may wait; beyond that, requests are refused with 503.

@@ -61,8 +61,8 @@ def train(
 
     Args:
         recipe_or_files: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv,
-            .jsonl or .parquet file, or two files of lines, source and target; each may end in .gz or
-            .zst, and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
+            .jsonl or .parquet file, or two files of lines, source and target; each may end in .gz
+            or .zst, and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
         valid: Validation text, in the same forms; by default a part of the training text.
         test: Test text of `regard evaluate`; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
