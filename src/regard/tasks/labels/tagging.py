@@ -335,7 +335,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         }
         if marks_entities(self.tags):
             met = entities_of_training(tagged, examples)
-            rows["entities met in training"] = [to_scheme(looked_up, self.tags) for looked_up in met]
+            rows["entities met in training"] = [to_scheme(tags, self.tags) for tags in met]
         return {
             name: [Tags(example.words, tags) for example, tags in zip(examples, every, strict=True)]
             for name, every in rows.items()
