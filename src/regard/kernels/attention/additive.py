@@ -24,7 +24,7 @@ from regard.kernels.elementary import LOWEST, exp, fill, largest, tanh, to_power
 from regard.kernels.team import parallel
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
-# the first of ``key``, ``addend`` and ``value``, and the key after the block's last.
+# the first of ``key``, ``offset`` and ``value``, and the key after the block's last.
 BlockOffsets: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 f32 = np.float32
@@ -35,9 +35,9 @@ _KEYS, _QUERIES = 8, 32
 # Hidden units, or features of values, in a row of the array of four keys; of more, there are
 # several such arrays.
 _ROW = 128
-# Where its rows begin: keys, their addends, and their gradients; values, and theirs; and the hidden
+# Where its rows begin: keys, their offsets, and their gradients; values, and theirs; and the hidden
 # units of a query's pairs, its gradient, and that of the weights of hidden units.
-_ADDEND, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
+_OFFSET, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
 _OF_VALUE, _VALUE_ROWS = 4 * _ROW, 8 * _ROW
 _OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
 # The numbers of four pairs: scores that become weights, weights after dropout, gradients of scores.
@@ -54,25 +54,25 @@ def _pick(array, i):
 
 
 @inlined
-def _unit(query, key, addend):
-    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is an addend."""
-    if addend is None:
+def _unit(query, key, offset):
+    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is an offset."""
+    if offset is None:
         return tanh(query + key)
-    u = query * key + addend
+    u = query * key + offset
     return u / (u + f32(2))
 
 
 @inlined
-def _score_all(query, key, addend, w, scores):
+def _score_all(query, key, offset, w, scores):
     """The scores of a query with all keys."""
     fours = scores.size - scores.size % 4
     for m in range(0, fours, 4):
         k0, k1, k2, k3 = key[m], key[m + 1], key[m + 2], key[m + 3]
         r0, r1, r2, r3 = (
-            _pick(addend, m),
-            _pick(addend, m + 1),
-            _pick(addend, m + 2),
-            _pick(addend, m + 3),
+            _pick(offset, m),
+            _pick(offset, m + 1),
+            _pick(offset, m + 2),
+            _pick(offset, m + 3),
         )
         s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
         for d in range(w.shape[0]):
@@ -82,7 +82,7 @@ def _score_all(query, key, addend, w, scores):
             s3 += w[d] * _unit(query[d], k3[d], _pick(r3, d))
         scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = s0, s1, s2, s3
     for m in range(fours, scores.size):
-        k0, r0, s0 = key[m], _pick(addend, m), f32(0)
+        k0, r0, s0 = key[m], _pick(offset, m), f32(0)
         for d in range(w.shape[0]):
             s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
         scores[m] = s0
@@ -149,20 +149,20 @@ def _mark_visible(visible, masked, n, m, end):
 
 
 @inlined
-def _score_four(query, addend, w, keys, units, numbers):
+def _score_four(query, offset, w, keys, units, numbers):
     """Adds the part of a row of hidden units to the scores of four pairs, and keeps the units."""
     s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
     for d in range(w.size):
-        t = _unit(query[d], keys[d], _pick(addend, _ADDEND + d))
+        t = _unit(query[d], keys[d], _pick(offset, _OFFSET + d))
         units[d] = t
         s0 += w[d] * t
-        t = _unit(query[d], keys[_ROW + d], _pick(addend, _ADDEND + _ROW + d))
+        t = _unit(query[d], keys[_ROW + d], _pick(offset, _OFFSET + _ROW + d))
         units[_ROW + d] = t
         s1 += w[d] * t
-        t = _unit(query[d], keys[2 * _ROW + d], _pick(addend, _ADDEND + 2 * _ROW + d))
+        t = _unit(query[d], keys[2 * _ROW + d], _pick(offset, _OFFSET + 2 * _ROW + d))
         units[2 * _ROW + d] = t
         s2 += w[d] * t
-        t = _unit(query[d], keys[3 * _ROW + d], _pick(addend, _ADDEND + 3 * _ROW + d))
+        t = _unit(query[d], keys[3 * _ROW + d], _pick(offset, _OFFSET + 3 * _ROW + d))
         units[3 * _ROW + d] = t
         s3 += w[d] * t
     numbers[0] += s0
@@ -254,7 +254,7 @@ def _unit_four(numbers, keys, units, size):
 
 
 @written_in
-def _add_up(of_queries, addend, w, pairs, sums, block, rows):
+def _add_up(of_queries, offset, w, pairs, sums, block, rows):
     """Add the parts of some queries and keys to each other's gradients, and to that of ``w``."""
     query, top, total, d_out, mean, d_query = of_queries
     masked, bias, factor, d_scores = pairs
@@ -272,8 +272,8 @@ def _add_up(of_queries, addend, w, pairs, sums, block, rows):
             numbers[:] = f32(0)
             for c in range(keys.shape[0]):
                 part = slice(c * _ROW, min(w.size, c * _ROW + _ROW))
-                addends = None if addend is None else keys[c]
-                _score_four(query_n[part], addends, w[part], keys[c], of_query[c], numbers)
+                offsets = None if offset is None else keys[c]
+                _score_four(query_n[part], offsets, w[part], keys[c], of_query[c], numbers)
             _to_weights(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
             if count < 4:
                 _zero_masked(visible, of_query, numbers)
@@ -296,7 +296,7 @@ def forward(
     height: int,
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "b h M D"],
-    addend: Float32[np.ndarray, "b h M D"] | None,
+    offset: Float32[np.ndarray, "b h M D"] | None,
     value: Float32[np.ndarray, "b h M E"],
     w: Float32[np.ndarray, "Hw D"],
     masked: UInt8[np.ndarray, "..."],
@@ -315,11 +315,11 @@ def forward(
         b, h = lane // width, lane % width
         key_index = (b0 + b - kb, h0 + h - kh)
         keys, values = key[key_index][begin:last], value[key_index][begin:last]
-        addends = None if addend is None else addend[key_index][begin:last]
+        offsets = None if offset is None else offset[key_index][begin:last]
         weights = w[(h0 + h) % w.shape[0]]
         biased, masked_pairs = bias[_lane(bias, b, h)], masked[_lane(masked, b, h)]
         at = (b0 + b, h0 + h, n0 + n)
-        _score_all(query[at], keys, addends, weights, scores)
+        _score_all(query[at], keys, offsets, weights, scores)
         _adjust(scores, biased, masked_pairs, n)
         best = max(largest(scores), LOWEST)
         powers = to_powers(scores, best)
@@ -337,7 +337,7 @@ def _zeros(rows, size, width):
 
 
 @uncounted_part
-def _add_lane(addend, inputs, statistics, written, sums, block, lane, rows):
+def _add_lane(offset, inputs, statistics, written, sums, block, lane, rows):
     """Add the part of some queries of a head to all gradients.
 
     ``sums`` are the arrays of the keys at hand, of their values and of a query; which of four keys
@@ -360,13 +360,13 @@ def _add_lane(addend, inputs, statistics, written, sums, block, lane, rows):
     for m0 in range(first, last, _KEYS):
         some = slice(m0, min(last, m0 + _KEYS))
         _fill(of_keys, 0, key[key_index][some])
-        if addend is not None:
-            _fill(of_keys, _ADDEND, addend[key_index][some])
+        if offset is not None:
+            _fill(of_keys, _OFFSET, offset[key_index][some])
         _fill(of_values, 0, value[key_index][some])
         corner = (n0, m0 - first, some.stop - first)
         for n in range(rows[0], rows[1], _QUERIES):
             queries = (n, min(n + _QUERIES, rows[1]))
-            _add_up(of_queries, addend, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+            _add_up(of_queries, offset, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
             for m in range(m0, some.stop):
                 four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
                 _empty(of_keys[four], _OF_KEY + row, d_key[key_index][m])

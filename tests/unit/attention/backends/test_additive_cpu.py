@@ -50,7 +50,7 @@ def test_large_queries_and_keys_stay_exact(shift, spread, by_exponentials):
     query, key, value, w = make(dtype=torch.float32)
     query, key = query * spread + shift, key * spread - shift
     factors = additive_cpu._Factors.of(query[:, None], key[:, None], w)
-    assert (factors.rest is not None) == by_exponentials
+    assert (factors.offset is not None) == by_exponentials
     leaves = [t.requires_grad_() for t in (query, key, value, w)]
     out = attend(*leaves[:3], score=Additive(w))
     out.sum().backward()
