@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.attention.graph.formula import is_exporting
 from regard.checks import check_at_most, check_count, choose
 from regard.errors import SettingError
 from regard.layers.inputs import check_beside, real_positions, unknown_ids, whole
@@ -194,7 +195,7 @@ class PartsEmbedding(nn.Module):
         """Vectors of words; each different word is read once."""
         # Parts are padded on the right with 0; padding has none at all.
         words = parts.flatten(0, 1)
-        if torch.compiler.is_exporting():  # how many differ is no size of a graph
+        if is_exporting():  # how many differ is no size of a graph
             return self._read(words).view(*parts.shape[:2], -1)
         rows, inverse = torch.unique(words, dim=0, return_inverse=True)
         return self._read(rows)[inverse].view(*parts.shape[:2], -1)

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.biases import PositionBias, relative, shaw
+from regard.attention.graph.formula import is_exporting
 from regard.checks import check_count, check_flag, check_positive, choose
 from regard.errors import SettingError, ShapeError
 
@@ -86,7 +87,7 @@ class SinusoidalPositions(nn.Module):
         """
         N = states.shape[-2]
         # An exported program is for all lengths, of which none is known.
-        is_in_table = not torch.compiler.is_exporting() and _end(first, N) <= self.table.shape[0]
+        is_in_table = not is_exporting() and _end(first, N) <= self.table.shape[0]
         if isinstance(first, int) and is_in_table:
             return states + self.table[first : first + N].to(states.dtype)
         positions = _positions(first, N, states.device)
@@ -137,7 +138,7 @@ class LearnedPositions(nn.Module):
             check_count("first", first, 0)
         N = states.shape[-2]
         # The numbers in a program's inputs cannot be read while it is exported, only their sizes.
-        is_open = isinstance(first, Tensor) and torch.compiler.is_exporting()
+        is_open = isinstance(first, Tensor) and is_exporting()
         if not is_open and (last := _end(first, N)) > self.table.shape[0]:
             raise ShapeError(
                 f"positions must be at most max_length={self.table.shape[0]}; got {last}. "
@@ -267,7 +268,7 @@ class RotaryPositions(nn.Module):
         self, first: int, last: int, device: torch.device, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Sines and cosines of the angles, one of each for a pair."""
-        is_in_table = not torch.compiler.is_exporting() and last <= len(self.table)
+        is_in_table = not is_exporting() and last <= len(self.table)
         if is_in_table and dtype == torch.float32:
             rows = self.table[first:last].view(dtype)
         else:

@@ -33,7 +33,12 @@ def written_out() -> Iterator[None]:
 
 def is_written_out() -> bool:
     """Whether a formula is to be written; a compiler can ask."""
-    return _writers > 0 and torch.compiler.is_exporting()
+    return _writers > 0 and is_exporting()
+
+
+def is_exporting() -> bool:
+    """Whether ``torch.export`` traces: its own function says so of torch 2.11's compiler, too."""
+    return torch.compiler._is_exporting_flag
 
 
 def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOptions) -> Tensor:

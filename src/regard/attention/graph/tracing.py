@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Call, Request, make_request
-from regard.attention.graph.formula import attend_by_formula, is_written_out
+from regard.attention.graph.formula import attend_by_formula, is_exporting, is_written_out
 from regard.attention.graph.operators import attend_operator, encode, is_built_in
 from regard.attention.masks.base import Mask
 from regard.attention.masks.rules import causal
@@ -36,7 +36,7 @@ def attend_in_graph(
     # and exporter knows; else the operator, which plans when it runs. A call that cannot be part of
     # a graph is served by ``outside``, between two graphs.
     if (refusal := _refusal(options)) is not None:
-        if torch.compiler.is_exporting():
+        if is_exporting():
             raise SettingError(refusal)
         torch._dynamo.graph_break(msg=refusal)
         leave: Callable[..., Answer] = torch.compiler.disable(outside)  # type: ignore[no-untyped-call]
@@ -88,7 +88,7 @@ def _as_dot_product(
     if form is None or not _is_static(form.key.shape[-1] == request.value.shape[-1]):
         return None
     is_cpu = request.query.is_cpu
-    if torch.compiler.is_exporting():
+    if is_exporting():
         # On a CPU the engine does not let NaN through a mask, as torch does; an ONNX graph cannot
         # hold the engine.
         takes_flag = not is_cpu or torch.onnx.is_in_onnx_export()

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import Mask, attend, causal, dense, weights
+from regard.attention.graph.formula import is_exporting
 from regard.errors import SettingError, ShapeError
 from regard.interop.modules.hugging_face import is_hugging_face, split, switch
 from regard.interop.modules.locations import locate_modules
@@ -236,7 +237,7 @@ class EngineAttention(nn.MultiheadAttention):
 
 def _weights(query: Tensor, key: Tensor, mask: Mask | None, bias: Tensor | None) -> Tensor:
     """Return the weights (B, H, N, M); in an exported graph, by mixing the rows of the identity."""
-    if not torch.compiler.is_exporting():
+    if not is_exporting():
         return weights(query, key, mask=mask, bias=bias)
     same = torch.eye(key.shape[2], dtype=key.dtype, device=key.device)
     return attend(query, key, same.expand(*key.shape[:2], -1, -1), mask=mask, bias=bias)
