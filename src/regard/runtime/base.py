@@ -15,7 +15,7 @@ from regard.checks import check_at_least, check_at_most
 from regard.errors import SettingError, ShapeError
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_rows
-from regard.kernels.transformer.decoder import best_tokens
+from regard.kernels.transformer.layers import best_tokens
 from regard.layers import TokenEmbedding
 from regard.layers.inputs import check_state, is_within, step_tokens, unknown_ids
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT

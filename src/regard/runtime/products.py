@@ -15,7 +15,12 @@ from torch import Tensor, nn
 
 from regard.errors import SettingError, ShapeError
 from regard.kernels.products import int8, packed
-from regard.kernels.products.int8 import NO_NUMBERS, NO_PROJECTIONS, EmbeddingTable, Projections
+from regard.kernels.products.projections import (
+    NO_NUMBERS,
+    NO_PROJECTIONS,
+    EmbeddingTable,
+    Projections,
+)
 from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock

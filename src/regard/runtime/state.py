@@ -11,7 +11,7 @@ from jaxtyping import Float32, Int, Int32, Int64
 from torch import Tensor, nn
 
 from regard.kernels.threads import parallel_rows
-from regard.kernels.transformer.decoder import gather
+from regard.kernels.transformer.layers import gather
 from regard.layers.inputs import valid_row_array
 
 # Positions of a new store; they double as answers grow. Memory is taken as they are written.

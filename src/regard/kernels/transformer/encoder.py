@@ -13,10 +13,16 @@ from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, fill, to_weights
-from regard.kernels.products.int8 import NO_PROJECTIONS, EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.products.projections import (
+    NO_PROJECTIONS,
+    EmbeddingTable,
+    Projections,
+    embed,
+    project,
+)
 from regard.kernels.team import parallel
-from regard.kernels.transformer.decoder import (
+from regard.kernels.transformer.layers import (
     activate,
     activated_width,
     add_norm_rows,

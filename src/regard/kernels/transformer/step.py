@@ -12,14 +12,20 @@ from jaxtyping import Int32
 from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import inlined, uncounted_part
 from regard.kernels.elementary import copy
-from regard.kernels.products import int8
-from regard.kernels.products.int8 import ROUNDED, RoundedRows, embed, project_in_team, round_for
+from regard.kernels.products.int8 import ROUNDED
 from regard.kernels.products.packed import OUTPUTS
+from regard.kernels.products.projections import (
+    RoundedRows,
+    embed,
+    project_in_team,
+    round_for,
+    width_of_rounded,
+)
 from regard.kernels.search import Written, take_likeliest
 from regard.kernels.team import parallel, shared_out
-from regard.kernels.transformer.decoder import (
+from regard.kernels.transformer.layers import (
     GROUP,
-    DecoderOptions,
+    LayerOptions,
     Weights,
     activate,
     activated_width,
@@ -42,11 +48,11 @@ class Going(NamedTuple):
     written: Written
 
 
-def step_width(weights: Weights, options: DecoderOptions) -> int:
+def step_width(weights: Weights, options: LayerOptions) -> int:
     """Numbers that a row has between the parts of a step; projections fill whole panels."""
     kinds = (weights.self_in, weights.self_out, weights.inner)
     projected: int = sum(maps.bias.shape[1] for maps in kinds)
-    rounded = int8.width_of_rounded((*kinds[:2], weights.outer, weights.table))
+    rounded = width_of_rounded((*kinds[:2], weights.outer, weights.table))
     of_states: int = 2 * weights.norms.shape[1] + options.heads * options.head_dim
     return of_states + projected + 2 + rounded
 

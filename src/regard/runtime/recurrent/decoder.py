@@ -13,7 +13,7 @@ from regard.errors import ShapeError
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed
 from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
-from regard.kernels.transformer.decoder import best_tokens
+from regard.kernels.transformer.layers import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.layers.inputs import row_lengths, valid_row_array
 from regard.runtime.base import DecoderSteps, RankedTokens

@@ -21,7 +21,7 @@ from regard.kernels.compiling import ParallelLoop
 from regard.kernels.products.int8 import HAS_BYTES
 from regard.kernels.search import Written
 from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, parallel_blocks, team
-from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer import layers as kernels
 from regard.kernels.transformer.encoder import Embeddings
 from regard.kernels.transformer.step import Going, decode_step, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding

@@ -14,10 +14,10 @@ from jaxtyping import Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.kernels.threads import parallel_blocks, parallel_rows
-from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
-from regard.kernels.transformer.decoder import DecoderOptions
+from regard.kernels.transformer import layers as layer_kernels
 from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
+from regard.kernels.transformer.layers import LayerOptions
 from regard.layers.block import TransformerBlock
 from regard.models.transformer import Transformer
 from regard.runtime.products import (
@@ -51,7 +51,7 @@ class LayerwiseEncoder:
         self,
         maps: Sequence[Sequence[Callable[[Tensor], Tensor]]],
         norms: tuple[np.ndarray, np.ndarray],
-        options: DecoderOptions,
+        options: LayerOptions,
     ) -> None:
         self._maps, self._norms, self._options = list(zip(*maps, strict=True)), norms, options
         self._activate = activation_of(options)
@@ -100,7 +100,7 @@ class LayerwiseEncoder:
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
             arguments = (states, added, weight, bias, options, normed)
-            parallel_rows(rows, 8 * width, decoder_kernels.add_norm, *arguments)
+            parallel_rows(rows, 8 * width, layer_kernels.add_norm, *arguments)
 
         if options.is_pre:
             add(torch.zeros_like(inputs))
@@ -131,7 +131,7 @@ class LayerwiseEncoder:
 
 
 def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
-    """The linear maps of each kind, in the order of ``kernels.transformer.decoder.Weights``.
+    """The linear maps of each kind, in the order of ``kernels.transformer.layers.Weights``.
 
     Those of cross-attention, the third and the fourth kind, are lists of none without it.
     """
@@ -150,7 +150,7 @@ def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | 
 def layers_of(
     blocks: Sequence[TransformerBlock],
     last: nn.Module,
-    options: DecoderOptions,
+    options: LayerOptions,
     behind: Sequence[nn.Module] = (),
 ) -> Layers | LayerwiseEncoder:
     """An encoder's layers, and the norm behind them where it is pre-norm.

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels.threads import parallel_rows
-from regard.kernels.transformer import decoder as kernels
-from regard.kernels.transformer.decoder import DecoderOptions
+from regard.kernels.transformer import layers as kernels
+from regard.kernels.transformer.layers import LayerOptions
 from regard.layers import MultiHeadAttention
 from regard.layers.block import ACTIVATIONS, GATED, TransformerBlock
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
@@ -48,12 +48,12 @@ def residuals(block: TransformerBlock) -> list[Residual]:
     return [residual for residual in all_three if residual is not None]
 
 
-def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> DecoderOptions:
+def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> LayerOptions:
     """Settings that layers share, with ALiBi's slopes of so many heads."""
     attend, residual = attentions(blocks[0])[0], blocks[0].attend_residual
     norm = residual.norm
     assert isinstance(norm, NORMS)
-    return DecoderOptions(
+    return LayerOptions(
         attend.num_heads,
         attend.num_key_heads,
         attend.head_dim,
@@ -67,7 +67,7 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> D
     )
 
 
-def activation_of(options: DecoderOptions) -> Callable[[Tensor], Tensor]:
+def activation_of(options: LayerOptions) -> Callable[[Tensor], Tensor]:
     """Activation between two maps, maybe in place; torch's differs with a state's neighbours."""
     kind = options.activation
 

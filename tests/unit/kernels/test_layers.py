@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer import layers as kernels
 
 R = 5
 f32 = np.float32

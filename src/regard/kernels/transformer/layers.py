@@ -1,7 +1,7 @@
-"""Compiled loops of a decoding step between its matrix products.
+"""Norms, activations and choices of Transformer layers, and their settings, between products.
 
-A row is one beginning that a search continues. Each loop does rows ``first`` to ``stop``; its
-result for a row does not depend on the others.
+A row is a token's state, in a decoding step that of one beginning that a search continues. Each
+loop does rows ``first`` to ``stop``; its result for a row does not depend on the others.
 
 Its tokens per second, with ``products``, stand beside those of CTranslate2 in
 ``benchmarks/records/decoding_speed.json``.
@@ -14,7 +14,7 @@ from jaxtyping import Float32, Int32, Int64
 
 from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, exp, largest, sigmoid
-from regard.kernels.products.int8 import EmbeddingTable, Projections
+from regard.kernels.products.projections import EmbeddingTable, Projections
 from regard.kernels.team import parallel
 
 f32 = np.float32
@@ -40,8 +40,8 @@ class Weights(NamedTuple):
     embedding_norm_bias: Float32[np.ndarray, " C"]
 
 
-class DecoderOptions(NamedTuple):
-    """Settings that all layers of a decoder share."""
+class LayerOptions(NamedTuple):
+    """Settings that all layers of an encoder or a decoder share."""
 
     heads: int
     key_heads: int
