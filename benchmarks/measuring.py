@@ -223,21 +223,20 @@ def write_record(
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
     }
-    if rounds is not None and not parts:
-        _keep_other_processor(name, kind(when["machine"]), folder)
-    return store(record, folder)
-
-
-def _keep_other_processor(name: str, processor: str, folder: Path) -> None:
-    """Put aside a record of another kind of processor; an older one of this kind goes."""
+    if rounds is None or parts:
+        return store(record, folder)
     first, second = folder / f"{name}.json", folder / SECOND / f"{name}.json"
-    before, aside = (
-        json.loads(path.read_text("utf-8")) if path.exists() else None for path in (first, second)
-    )
-    if before is not None and kind(before["machine"]) != processor:
+    if first.exists() and _kind_of(first) != kind(when["machine"]):
+        before = json.loads(first.read_text("utf-8"))
         store({**before, "name": f"{SECOND}/{name}"}, folder)
-    elif aside is not None and kind(aside["machine"]) == processor:
+    store(record, folder)
+    if second.exists() and _kind_of(second) == kind(when["machine"]):
         second.unlink()
+    return first
+
+
+def _kind_of(record: Path) -> str:
+    return kind(json.loads(record.read_text("utf-8"))["machine"])
 
 
 def store(record: Mapping[str, Any], folder: Path = RECORDS) -> Path:
