@@ -38,6 +38,13 @@ class Tab:
         self.page.wait_for_selector("main.view:not([aria-busy]) > *")
         return self
 
+    def reload(self):
+        """Loads the page again, once its address holds its latest state."""
+        # The address is written 120 ms after a change at the latest; timers of a page keep order.
+        self.page.evaluate("() => new Promise(done => setTimeout(done, 150))")
+        self.page.reload()
+        return self
+
     def press(self, *keys):
         """Presses keys, one after another."""
         for key in keys:

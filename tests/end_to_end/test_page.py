@@ -150,7 +150,7 @@ def test_a_page_opens_on_the_head_with_the_sharpest_links_and_names_it(opened):
     assert f"gives {largest.mean():.2g} of its weight" in says  # the full stop is no word
     opened.click(".remark button")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
-    opened.page.reload()  # the link holds the choice
+    opened.reload()  # the link holds the choice
     opened.settled()
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
     assert opened.text(".remark") == "Sharpest links: layer 1, head 1"
@@ -185,7 +185,7 @@ def test_theme_follows_the_system_and_the_button(opened):
     assert opened.ask(paper) != light
     opened.click(".theme")
     assert opened.ask(paper) == light
-    opened.page.reload()
+    opened.reload()
     opened.settled()
     assert opened.ask(paper) == light
 

@@ -49,7 +49,7 @@ def test_a_button_changes_the_language_by_keyboard_and_the_browser_keeps_it(tab)
     assert tab.ask("document.activeElement.className") == "language"
     tab.wait("() => location.hash.includes('row=3')")
     tab.wait("() => document.querySelector('.readout h3')?.innerText.includes('3 关注')")
-    tab.page.reload()
+    tab.reload()
     tab.settled()
     assert tab.text(".language") == "English"
     tab.press("Tab", "Tab")

@@ -97,7 +97,7 @@ def test_a_language_model_continues_and_heads_are_muted_by_keyboard(page, server
     texts = page.ask("[...document.querySelectorAll('#replies p')].map(each => each.textContent)")
     assert texts == [plain["text"], changed["text"]]
     # A link brings it back; without the heads it is as before.
-    page.page.reload()
+    page.reload()
     columned(page, 2)
     assert page.page.get_attribute('[data-head="decoder 0 1"]', "aria-pressed") == "true"
     page.page.click(".mutes .clear")

@@ -171,7 +171,7 @@ def test_arcs_are_walked_by_keyboard_and_linked_to(tab):
     focused = "document.activeElement.closest('.columns') && document.activeElement.innerText"
     assert tab.ask(focused) == "中"
     addressed(tab, "column=3")
-    tab.page.reload()
+    tab.reload()
     tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
     assert entries(tab, "is looked at by")["▁China"] == "0.54"
     tab.page.keyboard.press("Escape")
