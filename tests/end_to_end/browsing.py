@@ -5,6 +5,7 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
@@ -38,10 +39,19 @@ class Tab:
         self.page.wait_for_selector("main.view:not([aria-busy]) > *")
         return self
 
+    def address(self):
+        """The page's address, once it holds the latest state."""
+        # It is written 120 ms after a change at the latest, and timers of a page keep their order.
+        self.page.evaluate("() => new Promise(done => setTimeout(done, 150))")
+        return self.page.url
+
+    def state(self):
+        """The latest state as the address has it, by names."""
+        return dict(parse_qsl(urlsplit(self.address()).fragment))
+
     def reload(self):
         """Loads the page again, once its address holds its latest state."""
-        # The address is written 120 ms after a change at the latest; timers of a page keep order.
-        self.page.evaluate("() => new Promise(done => setTimeout(done, 150))")
+        self.address()
         self.page.reload()
         return self
 

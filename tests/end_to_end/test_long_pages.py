@@ -70,7 +70,7 @@ def test_a_stored_head_is_not_blank_where_nothing_was_stored(tab, file, document
 def test_views_of_links_open_at_a_head_that_has_some(tab, file, document, view):
     opened(tab, file)
     tab.click(f"[data-view={view}]")
-    state = tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+    state = tab.state()
     layer = document.examples[0].summaries[int(state["layer"]) - 1]
     assert int(state["head"]) - 1 in layer.top_heads
     if view == "arcs":

@@ -285,20 +285,16 @@ def test_everything_is_reached_by_keyboard(tab, medium):
     tab.wait("() => document.querySelector('.status').innerText.startsWith('Row 3,')")
     assert "looks most at" in tab.text(".status")
     tab.wait("() => location.hash.includes('column=2')")
-    before = address(tab)
+    before = tab.state()
     tab.press("+", "+")
     tab.wait("() => location.hash.includes('zoom=')")
     tab.press("0")
     tab.wait("() => !location.hash.includes('zoom=')")
-    assert address(tab) == before
+    assert tab.state() == before
     tab.press("?")
     assert tab.page.locator("dialog[open]").count() == 1
     tab.press("Escape", "g")
     assert tab.page.locator("main.view").get_attribute("data-view") == "grid"
-
-
-def address(tab):
-    return tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
 
 
 def test_a_link_restores_the_state_and_back_returns_to_the_grid(tab, chromium, medium, tmp_path):
@@ -313,9 +309,9 @@ def test_a_link_restores_the_state_and_back_returns_to_the_grid(tab, chromium, m
         "row": "31",
         "column": "12",
     }
-    assert expected.items() <= address(tab).items()
+    assert expected.items() <= tab.state().items()
     other_tab = open_tab(chromium.new_context(), tmp_path)
-    other_tab.page.goto(tab.page.url)
+    other_tab.page.goto(tab.address())
     other_tab.settled()
     assert other_tab.ask(CHOSEN) == ["decoder", "2", "1", "log"]
     other_tab.wait("() => document.querySelector('.readout')?.innerText.includes('31 looks at')")

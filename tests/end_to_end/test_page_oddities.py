@@ -230,7 +230,7 @@ def test_a_part_that_is_pointed_at_shows_what_it_looks_at(tab):
         "document.querySelector('.caption').textContent.startsWith('Part 1,2')"
     )
     assert figures(tab, 1) == ["0.25", "0.25"]
-    assert "row=3" in tab.page.url  # counted from 1
+    assert "row=3" in tab.address()  # counted from 1
 
 
 def test_a_picture_is_saved_with_its_figures(tab):
