@@ -48,6 +48,7 @@ STEP, STEPS = "step", ("sst2", "hotel")
 ENGLISH, CHINESE = "minilm-en", "roberta-zh"
 SEEDS = sized((1, 2, 3), (1,))
 ROUNDS = sized(5, 1)
+ONCE = ("training.epochs=1",)  # of corpora that take an hour an epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ JOBS = {
         encoder=CHINESE,
         files=_files("online-shopping-10cats", "train.tsv.gz", "dev.tsv", "test.tsv.gz"),
         metrics=("accuracy",),
-        settings=("data.text=3", "data.label=1", "head.ngram_scores=true"),
+        settings=("data.text=3", "data.label=1", "head.ngram_scores=true", *ONCE),
         beside="classification: online-shopping-10cats",
     ),
     "entities": Job(
@@ -109,6 +110,7 @@ JOBS = {
         encoder=CHINESE,
         files=_files("msra-ner-zh", "train.txt.gz", "dev.txt", "test.txt.gz"),
         metrics=("f1",),
+        settings=("training.epochs=2",),
         beside="tagging: Entities, MSRA",
     ),
     "words": Job(
@@ -144,7 +146,7 @@ JOBS = {
         encoder=ENGLISH,
         files=FILES["squadshifts"],
         metrics=("accuracy",),
-        settings=("data.on_bad_line=skip",),
+        settings=("data.on_bad_line=skip", *ONCE),
         beside="question_answering: Question with its passage or another, read",
     ),
     "choices": Job(
@@ -153,6 +155,7 @@ JOBS = {
         encoder=ENGLISH,
         files=FILES["fairytaleqa"],
         metrics=("accuracy",),
+        settings=ONCE,
         beside="question_answering: Multiple choice",
     ),
 }
