@@ -86,6 +86,12 @@ def attend_row(query, keys, values, units, weights, context):
     """Context of one query, and its weights over the keys."""
     for m in range(weights.size):
         weights[m] = _score(query, keys[m], units)
+    mix_row(values, weights, context)
+
+
+@uncounted_part
+def mix_row(values, weights, context):
+    """Context of the weights that scores, which stand in their place, give."""
     to_weights(weights)
     fill(context, f32(0))
     for m in range(weights.size):

@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.kernels.compiling import inlined, uncounted_part
 from regard.kernels.elementary import add_scaled, copy, dot, fill, tanh
-from regard.kernels.recurrent import advance_row, attend_row, gates_of
+from regard.kernels.recurrent import advance_row, attend_row, gates_of, mix_row
 from regard.kernels.team import parallel
 
 f32 = np.float32
@@ -96,38 +96,80 @@ def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
 
 @parallel
 @uncounted_part
-def attend(first, stop, t, queries, begin, w, keys, values, lengths, weights, contexts):
-    """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys."""
+def attend(first, stop, t, begin, queries, memory, weights, past, contexts):
+    """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys.
+
+    With a coverage, ``past[r, t]`` are the sums of a row's weights before step ``t``.
+    """
+    w, coverage, keys, values, lengths = memory
     for r in range(first, stop):
-        row, count = weights[r, t], lengths[r]
+        row, count, query, context = weights[r, t], lengths[r], queries[r, begin:], contexts[r, t]
         fill(row[count:], f32(0))
-        attend_row(queries[r, begin:], keys[r], values[r], w, row[:count], contexts[r, t])
+        if not coverage.size:
+            attend_row(query, keys[r], values[r], w, row[:count], context)
+            continue
+        for m in range(count):
+            row[m] = _covered_score(query, keys[r, m], w, coverage, past[r, t, m])
+        mix_row(values[r], row[:count], context)
+        for m in range(count):
+            past[r, t + 1, m] = past[r, t, m] + row[m]
+
+
+@inlined
+def _covered_score(query, key, w, coverage, past):
+    """Score of a key whose weights before sum up to ``past``: See et al. (2017), equation 11."""
+    total = f32(0)
+    for a in range(w.size):
+        total += w[a] * tanh(query[a] + key[a] + coverage[a] * past)
+    return total
 
 
 @parallel
-def attend_back(
-    first, stop, t, begin, queries, keys, values, lengths, weights, grad, w, d_query, d_keys, sums
-):
+def attend_back(first, stop, t, begin, queries, memory, weights, past, given, written):
     """Gradients of a step's queries, ``d_query[r, t, begin:]``; adds those of keys and of ``w``.
 
-    Those of keys lack the factor ``w``; ``sums`` are those of ``w``, of each row.
+    Those of keys lack the factor ``w``; ``sums[r]`` are those of ``w``, and of ``coverage`` without
+    that factor. ``d_past[r]`` are those of the weights by the coverage of later steps.
     """
+    w, coverage, keys, values, lengths = memory
+    d_weights, d_contexts = given
+    d_query, d_keys, d_past, sums = written
     slopes, hidden = np.empty(keys.shape[1], f32), np.empty(w.size, f32)
     for r in range(first, stop):
         query, of_query, count = queries[r, t], d_query[r, t, begin:], lengths[r]
-        row, of_context, of_units, mean = weights[r, t], grad[r, t], sums[r], f32(0)
+        row, of_context, mean = weights[r, t], d_contexts[r, t], f32(0)
+        of_units, of_coverage = sums[r, 0], sums[r, 1]
         for m in range(count):
-            slopes[m] = row[m] * dot(of_context, values[r, m])
+            of_weight = dot(of_context, values[r, m]) + d_weights[r, t, m] + d_past[r, m]
+            slopes[m] = row[m] * of_weight
             mean += slopes[m]
         fill(of_query, f32(0))
         for m in range(count):
             key, of_key, slope = keys[r, m], d_keys[r, m], slopes[m] - row[m] * mean
             for a in range(w.size):
-                hidden[a] = tanh(query[a] + key[a])
+                hidden[a] = query[a] + key[a]
+            if coverage.size:
+                add_scaled(hidden, past[r, t, m], coverage)
+            for a in range(w.size):
+                hidden[a] = tanh(hidden[a])
             for a in range(w.size):
                 of_units[a] += slope * hidden[a]
                 part = slope - slope * hidden[a] * hidden[a]
                 of_key[a] += part
                 of_query[a] += part
+                hidden[a] = part
+            if coverage.size:
+                d_past[r, m] += _past_back(hidden, w, coverage, past[r, t, m], of_coverage)
         for a in range(w.size):
             of_query[a] *= w[a]
+
+
+@inlined
+def _past_back(parts, w, coverage, past, of_coverage):
+    """Gradient of the sum of a key's weights before a step; adds that of ``coverage``."""
+    total = f32(0)
+    for a in range(w.size):
+        of_coverage[a] += past * parts[a]
+    for a in range(w.size):
+        total += parts[a] * w[a] * coverage[a]
+    return total

@@ -8,6 +8,7 @@ and products that no step waits for are done once, for all steps.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -19,8 +20,11 @@ from regard.attention.masks import lengths as lengths_mask
 from regard.attention.scores import Additive
 from regard.kernels import takes
 from regard.kernels.threads import parallel_rows
+from regard.layers.pointer import identity
 
 Gradients = tuple[Tensor | None, ...]
+# States, and with a memory contexts and weights, of all steps.
+Steps = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 def _rnn(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
@@ -51,11 +55,16 @@ _KINDS = {"rnn": (0, 0), "gru": (2, 4), "lstm": (3, 4)}
 
 
 class AdditiveMemory(NamedTuple):
-    """Memory that each step attends to by an additive score; its context adds to the gates."""
+    """Memory that each step attends to by an additive score; its context adds to the gates.
+
+    A ``coverage`` times the weights that a key had before is added to the key: See et al. (2017),
+    https://arxiv.org/abs/1704.04368, equation 11.
+    """
 
     query_weight: Float[Tensor, "A h"]
     units: Float[Tensor, " A"]
     context_weight: Float[Tensor, "G E"]
+    coverage: Float[Tensor, " K"]  # of a key's weights so far: A numbers, or none
     keys: Float[Tensor, "B S A"]
     values: Float[Tensor, "B S E"]
     lengths: Int[Tensor, " B"]
@@ -89,8 +98,8 @@ def unroll(
     weight: Float[Tensor, "G h"],
     bias: Float[Tensor, " G"],
     memory: AdditiveMemory | None = None,
-) -> tuple[Float[Tensor, "B T h"], Float[Tensor, "B T E"] | None]:
-    """States after each step, and the context that each read, where ``takes_sequences``.
+) -> tuple[Float[Tensor, "B T h"], Float[Tensor, "B T E"] | None, Float[Tensor, "B T S"] | None]:
+    """States after each step, the context that each read and its weights: ``takes_sequences``.
 
     ``gates`` are those of inputs, ``weight`` and ``bias`` make those of the state before, which is
     the query as well; before the first step it is ``start``.
@@ -99,39 +108,44 @@ def unroll(
     products = torch.get_autocast_dtype("cpu") if is_mixed else torch.float32
     inputs = (gates.float(), start, weight, bias, *(memory or ()))
     with torch.autocast("cpu", enabled=False):
-        result: tuple[Tensor, Tensor | None] = _Unrolled.apply(  # type: ignore[no-untyped-call]
-            cell, products, *inputs
-        )
+        result: Steps = _Unrolled.apply(cell, products, *inputs)  # type: ignore[no-untyped-call]
     return result
 
 
 def _stepwise(
     cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """States and contexts by operations of torch, whose gradients can be differentiated."""
-    state, states, contexts = start, [], []
+) -> Steps:
+    """The same by operations of torch, whose gradients can be differentiated."""
+    state, states = start, []
+    mixed: list[Tensor] = []
+    if of_memory:
+        memory = AdditiveMemory(*of_memory)
+        keys, width = memory.keys, memory.values.shape[2]
+        values = torch.cat([memory.values, identity(keys)], 2)
     for of_inputs in gates.unbind(1):
         query, of_step = state[:, : weight.shape[1]], of_inputs
         if of_memory:
-            memory = AdditiveMemory(*of_memory)
-            context = attend(
+            if memory.coverage.numel() and mixed:
+                keys = keys + mixed[-1][:, width:, None] * memory.coverage
+            answer = attend(
                 F.linear(query, memory.query_weight).unsqueeze(1),
-                *(memory.keys, memory.values),
+                *(keys, values),
                 score=Additive(memory.units),
                 mask=lengths_mask(memory.lengths),
             ).squeeze(1)
-            contexts.append(context)
-            of_step = of_step + F.linear(context, memory.context_weight)
+            mixed.append(answer)
+            of_step = of_step + F.linear(answer[:, :width], memory.context_weight)
         state = CELLS[cell][0](of_step, F.linear(query, weight, bias), state)
         states.append(state[:, : weight.shape[1]])
-    return torch.stack(states, 1), torch.stack(contexts, 1) if contexts else None
+    if not mixed:
+        return torch.stack(states, 1), None, None
+    both = torch.stack(mixed, 1)
+    return torch.stack(states, 1), both[..., :width], both[..., width:]
 
 
 class _Unrolled(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor) -> Steps:
         # Only here: where compiling fails, so does the import.
         from regard.kernels import unrolled
 
@@ -144,6 +158,7 @@ class _Unrolled(torch.autograd.Function):
         weights: Tensor | None = None
         contexts: Tensor | None = None
         queries: Tensor | None = None
+        past: Tensor | None = None
         if len(inputs) > 4:
             memory = _contiguous(inputs[4:])
             (S, E), A = memory.values.shape[1:], len(memory.units)
@@ -152,48 +167,46 @@ class _Unrolled(torch.autograd.Function):
             bias = torch.cat([bias, bias.new_zeros(A)])
             weights, contexts = gates.new_empty(B, T, S), gates.new_empty(B, T, E)
             queries = gates.new_empty(B, T, A)
-            of_memory = [
-                tensor.numpy() for tensor in (memory.units, *memory[3:], weights, contexts)
-            ]
+            past = gates.new_zeros(B, T + 1, S if memory.coverage.numel() else 0)
+            of_memory = _arrays(memory), *(each.numpy() for each in (weights, past, contexts))
             of_context = memory.context_weight.to(products).t()
         hidden, of_state = gates.new_empty(B, len(weight)), weight.to(products).t()
         of_inputs, of_hidden, *states = (t.numpy() for t in (total, hidden, carried, after))
         for t in range(T):
             _add_product(hidden.copy_(bias), carried[:, t, :h], of_state)
             if contexts is not None and queries is not None:
-                arguments = (t, of_hidden, G, *of_memory)
+                arguments = (t, G, of_hidden, *of_memory)
                 parallel_rows(B, 32 * S * (A + E), unrolled.attend, *arguments)
                 queries[:, t] = hidden[:, G:]
                 _add_product(total[:, t], contexts[:, t], of_context)
             arguments = (kind, t, of_inputs, of_hidden, *states)
             parallel_rows(B, 32 * G, unrolled.advance, *arguments)
         ctx.cell, ctx.products, ctx.count = cell, products, len(inputs)
-        ctx.save_for_backward(*inputs, carried, after, queries, weights, contexts)
-        return carried[:, 1:, :h], contexts
+        ctx.save_for_backward(*inputs, carried, after, queries, weights, past, contexts)
+        return carried[:, 1:, :h], contexts, weights
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, d_contexts: Tensor | None) -> Gradients:
+    def backward(ctx: Any, grad: Tensor, *of_memory: Tensor | None) -> Gradients:
         inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         with torch.autocast("cpu", enabled=False):
             is_batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched
             if torch.is_grad_enabled() or is_batched:
-                return None, None, *_differentiable(ctx, inputs, grad, d_contexts)
+                return None, None, *_differentiable(ctx, inputs, grad, *of_memory)
             of_call = (_KINDS[ctx.cell][0], ctx.products)
-            return None, None, *_backward(*of_call, inputs, kept, grad, d_contexts)
+            return None, None, *_backward(*of_call, inputs, kept, grad, *of_memory)
 
 
-def _differentiable(
-    ctx: Any, inputs: tuple[Tensor, ...], grad: Tensor, d_contexts: Tensor | None
-) -> Gradients:
+def _differentiable(ctx: Any, inputs: tuple[Tensor, ...], *grads: Tensor | None) -> Gradients:
     """Gradients that can be differentiated, or of several outputs at once."""
     with torch.enable_grad():
         # One tensor may stand in several places.
         views = [tensor.view_as(tensor) for tensor in inputs]
-        out, contexts = _stepwise(ctx.cell, *views)
-    outputs, grads = ([out], [grad]) if contexts is None else ([out, contexts], [grad, d_contexts])
+        outputs = [each for each in _stepwise(ctx.cell, *views) if each is not None]
     needed = [view for view, need in zip(views, ctx.needs_input_grad[2:], strict=True) if need]
     is_again = torch.is_grad_enabled()
-    given = torch.autograd.grad(outputs, needed, grads, create_graph=is_again, allow_unused=True)
+    given = torch.autograd.grad(
+        outputs, needed, grads[: len(outputs)], create_graph=is_again, allow_unused=True
+    )
     found = iter(given)
     return tuple(next(found) if need else None for need in ctx.needs_input_grad[2:])
 
@@ -205,24 +218,27 @@ def _backward(
     kept: tuple[Any, ...],  # tensors, or None for those of a memory that there is not
     grad: Tensor,
     d_contexts: Tensor | None,
+    d_weights: Tensor | None,
 ) -> Gradients:
     from regard.kernels import unrolled
 
     gates, start, weight, _ = inputs[:4]
-    carried, after, queries, weights, contexts = kept
+    carried, after, queries, weights, past, contexts = kept
     (B, T, G), h = gates.shape, weight.shape[1]
     d_gates, d_hidden = torch.empty(gates.shape), torch.empty(B, T, G)
     slope = torch.zeros(start.shape)
     memory = None
     if len(inputs) > 4:
         assert d_contexts is not None
+        assert d_weights is not None
         memory, weight = _contiguous(inputs[4:]), torch.cat([weight, inputs[4]])
         S, A = memory.keys.shape[1:]
         d_hidden, d_contexts = torch.empty(B, T, G + A), d_contexts.clone().contiguous()
-        d_keys, of_units = torch.zeros(memory.keys.shape), torch.zeros(B, A)
+        d_keys, d_past, sums = (torch.zeros(s) for s in (memory.keys.shape, (B, S), (B, 2, A)))
         of_context = memory.context_weight.to(products)
-        given = (queries, *memory[3:], weights, d_contexts, memory.units)
-        arrays = [tensor.detach().numpy() for tensor in (*given, d_hidden, d_keys, of_units)]
+        read = [queries.numpy(), _arrays(memory), weights.numpy(), past.numpy()]
+        given = (d_weights.contiguous().numpy(), d_contexts.numpy())
+        written = tuple(each.numpy() for each in (d_hidden, d_keys, d_past, sums))
     of_state = weight.to(products)
     numbers = (carried, after, grad.contiguous(), slope, d_gates, d_hidden)
     of_cell = [array.numpy() for array in numbers]
@@ -231,7 +247,7 @@ def _backward(
         if memory is not None and d_contexts is not None:
             _add_product(d_contexts[:, t], d_gates[:, t], of_context)
             E = memory.values.shape[2]
-            parallel_rows(B, 32 * S * (A + E), unrolled.attend_back, t, G, *arrays)
+            parallel_rows(B, 32 * S * (A + E), unrolled.attend_back, t, G, *read, given, written)
         _add_product(slope[:, :h], d_hidden[:, t], of_state)
     flat, before = d_hidden.flatten(0, 1), carried[:, :T, :h].reshape(B * T, h)
     d_weight, d_bias = torch.zeros(weight.shape), flat[:, :G].sum(0)
@@ -241,8 +257,10 @@ def _backward(
     d_context_weight = torch.zeros(memory.context_weight.shape)
     _add_product(d_context_weight, d_gates.flatten(0, 1).t(), contexts.flatten(0, 1).to(products))
     d_values = weights.transpose(1, 2) @ d_contexts
-    of_memory = (d_weight[G:], of_units.sum(0), d_context_weight, d_keys * memory.units, d_values)
-    return d_gates, slope, d_weight[:G], d_bias, *of_memory, None
+    d_units, d_coverage = sums.sum(0)
+    d_coverage = (d_coverage * memory.units)[: len(memory.coverage)]
+    of_scores = (d_weight[G:], d_units, d_context_weight, d_coverage, d_keys * memory.units)
+    return d_gates, slope, d_weight[:G], d_bias, *of_scores, d_values, None
 
 
 def _add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
@@ -251,6 +269,11 @@ def _add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
         out.addmm_(left, right)
     else:
         out.add_(left.to(right.dtype) @ right)
+
+
+def _arrays(memory: AdditiveMemory) -> tuple[np.ndarray, ...]:
+    """Numbers of a memory as loops take them: ``units``, ``coverage``, keys, values and lengths."""
+    return tuple(tensor.numpy() for tensor in (memory.units, *memory[3:]))
 
 
 def _contiguous(of_memory: tuple[Tensor, ...]) -> AdditiveMemory:

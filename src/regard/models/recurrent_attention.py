@@ -82,8 +82,12 @@ class Covering(nn.Module):
         keys = memory.keys + covered.unsqueeze(-1) * self.w
         log_weights = _log_weights(attention, query, keys, memory, memory.is_padding)
         context, weights = _mixed(log_weights, memory), log_weights.exp()
-        penalty = torch.minimum(weights, covered).sum(-1)
-        return AttentionOutput(context, state.next(covered + weights), weights, penalty)
+        return AttentionOutput(context, state.next(covered + weights), weights)
+
+    @staticmethod
+    def penalties(weights: Float[Tensor, "B T S"]) -> Float[Tensor, "B T"]:
+        """Weight of each step on tokens that were looked at before: equation 12."""
+        return torch.minimum(weights, weights.cumsum(1) - weights).sum(-1)
 
 
 class Sampled(nn.Module):

@@ -148,22 +148,26 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
         gates = self._cells[0].project(embedded)
+        outputs: list[AttentionOutput] = []
         if (unrolled := self._unroll(gates, state)) is not None:
-            return self._read(unrolled[0], embedded, unrolled[1], None, source), None
-        tops, outputs = [], []
-        for step_gates in gates.unbind(1):
-            top, output, state = self._advance(step_gates, state)
-            tops.append(top)
-            outputs.append(output)
-        contexts = torch.stack([output.context for output in outputs], 1)
-        weights = _stacked([output.weights for output in outputs])
-        states = self._read(torch.stack(tops, 1), embedded, contexts, weights, source)
+            tops, contexts, weights = unrolled
+        else:
+            steps = []
+            for step_gates in gates.unbind(1):
+                top, output, state = self._advance(step_gates, state)
+                steps.append(top)
+                outputs.append(output)
+            tops, contexts = torch.stack(steps, 1), torch.stack([o.context for o in outputs], 1)
+            weights = _stacked([output.weights for output in outputs])
+        states = self._read(tops, embedded, contexts, weights, source)
         if not (self.training and (self.config.hard or self.config.coverage)):
             return states, None
         if target_lengths is None:
             target_lengths = target.new_full((len(target),), target.shape[1])
         is_real = real_positions(target_lengths, target.shape[1])
         penalties = _stacked([output.penalty for output in outputs])
+        if isinstance(self.way, Covering) and weights is not None:
+            penalties = self.way.penalties(weights)
         assert penalties is not None
         weight = self.config.entropy_weight if self.config.hard else self.config.coverage_weight
         auxiliary = weight * (penalties * is_real).sum()
@@ -239,8 +243,10 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         layers = self._recur(gates + self.context_gates(output.context), state.layers)
         return top_of(layers[-1]), output, replace(state, layers=layers, attention=output.state)
 
-    def _unroll(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Tensor] | None:
-        """Output states and contexts of all steps by compiled passes; None where they cannot."""
+    def _unroll(
+        self, gates: Tensor, state: RnnState
+    ) -> tuple[Tensor, Tensor, Tensor | None] | None:
+        """Output states, contexts and weights by compiled passes; None where they cannot."""
         cell, attention, memory = self._cells[0], self.attention, state.memory
         parts: list[nn.Module] = [cell, cell.hidden, self.context_gates]
         is_one = len(self._cells) == 1 and self.config.decoder == "bahdanau"
@@ -251,24 +257,23 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             gated = gates + self.context_gates(memory).unsqueeze(1)
         elif (
             type(attention) is AdditiveAttention
-            and type(self.way) is Soft
+            and type(self.way) in (Soft, Covering)
             and not attention.dropout
         ):
-            if self.way.shows_weights:
-                return None
-            parts += [self.way, attention, attention.query]
-            weights = (attention.query.weight, attention.w, self.context_gates.weight)
-            of_memory = AdditiveMemory(*weights, memory.keys, memory.values, memory.lengths)
+            parts += [cast(nn.Module, self.way), attention, attention.query]
+            coverage = self.way.w if isinstance(self.way, Covering) else attention.w[:0]
+            of_scores = (attention.query.weight, attention.w, self.context_gates.weight, coverage)
+            of_memory = AdditiveMemory(*of_scores, memory.keys, memory.values, memory.lengths)
         else:
             return None
         inputs = (gated, state.layers[0], cell.hidden.weight, cell.hidden.bias)
-        if any(map(is_changed, parts)) or not takes_sequences(*inputs, *(of_memory or ())[:5]):
+        if any(map(is_changed, parts)) or not takes_sequences(*inputs, *(of_memory or ())[:6]):
             return None
-        states, contexts = unroll(self.config.cell, *inputs, of_memory)
+        states, contexts, weights = unroll(self.config.cell, *inputs, of_memory)
         if contexts is None:
             assert isinstance(memory, Tensor)
             contexts = memory.unsqueeze(1).expand(-1, gates.shape[1], -1)
-        return states, contexts
+        return states, contexts, weights
 
     def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The state of each layer one step later."""
