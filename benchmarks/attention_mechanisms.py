@@ -10,16 +10,16 @@ Run again after an interruption, it goes on where it was; a training that is fin
 has a file in ``W``, and the record is of those there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
 
 from benchmarks import measuring
 from benchmarks.equal_budgets import argument_parser, folder_name, train_for, translate
+from benchmarks.measuring import mean_of_seeds
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.inference.alignment import alignment_errors
@@ -107,11 +107,6 @@ def errors_by_layer(predictor: Predictor, choosing: Any, measured: Any) -> dict[
     }
 
 
-def mean(values: Sequence[float], digits: int) -> str:
-    """The mean of seeds, ± half their range."""
-    return f"{fmean(values):.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
-
-
 def right(found: Mapping[str, Any], split: str) -> list[float]:
     """Shares of right outputs of a split by each seed, in percent."""
     return [seed[split]["exact_match"] for seed in found["seeds"].values()]
@@ -130,7 +125,9 @@ def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure
         aligned, seeds = "no attention", found["seeds"].values()
         errors = [each["test"]["alignment"] for each in seeds]
         if errors[0] is not None:
-            linked, overall = (mean([e[key] for e in errors], 3) for key in ("linked", "overall"))
+            linked, overall = (
+                mean_of_seeds([e[key] for e in errors], 3) for key in ("linked", "overall")
+            )
             diagonal = errors[0]["diagonal_linked"]
             aligned = f"alignment error {linked} / {overall} (diagonal: {diagonal:.3f})"
         trained = [each["training"] for each in seeds]
@@ -138,7 +135,9 @@ def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure
         lines.append(
             measuring.Figure(
                 what=f"Phrasebook, outputs right on test / new: {name}",
-                ours=f"{mean(right(found, 'test'), 1)} % / {mean(right(found, 'new'), 1)} %",
+                ours=" / ".join(
+                    f"{mean_of_seeds(right(found, split), 1)} %" for split in ("test", "new")
+                ),
                 beside=aligned,
                 note=f"{len(seeds)} seeds, {minutes:g} CPU minutes each, {min(updates)} to "
                 f"{max(updates)} updates, {trained[0]['parameters']:,} parameters",

@@ -305,7 +305,7 @@ def job_figure(
     """The means of the seeds of a job, beside the record of the same from scratch."""
     seeds = list(part["seeds"].values())
     means = [
-        statistics.mean(seed["test"][number][metric] for seed in seeds)
+        measuring.mean_of_seeds([seed["test"][number][metric] for seed in seeds], 1)
         for number in range(len(seeds[0]["test"]))
         for metric in job.metrics
     ]
@@ -322,7 +322,7 @@ def job_figure(
     named = [job.encoder, *(each for each in job.settings if not each.startswith("data."))]
     return Figure(
         what=job.what,
-        ours=" / ".join(f"{mean:.1f}" for mean in means),
+        ours=" / ".join(means),
         beside=beside,
         note=f"`{job.recipe}`, {', '.join(named)}, {count}, {seeds[0]['epochs']} epochs in "
         f"{minutes:.0f} min",

@@ -114,6 +114,13 @@ class Spread:
         return {**asdict(self), "relative": round(self.relative, 4)}
 
 
+def mean_of_seeds(values: Sequence[float], digits: int) -> str:
+    """The mean, of several seeds ± half their range."""
+    mean = f"{statistics.mean(values):.{digits}f}"
+    half = (max(values) - min(values)) / 2
+    return mean if len(values) == 1 else f"{mean} ± {half:.{digits}f}"
+
+
 def command(
     about: str | None, *, work: str | None = None, threads: int = 1
 ) -> argparse.ArgumentParser:
