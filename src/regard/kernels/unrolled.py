@@ -97,7 +97,7 @@ def _lstm_back(of_state, before, after, gates, of_inputs, of_cell):
 @parallel
 @uncounted_part
 def attend(first, stop, t, begin, queries, memory, weights, past, contexts):
-    """Context of ``queries[r, begin:]`` by additive scores, and its weights over a row's keys.
+    """Context of ``queries[r, begin:]``, and its weights over a row's keys.
 
     With a coverage, ``past[r, t]`` are the sums of a row's weights before step ``t``.
     """
@@ -137,15 +137,15 @@ def attend_back(first, stop, t, begin, queries, memory, weights, past, given, wr
     slopes, hidden = np.empty(keys.shape[1], f32), np.empty(w.size, f32)
     for r in range(first, stop):
         query, of_query, count = queries[r, t], d_query[r, t, begin:], lengths[r]
-        row, of_context, mean = weights[r, t], d_contexts[r, t], f32(0)
-        of_units, of_coverage = sums[r, 0], sums[r, 1]
-        for m in range(count):
-            of_weight = dot(of_context, values[r, m]) + d_weights[r, t, m] + d_past[r, m]
-            slopes[m] = row[m] * of_weight
-            mean += slopes[m]
+        row, of_units, of_coverage = weights[r, t, :count], sums[r, 0], sums[r, 1]
+        mean = _slopes(row, d_contexts[r, t], values[r], d_weights[r, t], d_past[r], slopes)
         fill(of_query, f32(0))
         for m in range(count):
             key, of_key, slope = keys[r, m], d_keys[r, m], slopes[m] - row[m] * mean
+            if not w.size:
+                add_scaled(of_query, slope, key)
+                add_scaled(of_key, slope, query)
+                continue
             for a in range(w.size):
                 hidden[a] = query[a] + key[a]
             if coverage.size:
@@ -162,6 +162,16 @@ def attend_back(first, stop, t, begin, queries, memory, weights, past, given, wr
                 d_past[r, m] += _past_back(hidden, w, coverage, past[r, t, m], of_coverage)
         for a in range(w.size):
             of_query[a] *= w[a]
+
+
+@inlined
+def _slopes(row, of_context, values, of_weights, of_past, slopes):
+    """Weights times their gradients, and the sum of these."""
+    total = f32(0)
+    for m in range(row.size):
+        slopes[m] = row[m] * (dot(of_context, values[m]) + of_weights[m] + of_past[m])
+        total += slopes[m]
+    return total
 
 
 @inlined

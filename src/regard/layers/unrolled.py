@@ -51,7 +51,7 @@ Advance = Callable[[Tensor, Tensor, Tensor], Tensor]
 CELLS: dict[str, tuple[Advance, int]] = {"rnn": (_rnn, 1), "gru": (_gru, 3), "lstm": (_lstm, 4)}
 
 # Of a cell: its number in ``kernels.recurrent.CELLS``, and gates kept of a step for its gradients.
-_KINDS = {"rnn": (0, 0), "gru": (2, 4), "lstm": (3, 4)}
+KINDS = {"rnn": (0, 0), "gru": (2, 4), "lstm": (3, 4)}
 
 
 class AdditiveMemory(NamedTuple):
@@ -151,7 +151,7 @@ class _Unrolled(torch.autograd.Function):
 
         gates, start, weight, bias = inputs[:4]
         (B, T, G), h = gates.shape, weight.shape[1]
-        kind, kept = _KINDS[cell]
+        kind, kept = KINDS[cell]
         carried, after = gates.new_empty(B, T + 1, start.shape[1]), gates.new_empty(B, T, kept * h)
         carried[:, 0] = start
         total = gates.contiguous()
@@ -173,12 +173,12 @@ class _Unrolled(torch.autograd.Function):
         hidden, of_state = gates.new_empty(B, len(weight)), weight.to(products).t()
         of_inputs, of_hidden, *states = (t.numpy() for t in (total, hidden, carried, after))
         for t in range(T):
-            _add_product(hidden.copy_(bias), carried[:, t, :h], of_state)
+            add_product(hidden.copy_(bias), carried[:, t, :h], of_state)
             if contexts is not None and queries is not None:
                 arguments = (t, G, of_hidden, *of_memory)
                 parallel_rows(B, 32 * S * (A + E), unrolled.attend, *arguments)
                 queries[:, t] = hidden[:, G:]
-                _add_product(total[:, t], contexts[:, t], of_context)
+                add_product(total[:, t], contexts[:, t], of_context)
             arguments = (kind, t, of_inputs, of_hidden, *states)
             parallel_rows(B, 32 * G, unrolled.advance, *arguments)
         ctx.cell, ctx.products, ctx.count = cell, products, len(inputs)
@@ -186,22 +186,26 @@ class _Unrolled(torch.autograd.Function):
         return carried[:, 1:, :h], contexts, weights
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, *of_memory: Tensor | None) -> Gradients:
+    def backward(ctx: Any, *grads: Any) -> Gradients:
         inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         with torch.autocast("cpu", enabled=False):
-            is_batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched
+            is_batched = torch._C._functorch.is_legacy_batchedtensor(grads[0])  # is_grads_batched
             if torch.is_grad_enabled() or is_batched:
-                return None, None, *_differentiable(ctx, inputs, grad, *of_memory)
-            of_call = (_KINDS[ctx.cell][0], ctx.products)
-            return None, None, *_backward(*of_call, inputs, kept, grad, *of_memory)
+                return None, None, *derived(_stepwise, ctx, inputs, grads)
+            return None, None, *_backward(KINDS[ctx.cell][0], ctx.products, inputs, kept, *grads)
 
 
-def _differentiable(ctx: Any, inputs: tuple[Tensor, ...], *grads: Tensor | None) -> Gradients:
+def derived(
+    stepwise: Callable[..., tuple[Tensor | None, ...]],
+    ctx: Any,
+    inputs: tuple[Tensor, ...],
+    grads: tuple[Tensor | None, ...],
+) -> Gradients:
     """Gradients that can be differentiated, or of several outputs at once."""
     with torch.enable_grad():
         # One tensor may stand in several places.
         views = [tensor.view_as(tensor) for tensor in inputs]
-        outputs = [each for each in _stepwise(ctx.cell, *views) if each is not None]
+        outputs = [each for each in stepwise(ctx.cell, *views) if each is not None]
     needed = [view for view, need in zip(views, ctx.needs_input_grad[2:], strict=True) if need]
     is_again = torch.is_grad_enabled()
     given = torch.autograd.grad(
@@ -245,17 +249,17 @@ def _backward(
     for t in reversed(range(T)):
         parallel_rows(B, 32 * G, unrolled.advance_back, kind, t, *of_cell)
         if memory is not None and d_contexts is not None:
-            _add_product(d_contexts[:, t], d_gates[:, t], of_context)
+            add_product(d_contexts[:, t], d_gates[:, t], of_context)
             E = memory.values.shape[2]
             parallel_rows(B, 32 * S * (A + E), unrolled.attend_back, t, G, *read, given, written)
-        _add_product(slope[:, :h], d_hidden[:, t], of_state)
+        add_product(slope[:, :h], d_hidden[:, t], of_state)
     flat, before = d_hidden.flatten(0, 1), carried[:, :T, :h].reshape(B * T, h)
     d_weight, d_bias = torch.zeros(weight.shape), flat[:, :G].sum(0)
-    _add_product(d_weight, flat.t(), before.to(products))
+    add_product(d_weight, flat.t(), before.to(products))
     if memory is None or d_contexts is None:
         return d_gates, slope, d_weight, d_bias
     d_context_weight = torch.zeros(memory.context_weight.shape)
-    _add_product(d_context_weight, d_gates.flatten(0, 1).t(), contexts.flatten(0, 1).to(products))
+    add_product(d_context_weight, d_gates.flatten(0, 1).t(), contexts.flatten(0, 1).to(products))
     d_values = weights.transpose(1, 2) @ d_contexts
     d_units, d_coverage = sums.sum(0)
     d_coverage = (d_coverage * memory.units)[: len(memory.coverage)]
@@ -263,7 +267,7 @@ def _backward(
     return d_gates, slope, d_weight[:G], d_bias, *of_scores, d_values, None
 
 
-def _add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
+def add_product(out: Tensor, left: Tensor, right: Tensor) -> None:
     """Add ``left @ right`` in place, multiplied in the dtype of ``right``."""
     if right.dtype == out.dtype:
         out.addmm_(left, right)

@@ -29,6 +29,7 @@ from regard.layers import (
     ScoredAttention,
     TokenEmbedding,
 )
+from regard.layers.input_feeding import FedMemory, unroll_fed
 from regard.layers.inputs import check_state, pairs, real_positions, step_tokens, texts
 from regard.layers.pointer import Pointer, check_shared
 from regard.layers.recurrent import RecurrentCell
@@ -247,33 +248,53 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         self, gates: Tensor, state: RnnState
     ) -> tuple[Tensor, Tensor, Tensor | None] | None:
         """Output states, contexts and weights by compiled passes; None where they cannot."""
-        cell, attention, memory = self._cells[0], self.attention, state.memory
-        parts: list[nn.Module] = [cell, cell.hidden, self.context_gates]
-        is_one = len(self._cells) == 1 and self.config.decoder == "bahdanau"
-        if not is_one or OBSERVER.get() is not None or EDITOR.get() is not None:
+        cell, memory = self._cells[0], state.memory
+        if len(self._cells) > 1 or OBSERVER.get() is not None or EDITOR.get() is not None:
             return None
         gated, of_memory = gates, None
-        if isinstance(memory, Tensor):
-            gated = gates + self.context_gates(memory).unsqueeze(1)
-        elif (
-            type(attention) is AdditiveAttention
-            and type(self.way) in (Soft, Covering)
-            and not attention.dropout
-        ):
-            parts += [cast(nn.Module, self.way), attention, attention.query]
-            coverage = self.way.w if isinstance(self.way, Covering) else attention.w[:0]
-            of_scores = (attention.query.weight, attention.w, self.context_gates.weight, coverage)
-            of_memory = AdditiveMemory(*of_scores, memory.keys, memory.values, memory.lengths)
+        parts: list[nn.Module] = [cell, cell.hidden, self.context_gates]
+        if not isinstance(memory, Tensor):
+            if (of_memory := self._memory_of_passes(memory)) is None:
+                return None
+            parts += [cast(nn.Module, self.way), *cast(nn.Module, self.attention).modules()]
+            parts += [self.readout] * (self.config.decoder == "luong")
+        elif self.config.decoder == "luong":
+            return None
         else:
-            return None
+            gated = gates + self.context_gates(memory).unsqueeze(1)
         inputs = (gated, state.layers[0], cell.hidden.weight, cell.hidden.bias)
-        if any(map(is_changed, parts)) or not takes_sequences(*inputs, *(of_memory or ())[:6]):
+        if any(map(is_changed, parts)) or not takes_sequences(*inputs, *(of_memory or ())[:-1]):
             return None
+        if isinstance(of_memory, FedMemory):
+            return unroll_fed(self.config.cell, *inputs, of_memory)
         states, contexts, weights = unroll(self.config.cell, *inputs, of_memory)
         if contexts is None:
             assert isinstance(memory, Tensor)
             contexts = memory.unsqueeze(1).expand(-1, gates.shape[1], -1)
         return states, contexts, weights
+
+    def _memory_of_passes(self, memory: SourceMemory) -> AdditiveMemory | FedMemory | None:
+        """A memory and the weights that passes attend to it by; None where they cannot."""
+        attention, way, is_luong = self.attention, self.way, self.config.decoder == "luong"
+        if type(way) not in (Soft, Covering) or attention is None or attention.dropout:
+            return None
+        nothing, of_steps = memory.keys.new_empty(0), self.context_gates.weight
+        scored: tuple[Tensor, Tensor]
+        if type(attention) is AdditiveAttention:
+            scored = (attention.query.weight, attention.w)
+        elif type(attention) is BilinearAttention and is_luong:
+            scored = (attention.w.t(), nothing)
+        elif type(attention) is DotAttention and is_luong and not attention.is_scaled:
+            scored = (nothing, nothing)
+        else:
+            return None
+        source = (memory.keys, memory.values, memory.lengths)
+        coverage = way.w if isinstance(way, Covering) else nothing
+        if not is_luong:
+            return AdditiveMemory(*scored, of_steps, coverage, *source)
+        if isinstance(way, Covering):
+            return None
+        return FedMemory(*scored, of_steps, self.readout.weight, self.readout.bias, *source)
 
     def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The state of each layer one step later."""
