@@ -16,7 +16,17 @@ from regard.attention.masks import lengths as lengths_mask
 from regard.attention.scores import Additive, Dot
 from regard.kernels.threads import parallel_rows
 from regard.layers.pointer import identity
-from regard.layers.unrolled import CELLS, KINDS, Gradients, add_product, derived
+from regard.layers.unrolled import (
+    CELLS,
+    KINDS,
+    Gradients,
+    add_product,
+    contiguous,
+    gradients,
+    in_whole_states,
+)
+
+Steps = tuple[Tensor, Tensor, Tensor]  # answers, contexts and weights of all steps
 
 
 class FedMemory(NamedTuple):
@@ -27,7 +37,7 @@ class FedMemory(NamedTuple):
     """
 
     query_weight: Float[Tensor, "K h"]
-    units: Float[Tensor, " K2"]
+    units: Float[Tensor, " U"]
     fed_weight: Float[Tensor, "G C"]
     readout_weight: Float[Tensor, "C J"]  # of context and state side by side
     readout_bias: Float[Tensor, " C"]
@@ -48,19 +58,13 @@ def unroll_fed(
 
     ``gates`` are those of inputs; see ``unrolled.unroll``.
     """
-    is_mixed = torch.is_autocast_enabled("cpu")
-    products = torch.get_autocast_dtype("cpu") if is_mixed else torch.float32
-    inputs = (gates.float(), start, weight, bias, *memory)
-    with torch.autocast("cpu", enabled=False):
-        result: tuple[Tensor, Tensor, Tensor] = _Fed.apply(  # type: ignore[no-untyped-call]
-            cell, products, *inputs
-        )
-    return result
+    steps: Steps = in_whole_states(_Fed, cell, gates, start, weight, bias, *memory)
+    return steps
 
 
 def _stepwise(
     cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Steps:
     """The same by operations of torch, whose gradients can be differentiated."""
     memory, state, h = FedMemory(*of_memory), start, weight.shape[1]
     score = Additive(memory.units) if memory.units.numel() else Dot()
@@ -85,14 +89,12 @@ def _stepwise(
 
 class _Fed(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(ctx: Any, cell: str, products: torch.dtype, *inputs: Tensor) -> Steps:
         # Only here: where compiling fails, so does the import.
         from regard.kernels import unrolled
 
         gates, start, weight, bias = inputs[:4]
-        memory = _contiguous(inputs[4:])
+        memory = FedMemory(*contiguous(inputs[4:]))
         (B, T, G), h, (kind, kept) = gates.shape, weight.shape[1], KINDS[cell]
         (S, A), E, C = memory.keys.shape[1:], memory.values.shape[2], len(memory.readout_bias)
         carried, after = gates.new_empty(B, T + 1, start.shape[1]), gates.new_empty(B, T, kept * h)
@@ -129,12 +131,7 @@ class _Fed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Gradients:
-        inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        with torch.autocast("cpu", enabled=False):
-            is_batched = torch._C._functorch.is_legacy_batchedtensor(grads[0])  # is_grads_batched
-            if torch.is_grad_enabled() or is_batched:
-                return None, None, *derived(_stepwise, ctx, inputs, grads)
-            return None, None, *_backward(KINDS[ctx.cell][0], ctx.products, inputs, kept, grads)
+        return gradients(ctx, grads, _backward, _stepwise)
 
 
 def _backward(
@@ -142,12 +139,12 @@ def _backward(
     products: torch.dtype,
     inputs: tuple[Tensor, ...],
     kept: tuple[Tensor, ...],
-    grads: tuple[Tensor, ...],
+    *grads: Tensor,
 ) -> Gradients:
     from regard.kernels import unrolled
 
     gates, start, weight, _ = inputs[:4]
-    memory = _contiguous(inputs[4:])
+    memory = FedMemory(*contiguous(inputs[4:]))
     carried, after, queries, weights, contexts, answers = kept
     (B, T, G), h = gates.shape, weight.shape[1]
     (S, A), E = memory.keys.shape[1:], memory.values.shape[2]
@@ -213,9 +210,3 @@ def _arrays(memory: FedMemory) -> tuple[Any, ...]:
     """Numbers of a memory as the passes take them; it has no coverage."""
     nothing = memory.units[:0]
     return tuple(each.numpy() for each in (memory.units, nothing, *memory[5:]))
-
-
-def _contiguous(of_memory: tuple[Tensor, ...]) -> FedMemory:
-    """The memory as loops take it, lengths within it."""
-    memory = FedMemory(*(tensor.detach().contiguous() for tensor in of_memory))
-    return memory._replace(lengths=memory.lengths.long().clamp(0, memory.keys.shape[1]))

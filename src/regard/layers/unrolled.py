@@ -5,7 +5,7 @@ gradients of all weights and keys. On a CPU a step is two products and two compi
 and products that no step waits for are done once, for all steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,12 +104,18 @@ def unroll(
     ``gates`` are those of inputs, ``weight`` and ``bias`` make those of the state before, which is
     the query as well; before the first step it is ``start``.
     """
+    steps: Steps = in_whole_states(_Unrolled, cell, gates, start, weight, bias, *(memory or ()))
+    return steps
+
+
+def in_whole_states(
+    passes: type[torch.autograd.Function], cell: str, gates: Tensor, *inputs: Tensor
+) -> Any:
+    """Results of passes whose states are of float32, and products of autocast's dtype."""
     is_mixed = torch.is_autocast_enabled("cpu")
     products = torch.get_autocast_dtype("cpu") if is_mixed else torch.float32
-    inputs = (gates.float(), start, weight, bias, *(memory or ()))
     with torch.autocast("cpu", enabled=False):
-        result: Steps = _Unrolled.apply(cell, products, *inputs)  # type: ignore[no-untyped-call]
-    return result
+        return passes.apply(cell, products, gates.float(), *inputs)  # type: ignore[no-untyped-call]
 
 
 def _stepwise(
@@ -160,7 +166,7 @@ class _Unrolled(torch.autograd.Function):
         queries: Tensor | None = None
         past: Tensor | None = None
         if len(inputs) > 4:
-            memory = _contiguous(inputs[4:])
+            memory = AdditiveMemory(*contiguous(inputs[4:]))
             (S, E), A = memory.values.shape[1:], len(memory.units)
             total = gates.clone(memory_format=torch.contiguous_format)
             weight = torch.cat([weight, memory.query_weight])
@@ -187,19 +193,23 @@ class _Unrolled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Gradients:
-        inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        with torch.autocast("cpu", enabled=False):
-            is_batched = torch._C._functorch.is_legacy_batchedtensor(grads[0])  # is_grads_batched
-            if torch.is_grad_enabled() or is_batched:
-                return None, None, *derived(_stepwise, ctx, inputs, grads)
-            return None, None, *_backward(KINDS[ctx.cell][0], ctx.products, inputs, kept, *grads)
+        return gradients(ctx, grads, _backward, _stepwise)
 
 
-def derived(
-    stepwise: Callable[..., tuple[Tensor | None, ...]],
-    ctx: Any,
-    inputs: tuple[Tensor, ...],
-    grads: tuple[Tensor | None, ...],
+def gradients(
+    ctx: Any, grads: Sequence[Any], passes: Callable[..., Gradients], stepwise: Callable[..., Any]
+) -> Gradients:
+    """Gradients of ``in_whole_states``: by passes, or if they are derived again, step by step."""
+    inputs, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+    with torch.autocast("cpu", enabled=False):
+        is_batched = torch._C._functorch.is_legacy_batchedtensor(grads[0])  # is_grads_batched
+        if torch.is_grad_enabled() or is_batched:
+            return None, None, *_differentiable(ctx, inputs, grads, stepwise)
+        return None, None, *passes(KINDS[ctx.cell][0], ctx.products, inputs, kept, *grads)
+
+
+def _differentiable(
+    ctx: Any, inputs: Sequence[Tensor], grads: Sequence[Any], stepwise: Callable[..., Any]
 ) -> Gradients:
     """Gradients that can be differentiated, or of several outputs at once."""
     with torch.enable_grad():
@@ -235,7 +245,7 @@ def _backward(
     if len(inputs) > 4:
         assert d_contexts is not None
         assert d_weights is not None
-        memory, weight = _contiguous(inputs[4:]), torch.cat([weight, inputs[4]])
+        memory, weight = AdditiveMemory(*contiguous(inputs[4:])), torch.cat([weight, inputs[4]])
         S, A = memory.keys.shape[1:]
         d_hidden, d_contexts = torch.empty(B, T, G + A), d_contexts.clone().contiguous()
         d_keys, d_past, sums = (torch.zeros(s) for s in (memory.keys.shape, (B, S), (B, 2, A)))
@@ -280,7 +290,8 @@ def _arrays(memory: AdditiveMemory) -> tuple[np.ndarray, ...]:
     return tuple(tensor.numpy() for tensor in (memory.units, *memory[3:]))
 
 
-def _contiguous(of_memory: tuple[Tensor, ...]) -> AdditiveMemory:
-    """The memory as loops take it, lengths within it."""
-    memory = AdditiveMemory(*(tensor.detach().contiguous() for tensor in of_memory))
-    return memory._replace(lengths=memory.lengths.long().clamp(0, memory.keys.shape[1]))
+def contiguous(of_memory: Sequence[Tensor]) -> Iterator[Tensor]:
+    """The tensors of a memory as loops take them; the last, the lengths, within its values."""
+    *before, lengths = (tensor.detach().contiguous() for tensor in of_memory)
+    yield from before
+    yield lengths.long().clamp(0, before[-1].shape[1])
