@@ -47,7 +47,7 @@ from regard.training.recipes.resolving import resolve
 STEP, STEPS = "step", ("sst2", "hotel")
 ENGLISH, CHINESE = "minilm-en", "roberta-zh"
 SEEDS = sized((1, 2, 3), (1,))
-ROUNDS = sized(5, 1)
+ROUNDS = sized(3, 1)
 ONCE = ("training.epochs=1",)  # of corpora that take an hour an epoch
 
 
