@@ -324,7 +324,7 @@ def job_figure(
         what=job.what,
         ours=" / ".join(means),
         beside=beside,
-        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {seeds[0]['epochs']} epochs in "
+        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {seeds[0]['epochs']} epoch{'s'[: seeds[0]['epochs'] > 1]} in "
         f"{minutes:.0f} min",
     )
 
