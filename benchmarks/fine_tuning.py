@@ -318,13 +318,14 @@ def job_figure(
         )
         beside += f"; the same sentences: {', '.join(each)}"
     minutes = statistics.mean(seed["minutes"] for seed in seeds)
+    epochs = seeds[0]["epochs"]
     count = f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
     named = [job.encoder, *(each for each in job.settings if not each.startswith("data."))]
     return Figure(
         what=job.what,
         ours=" / ".join(means),
         beside=beside,
-        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {seeds[0]['epochs']} epoch{'s'[: seeds[0]['epochs'] > 1]} in "
+        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {epochs} epoch{'s'[: epochs > 1]} in "
         f"{minutes:.0f} min",
     )
 
