@@ -4,9 +4,9 @@
         [--seeds 1 2 3] [--threads 1]
 
 ``--pretrained`` holds the encoders in Hugging Face's layout: ``minilm-en`` (English, uncased) and
-``roberta-zh`` (Chinese). Every job is trained by its shipped recipe, its weights are chosen by the
-validation part, and the test part is read once at the end. Beside it stands the record of the same
-job from scratch, with its simple baselines.
+``roberta-zh`` (Chinese). Every job is trained by its shipped recipe, on large corpora for an epoch
+or two; its weights are chosen by the validation part, and the test part is read once at the end.
+Beside it stands the record of the same job from scratch, with its simple baselines.
 
 Of sst2 the sentences of the training file whose SHA-1 ends in a 0 (in decimal) are kept apart as a
 second test part; a part of what is left is validated on, and its development file is a test.
@@ -48,7 +48,7 @@ STEP, STEPS = "step", ("sst2", "hotel")
 ENGLISH, CHINESE = "minilm-en", "roberta-zh"
 SEEDS = sized((1, 2, 3), (1,))
 ROUNDS = sized(3, 1)
-ONCE = ("training.epochs=1",)  # of corpora that take an hour an epoch
+ONCE = ("training.epochs=1",)  # of corpora of tens of thousands of examples
 
 
 @dataclass(frozen=True, kw_only=True)

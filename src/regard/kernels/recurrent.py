@@ -91,7 +91,7 @@ def attend_row(query, keys, values, units, weights, context):
 
 @uncounted_part
 def mix_row(values, weights, context):
-    """Context of the weights that scores, which stand in their place, give."""
+    """Context of a row of scores, which become its weights in place."""
     to_weights(weights)
     fill(context, f32(0))
     for m in range(weights.size):

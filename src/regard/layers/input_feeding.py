@@ -65,7 +65,7 @@ def unroll_fed(
 def _stepwise(
     cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
 ) -> Steps:
-    """The same by operations of torch, whose gradients can be differentiated."""
+    """Steps by operations of torch, whose gradients can be differentiated."""
     memory, state, h = FedMemory(*of_memory), start, weight.shape[1]
     score = Additive(memory.units) if memory.units.numel() else Dot()
     mask, width = lengths_mask(memory.lengths), memory.values.shape[2]

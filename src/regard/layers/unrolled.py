@@ -121,7 +121,7 @@ def in_whole_states(
 def _stepwise(
     cell: str, gates: Tensor, start: Tensor, weight: Tensor, bias: Tensor, *of_memory: Tensor
 ) -> Steps:
-    """The same by operations of torch, whose gradients can be differentiated."""
+    """Steps by operations of torch, whose gradients can be differentiated."""
     state, states = start, []
     mixed: list[Tensor] = []
     if of_memory:
