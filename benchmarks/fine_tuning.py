@@ -33,6 +33,7 @@ import torch
 from benchmarks import linear_text, measuring
 from benchmarks.encoders import encoder
 from benchmarks.measuring import Figure, Spread, sized
+from benchmarks.occasion import FEWEST_ROUNDS
 from benchmarks.peers.fine_tuning_updates import IN_BFLOAT16, OURS, SIDES, TRAINER, write_batches
 from benchmarks.question_answering import FILES
 from benchmarks.training import settings_of, train
@@ -47,7 +48,7 @@ from regard.training.recipes.resolving import resolve
 STEP, STEPS = "step", ("sst2", "hotel")
 ENGLISH, CHINESE = "minilm-en", "roberta-zh"
 SEEDS = sized((1, 2, 3), (1,))
-ROUNDS = sized(3, 1)
+ROUNDS = sized(FEWEST_ROUNDS, 1)
 ONCE = ("training.epochs=1",)  # of corpora of tens of thousands of examples
 
 

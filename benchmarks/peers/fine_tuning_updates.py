@@ -28,7 +28,7 @@ from regard.training.session import fit
 
 OURS, TRAINER = "regard", "Trainer"
 # Updates of one round, and how many of them are not timed.
-UPDATES, WARMUP = sized((40, 15), (3, 1))
+UPDATES, WARMUP = sized((30, 10), (3, 1))
 IN_BFLOAT16 = multiplies_bfloat16(CPU)
 
 

@@ -7,6 +7,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
+from regard.progress import progress
 from regard.runs import Run, average
 from regard.training.calibration import Scales
 from regard.training.callbacks import TrainingSummary
@@ -35,14 +36,19 @@ class FinalWeights:
     ) -> "FinalWeights":
         """Measure all candidates and load the best by a metric, and of equals by the loss."""
         measured, sign = dict[str, dict[str, float]](), task.metrics[metric]
-        for name, weights in candidates.items():
-            model.load_state_dict(weights())
-            measured[name] = task.validate(model.eval())
+        with progress("choosing the weights", len(candidates)) as advance:
+            for name, weights in candidates.items():
+                model.load_state_dict(weights())
+                measured[name] = task.validate(model.eval())
+                advance(1)
         chosen = max(measured, key=lambda n: (sign * measured[n][metric], -measured[n]["loss"]))
         model.load_state_dict(candidates[chosen]())
-        calibration = task.calibrate(model)
-        figures = measured[chosen] if calibration is None else task.validate(model)
-        return cls(chosen, measured, figures, calibration, task.beside_baselines(figures))
+        with progress("calibrating"):
+            calibration = task.calibrate(model)
+            figures = measured[chosen] if calibration is None else task.validate(model)
+        with progress("baselines"):
+            beside = task.beside_baselines(figures)
+        return cls(chosen, measured, figures, calibration, beside)
 
     def summary(self, position: Position, valid: str | None) -> TrainingSummary:
         """The summary of the training, which ends at a position."""
