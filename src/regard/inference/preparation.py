@@ -107,7 +107,7 @@ def answer_in_one_pass(
             summed, count = task.loss(cached, batch)
             losses.append((float(summed), count))
 
-    tokens = batch_tokens(model, _most_tokens(model))
+    tokens = batch_tokens(model, _most_tokens(model) if len(encoded) > 1 else _BATCH_TOKENS)
     for indices in batched(task.lengths(encoded).tolist(), tokens):
         in_halves(answer, indices, device)
         if progress is not None:

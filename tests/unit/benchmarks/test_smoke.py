@@ -25,6 +25,7 @@ ALONE = ("--threads", "1")
 # script, which says so.
 SMOKE: dict[str, tuple[str, ...]] = {
     "additive_attention": (*ONE, *ALONE),
+    "answering_speed": ("--work", "WORK", *ONE, *ALONE),
     "attention": (*ONE, *ALONE),
     "attention_mechanisms": ("--work", "WORK"),
     "backend_choice": (),

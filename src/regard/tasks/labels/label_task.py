@@ -177,7 +177,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
 
     def unknown(self, example: LabelledT, encoded: Sequence[Sample]) -> list[str]:
         read = [sample.get(name, ()) for sample in encoded for name in ("ids", "other")]
-        if not (isinstance(self.tokenizer, Tokenizer) and any(UNK_ID in ids for ids in read)):
+        if not (any(UNK_ID in ids for ids in read) and isinstance(self.tokenizer, Tokenizer)):
             return []
         return unknown_pieces(self.tokenizer, self.texts(example))
 

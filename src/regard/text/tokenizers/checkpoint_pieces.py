@@ -8,6 +8,7 @@ checkpoint's table of embeddings puts its rows into the same order: ``Checkpoint
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -59,7 +60,7 @@ class CheckpointPieces(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.theirs)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         theirs = self.theirs[len(RESERVED) :]
         return [*RESERVED, *(self._cut.id_to_token(their) or f"<{their}>" for their in theirs)]

@@ -8,7 +8,7 @@ import torch
 from regard.errors import DataError, RunError
 from regard.tasks import LabelField, LabelledData, LabelTask, Recipe, TextField
 from regard.tasks.batches import collate
-from regard.text import PAD_ID
+from regard.text import PAD_ID, UNK_ID, TokenizerConfig, train_tokenizer
 
 
 class Lengths(LabelTask):
@@ -48,6 +48,16 @@ def test_a_request_holds_every_text_and_no_label(tmp_path):
     for record in ("", {"text": 3}, {}):
         with pytest.raises(DataError, match="x:1: text must hold something to read; got"):
             task.request(record, "x:1")
+
+
+def test_a_text_of_known_pieces_takes_no_list_of_the_vocabulary(tmp_path, monkeypatch):
+    task, listed = learned(tmp_path), []
+    task.tokenizer = pieces = train_tokenizer(["a long one"], TokenizerConfig(type="characters"))
+    monkeypatch.setattr(type(pieces), "names", property(lambda self: listed.append(self) or []))
+    example = task.request("a fox", "x:1")
+    assert task.unknown(example, [{"ids": pieces.encode("a no")}]) == []
+    assert not listed
+    assert task.unknown(example, [{"ids": [UNK_ID]}]) == ["f", "x"]
 
 
 def test_what_is_learned_is_saved_and_a_damaged_file_is_named(tmp_path):
