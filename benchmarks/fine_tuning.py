@@ -320,14 +320,14 @@ def job_figure(
         beside += f"; the same sentences: {', '.join(each)}"
     minutes = statistics.mean(seed["minutes"] for seed in seeds)
     epochs = seeds[0]["epochs"]
+    learned = f"{epochs} epoch{'s'[: epochs > 1]}" if epochs else "less than an epoch"
     count = f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
     named = [job.encoder, *(each for each in job.settings if not each.startswith("data."))]
     return Figure(
         what=job.what,
         ours=" / ".join(means),
         beside=beside,
-        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {epochs} epoch{'s'[: epochs > 1]} in "
-        f"{minutes:.0f} min",
+        note=f"`{job.recipe}`, {', '.join(named)}, {count}, {learned} in {minutes:.0f} min",
     )
 
 
