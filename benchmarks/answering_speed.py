@@ -251,7 +251,6 @@ if __name__ == "__main__":
         side=measure_here,
         measure=measure,
         works=list(WORKS),
-        peer="onnxruntime",
         packages=("torch", "transformers", "onnxruntime"),
         needs_folder=True,
     )
