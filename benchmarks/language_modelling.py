@@ -11,8 +11,9 @@ Stages, each of which leaves a file in ``--work`` and is not done again while th
   windows, asked of each side's own model.
 - ``speed``: milliseconds of an iteration of the three, 300 at a time, in turn; the first ten and
   all validation left out, on an idle machine: five minutes.
-- ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer and an LSTM, for
-  the same CPU minutes, beside interpolated Kneser-Ney on the same tokens.
+- ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer and an LSTM by
+  three seeds, for the same CPU minutes, beside interpolated Kneser-Ney on the same tokens. A
+  training that has ended is not done again either.
 
 The record is written once the first four are there, with what there is of words.
 """
@@ -21,6 +22,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from regard.tasks import Recipe, read_parts, recipe_from_table
 
 SAME, FAST = "language-model-characters", "language-model-characters-fast"
 OURS = "benchmarks.peers.regard_characters"
+SEEDS = measuring.sized((1, 2, 3), (1,))
 UPDATES = measuring.sized({SAME: 2000, FAST: 400}, {SAME: 4, FAST: 4})
 TIMED, ROUNDS, SETTLING = measuring.sized((300, 5, 10), (4, 1, 1))
 CORPORA = measuring.sized({"gutenberg-books": "gutenberg", "brown": "brown"}, {"brown": "brown"})
@@ -58,7 +61,7 @@ def main() -> None:
     parser = measuring.command(__doc__, work="folder outside the repository", threads=2)
     parser.add_argument("stages", nargs="*", default=[*STAGES])
     parser.add_argument("--nanogpt", type=Path, help="folder of its scripts")
-    parser.add_argument("--minutes", type=float, default=3, help="CPU minutes of each word model")
+    parser.add_argument("--minutes", type=float, default=5, help="CPU minutes of each word model")
     given = parser.parse_args()
     before = measuring.machine()
     given.work.mkdir(parents=True, exist_ok=True)
@@ -125,21 +128,22 @@ def words(given: argparse.Namespace) -> dict[str, Any]:
     torch.set_num_threads(1)
     found: dict[str, Any] = {"minutes": given.minutes}
     for folder, name in CORPORA.items():
-        found[name] = {}
-        for kind, model in MODELS.items():
-            table = word_table(measuring.corpora() / folder, model, given.minutes)
+        found[name] = {kind: {} for kind in MODELS}
+        for kind, seed in product(MODELS, SEEDS):
+            table = word_table(measuring.corpora() / folder, MODELS[kind], given.minutes, seed)
+            run = given.work / f"{name}-{kind.lower()}-{seed}"
             with cpu_clock():
-                trained = train(recipe_from_table(table), given.work / f"{name}-{kind.lower()}")
-            job = trained.predictor.task
-            known, test = read_parts(job.recipe).train, job.read(job.recipe, "test")
-            report = evaluate_task(trained.predictor, test, known if kind == "LSTM" else ())
-            found[name][kind] = {figure.name: figure.value for figure in report.figures} | {
-                "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
-                "updates": trained.summary["updates"],
-                "tokens": trained.summary["target_tokens"],
-            }
+                trained = train(recipe_from_table(table), run)
+            job, summary = trained.predictor.task, trained.summary
+            is_first = (kind, seed) == ("LSTM", SEEDS[0])  # baselines are the same for all
+            known = read_parts(job.recipe).train if is_first else ()
+            report = evaluate_task(trained.predictor, job.read(job.recipe, "test"), known)
+            figures = {figure.name: figure.value for figure in report.figures}
+            parameters = sum(p.numel() for p in trained.predictor.model.parameters())
+            sizes = {"updates": summary["updates"], "tokens": summary["target_tokens"]}
+            found[name][kind][str(seed)] = {**figures, "parameters": parameters, **sizes}
             found[name] |= report.baselines
-            print(name, kind, found[name])
+            print(name, kind, seed, figures, sizes, flush=True)
     return found
 
 
@@ -160,7 +164,9 @@ def trainings(work: Path) -> dict[str, Recipe]:
     return {**characters, **words}
 
 
-def word_table(home: Path, model: Mapping[str, Any], minutes: float) -> dict[str, Any]:
+def word_table(
+    home: Path, model: Mapping[str, Any], minutes: float, seed: int = 1
+) -> dict[str, Any]:
     """The recipe of one model of one corpus; all but the model is the same."""
     return {
         "task": "language_modelling",
@@ -174,6 +180,7 @@ def word_table(home: Path, model: Mapping[str, Any], minutes: float) -> dict[str
         "tokenizer": {"type": "bpe", "vocab_size": 4000},
         "model": dict(model),
         "training": {
+            "seed": seed,
             "minutes": minutes,
             "batch_tokens": 2048,
             "optimizer": "muon",
@@ -246,12 +253,16 @@ def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
         figures.append(
             Figure(
                 what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
-                ours=" / ".join(f"{each[kind]['bits per byte']:.3f}" for kind in MODELS),
+                ours=" / ".join(_bits(each[kind]) for kind in MODELS),
                 beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
-                note=f"{words['minutes']:g} CPU minutes each, 4,000 subwords",
+                note=f"{words['minutes']:g} CPU minutes each, {len(SEEDS)} seeds, 4,000 subwords",
             )
         )
     return figures
+
+
+def _bits(seeds: Mapping[str, Mapping[str, float]]) -> str:
+    return measuring.mean_of_seeds([each["bits per byte"] for each in seeds.values()], 3)
 
 
 def _ours(

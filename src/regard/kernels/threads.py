@@ -122,9 +122,10 @@ def parallel_rows(rows: int, operations: int, loop: RowLoop, *arguments: object)
 
 def parallel_blocks(rows: int, loop: RowLoop, *arguments: object) -> None:
     """Split rows into even blocks, each of which goes through all weights by itself."""
-    block = max(FEWEST_ROWS, min(MOST_ROWS, -(-rows // torch.get_num_threads())))
+    threads = torch.get_num_threads()
+    rounds = -(-rows // (MOST_ROWS * threads))  # in each, all threads have a block
     if rows:  # a loop may look at the first
-        share_out(max(1, min(-(-rows // block), rows // FEWEST_ROWS)), rows, loop, *arguments)
+        share_out(max(1, min(rounds * threads, rows // FEWEST_ROWS)), rows, loop, *arguments)
 
 
 def address_of_products() -> int:

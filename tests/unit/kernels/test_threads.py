@@ -209,7 +209,7 @@ def test_loops_share_themselves_out_in_loops_that_are_shared_out(num_threads):
 
 
 @pairwise(rows=[1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500], count=[1, 3])
-def test_blocks_are_even_and_none_is_a_handful(rows, count, monkeypatch):
+def test_blocks_are_even_as_many_for_each_thread_and_none_is_a_handful(rows, count, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: count)
     calls, marks, by = (np.zeros(rows, np.int64) for _ in range(3))
     parallel_blocks(rows, mark, calls, marks, by)
@@ -221,3 +221,4 @@ def test_blocks_are_even_and_none_is_a_handful(rows, count, monkeypatch):
     assert min(sizes) >= min(rows, 8)
     assert max(sizes) <= 64
     assert (len(blocks) > 1) == (rows > 64 or (count > 1 and rows >= 16))
+    assert len(blocks) % count == 0 or len(blocks) == max(1, rows // 8)
