@@ -70,20 +70,24 @@ class RecurrentEncoder(nn.Module):
         if not inputs.shape[1]:
             nothing = inputs.new_zeros(len(inputs), 2 * self.hidden_dim)
             return nothing[:, None][:, :0], nothing
-        # Under autocast inputs come in half precision, and a recurrence is a long sum.
-        whole = inputs.to(next(self.recurrence.parameters()).dtype)
-        with torch.autocast(inputs.device.type, enabled=False):
-            read = self._packed if inputs.is_cuda else self._unpacked
-            out = read(whole, lengths)
+        out = (self._packed if inputs.is_cuda else self._unpacked)(inputs, lengths)
         forward_end = out[torch.arange(len(out), device=out.device), lengths - 1, : self.hidden_dim]
         backward_end = out[:, 0, self.hidden_dim :]
         return out, torch.cat([forward_end, backward_end], dim=-1)
 
     def _packed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Rows without their padding, in one call; on a CPU its backward pass takes N² time."""
-        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        packed_out, _ = self.recurrence(packed)
-        return pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])[0]
+        with torch.autocast("cuda", enabled=False):
+            packed = pack_padded_sequence(
+                inputs.to(self._dtype), lengths.cpu(), batch_first=True, enforce_sorted=False
+            )
+            states, _ = self.recurrence(packed)
+            return pad_packed_sequence(states, batch_first=True, total_length=inputs.shape[1])[0]
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        """That of states: under autocast inputs come in half precision; states are long sums."""
+        return next(self.recurrence.parameters()).dtype
 
     def _unpacked(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Padded rows, one direction at a time: states after a row's end are thrown away."""
@@ -105,24 +109,36 @@ class RecurrentEncoder(nn.Module):
             self.recurrence.get_parameter(f"{kind}_{name}")
             for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         ]
-        start = inputs.new_zeros(1, len(inputs), self.hidden_dim)
-        is_lstm = self.recurrence.mode == "LSTM"
-        if not is_lstm and takes_sequences(inputs, *weights):
-            into, weight, bias, of_state = weights
-            cell = self.recurrence.mode.partition("_")[0].lower()
-            return unroll(cell, F.linear(inputs, into, bias), start[0], weight, of_state)[0]
-        states: Tensor = _ONE_DIRECTION[self.recurrence.mode](
-            inputs,
-            (start, start) if is_lstm else start,
-            weights,
-            True,  # with biases
-            1,  # one layer
-            0.0,  # without dropout
-            self.training,
-            False,  # in one direction
-            True,  # batch first
-        )[0]
+        mode, rows = self.recurrence.mode, len(inputs)
+        is_lstm = mode == "LSTM"
+        # In float32, a layer of torch's LSTM takes less time than its steps.
+        is_stepwise = not is_lstm or torch.is_autocast_enabled(inputs.device.type)
+        if is_stepwise and takes_sequences(inputs, *weights):
+            into, weight, bias, of_state = map(_gates_of_lstm, weights) if is_lstm else weights
+            cell, width = mode.partition("_")[0].lower(), self.hidden_dim * (1 + is_lstm)
+            gates = F.linear(inputs, into, bias)
+            return unroll(cell, gates, weight.new_zeros(rows, width), weight, of_state)[0]
+        with torch.autocast(inputs.device.type, enabled=False):
+            whole = inputs.to(self._dtype)
+            start = whole.new_zeros(1, rows, self.hidden_dim)
+            states: Tensor = _ONE_DIRECTION[mode](
+                whole,
+                (start, start) if is_lstm else start,
+                weights,
+                True,  # with biases
+                1,  # one layer
+                0.0,  # without dropout
+                self.training,
+                False,  # in one direction
+                True,  # batch first
+            )[0]
         return states
+
+
+def _gates_of_lstm(weights: Float[Tensor, "G ..."]) -> Float[Tensor, "G ..."]:
+    """Weights of the gates in the order of ``RecurrentCell``, from that of ``nn.LSTM``."""
+    keep_in, forget, new, show = weights.chunk(4)
+    return torch.cat([keep_in, forget, show, new])
 
 
 class RecurrentCell(nn.Module):

@@ -1,5 +1,7 @@
 """Recurrent cells and encoders: each is its formula, step by step."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
@@ -112,6 +114,26 @@ def test_packed_rows_and_padded_ones_give_the_same_states_and_gradients(cell):
         out.square().sum().backward()
         results.append([out, *(p.grad.clone() for p in encoder.parameters())])
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_products_in_half_precision_leave_an_encoder_its_states_and_gradients(cell):
+    encoder = RecurrentEncoder(cell, X, h, num_layers=2)
+    inputs, lengths = torch.randn(B, S, X), torch.tensor([3, 5, 1])
+
+    def derivatives(read, inputs):
+        out, last = read(inputs, lengths)
+        return [out, *torch.autograd.grad(out.square().sum() + last.sum(), [*read.parameters()])]
+
+    expected = derivatives(deepcopy(encoder).double(), inputs.double())
+    with torch.autocast("cpu", torch.bfloat16):
+        got = derivatives(encoder, inputs)
+        rounded = encoder(inputs.bfloat16(), lengths)[0]
+    for one, value in zip(got, expected, strict=True):
+        assert one.dtype == torch.float32
+        error = (one - value).norm() / value.norm()
+        assert 1e-6 < error < 0.05
+    assert rounded.dtype == torch.float32
 
 
 def test_dropout_works_between_encoder_layers_only():
