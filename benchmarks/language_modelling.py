@@ -33,6 +33,7 @@ from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt, regard_characters
 from benchmarks.training import train
+from regard.devices.finding import multiplies_bfloat16
 from regard.inference.evaluation.evaluate import evaluate_task
 from regard.tasks import Recipe, read_parts, recipe_from_table
 
@@ -61,7 +62,7 @@ def main() -> None:
     parser = measuring.command(__doc__, work="folder outside the repository", threads=2)
     parser.add_argument("stages", nargs="*", default=[*STAGES])
     parser.add_argument("--nanogpt", type=Path, help="folder of its scripts")
-    parser.add_argument("--minutes", type=float, default=5, help="CPU minutes of each word model")
+    parser.add_argument("--minutes", type=float, default=8, help="CPU minutes of each word model")
     given = parser.parse_args()
     before = measuring.machine()
     given.work.mkdir(parents=True, exist_ok=True)
@@ -126,7 +127,9 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
 def words(given: argparse.Namespace) -> dict[str, Any]:
     """Subword models of two corpora, beside n-grams."""
     torch.set_num_threads(1)
-    found: dict[str, Any] = {"minutes": given.minutes}
+    is_half = multiplies_bfloat16(torch.device("cpu"))  # which ``auto`` takes there
+    precision = "bfloat16" if is_half else "float32"
+    found: dict[str, Any] = {"minutes": given.minutes, "precision": precision}
     for folder, name in CORPORA.items():
         found[name] = {kind: {} for kind in MODELS}
         for kind, seed in product(MODELS, SEEDS):
@@ -255,7 +258,8 @@ def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
                 what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
                 ours=" / ".join(_bits(each[kind]) for kind in MODELS),
                 beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
-                note=f"{words['minutes']:g} CPU minutes each, {len(SEEDS)} seeds, 4,000 subwords",
+                note=f"{words['minutes']:g} CPU minutes each, {len(SEEDS)} seeds, 4,000 subwords, "
+                f"{words['precision']}",
             )
         )
     return figures
