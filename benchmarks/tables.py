@@ -3,7 +3,8 @@
 python -m benchmarks.tables [--check]    write them; or fail if they are not what is there
 
 A sentence writes ``{name.cell[number]}`` for a number of a figure, counted from zero in the cell
-(``what``, ``ours``, ``beside`` or ``note``) of the figure that ``quoted.toml`` names, and
+(``what``, ``ours``, ``beside`` or ``note``) of the figure that ``quoted.toml`` names,
+``{name.precision}`` for what training's ``auto`` is on the machine of its record, and
 ``{details[record][name]}`` for one of a record's details: none is typed by hand.
 """
 
@@ -46,12 +47,15 @@ def find(records: Sequence[Table], place: str) -> list[Mapping[str, str]]:
 def quotable(records: Sequence[Table]) -> dict[str, Any]:
     """Everything that a sentence may quote, by name."""
     quoted: dict[str, Any] = {"details": {each["name"]: each["details"] for each in records}}
+    flags = {each["name"]: each["machine"]["flags"] for each in records}
     for name, place in QUOTED.items():
-        if place.partition(":")[0] in quoted["details"]:
+        if (record := place.partition(":")[0]) in flags:
             figures = find(records, place)
             if len(figures) != 1:
                 raise ValueError(f"{place!r} must mean one figure; it means {len(figures)}.")
-            quoted[name] = SimpleNamespace(**{c: NUMBER.findall(figures[0][c]) for c in CELLS})
+            numbers = {cell: NUMBER.findall(figures[0][cell]) for cell in CELLS}
+            precision = "bfloat16" if "avx512_bf16" in flags[record] else "float32"
+            quoted[name] = SimpleNamespace(**numbers, precision=precision)
     return quoted
 
 
