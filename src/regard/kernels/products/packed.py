@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float32
 from llvmlite import ir
 
-from regard.kernels.compiling import cgutils, intrinsic, shared, types
+from regard.kernels.compiling import cgutils, inlined, intrinsic, shared, types
 from regard.kernels.elementary import copy
 from regard.kernels.team import parallel
 
@@ -196,6 +196,26 @@ def _fetch(builder: ir.IRBuilder, address: ir.Value) -> None:
     fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], takes)
     flags = [ir.Constant(number, flag) for flag in (0, 2, 1)]
     builder.call(fetch, [builder.inttoptr(address, byte), *flags])
+
+
+@intrinsic
+def _fetch_line(typing, address):
+    def generate(context, builder, signature, arguments):
+        _fetch(builder, arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@inlined
+def fetch_rows(begin, step, rows, size):
+    """Fetch ``size`` bytes of each row, ``step`` bytes apart: too far for the processor to guess.
+
+    Of a head they are few, and to wait for each would take longer than its products.
+    """
+    for row in range(rows):
+        for line in range(-(-size // _LINE)):
+            _fetch_line(begin + row * step + line * _LINE)
 
 
 def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import inlined, shared
 from regard.kernels.elementary import copy, fill, to_weights
-from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.products.packed import OUTPUTS, fetch_rows, plain_rows
 from regard.kernels.products.projections import (
     NO_PROJECTIONS,
     EmbeddingTable,
@@ -30,7 +30,7 @@ from regard.kernels.transformer.layers import (
     rotate,
 )
 
-f32 = np.float32
+f32, i64 = np.float32, np.int64
 # Tokens that go through all layers together, where they are many texts.
 _ROWS = 256
 
@@ -111,12 +111,12 @@ def _in_panels(rows, panels):
 @inlined
 def _across_panels(rows, panels):
     """Pack a weight matrix of (inputs, outputs)."""
-    width = rows.shape[1]
     for p in range(panels.shape[0]):
+        begin = p * OUTPUTS
+        there = min(OUTPUTS, rows.shape[1] - begin)
         for n in range(rows.shape[0]):
-            for lane in range(OUTPUTS):
-                d = p * OUTPUTS + lane
-                panels[p, n, lane] = rows[n, d] if d < width else f32(0)
+            copy(rows[n, begin : begin + there], panels[p, n, :there])
+            fill(panels[p, n, there:], f32(0))
 
 
 @inlined
@@ -289,12 +289,29 @@ def rotate_sources(first, stop, begins, positions, options, projected):
         _rotate_source(projected[begins[b] : begins[b + 1]], positions.rotary, options)
 
 
+@inlined
+def _fetch_head(h, projected, options):
+    """Fetch query, key and value of a head."""
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    (N, width), begin, g = projected.shape, projected.ctypes.data, H + h // (H // G)
+    for head in (h, g, g + G):
+        fetch_rows(begin + 4 * head * D, 4 * width, N, 4 * D)
+
+
 @parallel
 def attend_by_heads(first, stop, begins, positions, options, projected, mixed):
     """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
+    length, heads = i64(0), options.heads
+    room = _head_buffers(length, options)
     for task in range(first, stop):
-        b, h = task // options.heads, task % options.heads
-        at, to = begins[b], begins[b + 1]
-        if to > at:
-            room = _head_buffers(to - at, options)
-            _attend_head(h, False, projected[at:to], positions, options, room, mixed[at:to])
+        source, after = task // heads, (task + 1) // heads
+        at, to = begins[source], begins[source + 1]
+        if task + 1 < stop:
+            of_next = projected[begins[after] : begins[after + 1]]
+            _fetch_head((task + 1) % heads, of_next, options)
+        if to - at != length:
+            length = to - at
+            room = _head_buffers(length, options)
+        if length:
+            seen = (projected[at:to], positions, options, room, mixed[at:to])
+            _attend_head(task % heads, False, *seen)
