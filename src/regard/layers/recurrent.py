@@ -114,7 +114,7 @@ class RecurrentEncoder(nn.Module):
         # In float32, a layer of torch's LSTM takes less time than its steps.
         is_stepwise = not is_lstm or torch.is_autocast_enabled(inputs.device.type)
         if is_stepwise and takes_sequences(inputs, *weights):
-            into, weight, bias, of_state = map(_gates_of_lstm, weights) if is_lstm else weights
+            into, weight, bias, of_state = map(gates_of_lstm, weights) if is_lstm else weights
             cell, width = mode.partition("_")[0].lower(), self.hidden_dim * (1 + is_lstm)
             gates = F.linear(inputs, into, bias)
             return unroll(cell, gates, weight.new_zeros(rows, width), weight, of_state)[0]
@@ -135,7 +135,7 @@ class RecurrentEncoder(nn.Module):
         return states
 
 
-def _gates_of_lstm(weights: Float[Tensor, "G ..."]) -> Float[Tensor, "G ..."]:
+def gates_of_lstm(weights: Float[Tensor, "G ..."]) -> Float[Tensor, "G ..."]:
     """Weights of the gates in the order of ``RecurrentCell``, from that of ``nn.LSTM``."""
     keep_in, forget, new, show = weights.chunk(4)
     return torch.cat([keep_in, forget, show, new])

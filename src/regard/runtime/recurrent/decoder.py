@@ -16,6 +16,7 @@ from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
 from regard.kernels.transformer.layers import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.layers.inputs import row_lengths, valid_row_array
+from regard.layers.recurrent import gates_of_lstm
 from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import MOST_BYTES
 
@@ -34,10 +35,7 @@ def layers_of(recurrence: nn.RNNBase, suffix: str = "") -> list[Layer]:
 
     def gates(name: str) -> Tensor:
         weights = recurrence.get_parameter(f"{name}{suffix}")
-        if recurrence.mode != "LSTM":
-            return weights
-        keep_in, forget, new, show = weights.chunk(4)
-        return torch.cat([keep_in, forget, show, new])
+        return gates_of_lstm(weights) if recurrence.mode == "LSTM" else weights
 
     names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
     return [
