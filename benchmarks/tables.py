@@ -47,7 +47,7 @@ def find(records: Sequence[Table], place: str) -> list[Mapping[str, str]]:
 def quotable(records: Sequence[Table]) -> dict[str, Any]:
     """Everything that a sentence may quote, by name."""
     quoted: dict[str, Any] = {"details": {each["name"]: each["details"] for each in records}}
-    flags = {each["name"]: each["machine"]["flags"] for each in records}
+    flags = {each["name"]: each["machine"].get("flags", ()) for each in records}
     for name, place in QUOTED.items():
         if (record := place.partition(":")[0]) in flags:
             figures = find(records, place)
