@@ -10,7 +10,7 @@ Stages, each of which leaves a file in ``--work`` and is not done again while th
   with rotary positions and Muon. The loss is over the *whole* validation part, in the same
   windows, asked of each side's own model.
 - ``speed``: milliseconds of an iteration of the three, 300 at a time, in turn; the first ten and
-  all validation left out, on an idle machine: five minutes.
+  all validation left out, on an idle machine: a quarter of an hour.
 - ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer by three seeds and
   an LSTM by one, for the same CPU minutes, beside interpolated Kneser-Ney on the same tokens. A
   training that has ended is not done again either.
@@ -32,7 +32,6 @@ from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt, regard_characters
 from benchmarks.training import train
-from regard.devices.finding import multiplies_bfloat16
 from regard.inference.evaluation.evaluate import evaluate_task
 from regard.tasks import Recipe, read_parts, recipe_from_table
 
@@ -126,9 +125,7 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
 def words(given: argparse.Namespace) -> dict[str, Any]:
     """Subword models of two corpora, beside n-grams."""
     torch.set_num_threads(1)
-    is_half = multiplies_bfloat16(torch.device("cpu"))  # which ``auto`` takes there
-    precision = "bfloat16" if is_half else "float32"
-    found: dict[str, Any] = {"minutes": given.minutes, "precision": precision}
+    found: dict[str, Any] = {"minutes": given.minutes}
     for folder, name in CORPORA.items():
         found[name] = {kind: {} for kind in MODELS}
         for kind, seed in [(kind, seed) for kind, seeds in SEEDS.items() for seed in seeds]:
@@ -257,8 +254,7 @@ def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
                 what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
                 ours=" / ".join(_bits(each[kind]) for kind in MODELS),
                 beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
-                note=f"{words['minutes']:g} CPU minutes each, {seeds}, 4,000 subwords, "
-                f"{words['precision']}",
+                note=f"{words['minutes']:g} CPU minutes each, {seeds}, 4,000 subwords",
             )
         )
     return figures

@@ -86,7 +86,7 @@ class RecurrentEncoder(nn.Module):
 
     @property
     def _dtype(self) -> torch.dtype:
-        """That of states: under autocast inputs come in half precision; states are long sums."""
+        """Dtype of states: long sums, which stay whole where autocast makes inputs half."""
         return next(self.recurrence.parameters()).dtype
 
     def _unpacked(self, inputs: Tensor, lengths: Tensor) -> Tensor:

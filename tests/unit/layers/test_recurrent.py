@@ -118,7 +118,7 @@ def test_packed_rows_and_padded_ones_give_the_same_states_and_gradients(cell):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_products_in_half_precision_leave_an_encoder_its_states_and_gradients(cell):
-    encoder = RecurrentEncoder(cell, X, h, num_layers=2)
+    encoder = RecurrentEncoder(cell, X, 16, num_layers=2)  # of fewer, one gradient may vanish
     inputs, lengths = torch.randn(B, S, X), torch.tensor([3, 5, 1])
 
     def derivatives(read, inputs):
@@ -132,7 +132,7 @@ def test_products_in_half_precision_leave_an_encoder_its_states_and_gradients(ce
     for one, value in zip(got, expected, strict=True):
         assert one.dtype == torch.float32
         error = (one - value).norm() / value.norm()
-        assert 1e-6 < error < 0.05
+        assert 1e-6 < error < 0.03
     assert rounded.dtype == torch.float32
 
 
