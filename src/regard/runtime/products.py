@@ -4,7 +4,7 @@ In int8 weights are rounded once, by row; states as they come, by row too, so th
 not depend on its neighbours; see ``kernels.products.int8``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,6 +30,9 @@ from regard.models.transformer import Transformer
 
 # Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
 MOST_BYTES = 2**25
+# Bytes of weights, once a row, for which a thread more is worth its start and its waits: a small
+# model's sentence takes up to six times as long by two threads.
+BYTES_A_THREAD = 2**24
 
 
 class Linear:
@@ -100,13 +103,6 @@ class PackedEmbedding(TokenEmbedding):
     ) -> Float[Tensor, "*batch V"]:
         logits = self._map(_flat(states, self.weight.shape[1])).view(*states.shape[:-1], -1)
         return logits if bias is None else logits + bias
-
-
-def projection_of(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
-    """Projection of a layer: by compiled loops, if it is linear and in float32."""
-    if isinstance(layer, nn.Linear):
-        return Linear.of(layer.weight, layer.bias)
-    return nn.Identity() if layer is None else layer
 
 
 class _Int8Matrix(nn.Module):

@@ -4,9 +4,9 @@ import pytest
 from tests.unit.inference.conftest import LETTERS, letters_predictor, untrained
 
 from regard.inference import Predictor
-from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
 from regard.runtime.transformer.decoder import DecoderStack
+from regard.runtime.transformer.encoder import EncoderLoop
 from regard.runtime.transformer.models import PreparedTransformer
 from regard.tasks.labels.classification import LabelledText
 
@@ -94,12 +94,11 @@ def labeller():
 
 
 def test_a_compiled_loop_labels_one_text_as_it_does_many(monkeypatch):
-    classifier, loop, calls = labeller(), encoder_kernels.encode_texts, []
-    share = loop.share
+    classifier, calls, read = labeller(), [], EncoderLoop.__call__
     plain = Predictor(classifier.model, classifier.task)
     plain.preparation.of = lambda model: model.eval()
     expected = plain.predict(TEXTS)
-    monkeypatch.setattr(loop, "share", lambda *all: calls.append(0) or share(*all))
+    monkeypatch.setattr(EncoderLoop, "__call__", lambda *all: calls.append(0) or read(*all))
     classifier.warm_up()
     assert len(calls) == 1
     outputs = classifier.predict(TEXTS)

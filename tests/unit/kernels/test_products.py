@@ -12,11 +12,6 @@ from regard.kernels.products.packed import pack, pad
 f32 = np.float32
 
 
-@numba.njit
-def multiply(states, weight, scales, bias, out):
-    int8.multiply_rows(states, states.shape[1], weight, scales, bias, out)
-
-
 def draw(rows, outputs, inputs):
     random = np.random.default_rng([rows, outputs, inputs])
     states = random.normal(size=(rows, inputs)).astype(f32)
@@ -26,10 +21,14 @@ def draw(rows, outputs, inputs):
 
 
 def product(states, weight, scales, bias):
-    out = np.full((len(states), len(weight)), np.nan, f32)
-    lanes = (pad(each, int8.OUTPUTS) for each in (scales, bias))
-    multiply(states, int8.pack(weight), *lanes, out)
-    return out
+    lanes, panels = (pad(each, int8.OUTPUTS) for each in (scales, bias)), int8.pack(weight)
+    rows, outputs = len(states), int8.OUTPUTS * len(panels)
+    rounded = np.empty((rows, int8.INPUTS * panels.shape[1]), int8.ROUNDED)
+    of_rows = (np.empty(rows, np.int32), np.empty(rows, f32))
+    int8.round_rows(0, rows, states, states.shape[1], rounded, *of_rows)
+    out = np.full((rows, outputs), np.nan, f32)
+    int8.multiply_part(0, len(panels), rounded, panels, *of_rows, *lanes, out)
+    return out[:, : len(weight)]
 
 
 ROWS, OUTPUTS, INPUTS = [1, 2, 3, 4, 5, 13], [1, 7, 8, 9, 24, 29, 48, 57], [1, 2, 13, 64]

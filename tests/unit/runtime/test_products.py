@@ -5,7 +5,7 @@ import torch
 from tests.cases import pairwise
 from torch import nn
 
-from regard.runtime.products import Int8Embedding, Int8Linear, Linear, projection_of
+from regard.runtime.products import Int8Embedding, Int8Linear, Linear
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -81,7 +81,7 @@ def test_logits_are_the_products_with_the_table_and_not_scaled():
 )
 def test_products_are_those_of_float64(rows, outputs, width, has_bias):
     linear, states = nn.Linear(width, outputs, bias=has_bias), torch.randn(rows, width)
-    product = projection_of(linear)(states)
+    product = Linear.of(linear.weight, linear.bias)(states)
     torch.testing.assert_close(product, linear.double()(states.double()).float(), atol=2e-6, rtol=0)
 
 
@@ -110,9 +110,3 @@ def test_numbers_that_are_none_stay_in_their_rows():
     assert outputs[2].isnan().all()
     assert outputs[4].eq(torch.inf).all()
     assert outputs[[0, 1, 3, 5]].isfinite().all()
-
-
-def test_what_is_no_map_in_float32_stays_as_it_is():
-    norm, nothing = nn.LayerNorm(4), torch.randn(2, 4)
-    assert projection_of(norm) is norm
-    assert projection_of(None)(nothing) is nothing

@@ -98,7 +98,7 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
 )
 def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind, most, monkeypatch):
     monkeypatch.setattr(decoder, "MOST_BYTES", most)  # blocks of rows, or all of them in one
-    monkeypatch.setattr(decoder, "_BYTES_A_THREAD", 1)
+    monkeypatch.setattr(decoder, "BYTES_A_THREAD", 1)
     model, precision = kind
     runtime = prepared(in_precision(ending(model(output_bias=True)), precision))
     inputs = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Int, Int8
 
 from regard.kernels.compiling import in_order, shared
-from regard.kernels.elementary import copy, largest_absolute, whole
-from regard.kernels.products.packed import BYTES, PAIRS, has, i64, tiling
+from regard.kernels.elementary import largest_absolute, whole
+from regard.kernels.products.packed import BYTES, PAIRS, has, tiling
 from regard.kernels.team import parallel
 
 f32, i32 = np.float32, np.int32
@@ -73,22 +73,6 @@ def round_part(first, stop, states, inputs, out, begins, sizes):
         for c in range(inputs, target.size):
             target[c] = 0
         begins[r] = -_SHIFT * total
-
-
-@shared
-def multiply_rows(states, inputs, weight, scales, bias, out):
-    """``states @ weightᵀ + bias``, both rounded; scales and bias are padded to ``OUTPUTS``."""
-    rows, panels = states.shape[0], weight.shape[0]
-    rounded = np.empty((rows, INPUTS * weight.shape[1]), ROUNDED)
-    begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-    round_part(0, rows, states, inputs, rounded, begins, sizes)
-    if out.shape[1] == panels * OUTPUTS:
-        by_tiles(i64(0), panels, rounded, weight, begins, sizes, scales, bias, out)
-        return
-    padded = np.empty((rows, panels * OUTPUTS), np.float32)
-    by_tiles(i64(0), panels, rounded, weight, begins, sizes, scales, bias, padded)
-    for r in range(rows):
-        copy(padded[r], out[r])
 
 
 round_rows = parallel(round_part)

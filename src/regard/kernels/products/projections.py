@@ -12,18 +12,19 @@ from regard.kernels.products.int8 import (
     OUTPUTS,
     ROUNDED,
     by_tiles,
-    multiply_rows,
     round_part,
     weight_at,
 )
 from regard.kernels.products.packed import OUTPUTS as LANES
-from regard.kernels.products.packed import plain_panels, plain_rows
+from regard.kernels.products.packed import plain_panels
 from regard.kernels.team import shared_out
 
 f32 = np.float32
 
 # Chunks of a product for each thread of a team, and the fewest products of numbers in one.
 _CHUNKS, _LEAST_WORK = 16, 2**15
+# States that go through the panels of a chunk together, so that they stay in the cache of a core.
+_ROWS = 256
 
 NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 0), np.int8)
 
@@ -48,16 +49,6 @@ class EmbeddingTable(NamedTuple):
     values: Int8[np.ndarray, "o i p"]
     scales: Float32[np.ndarray, " V"]
     scale: np.float32
-
-
-@shared
-def project(states, inputs, maps, layer, out):
-    """A layer's map of the first columns of the states."""
-    bias = maps.bias[layer]
-    if maps.rounded.size:
-        multiply_rows(states, inputs, maps.rounded[layer], maps.scales[layer], bias, out)
-    else:
-        plain_rows(states, maps.weight[layer], bias, out)
 
 
 class RoundedRows(NamedTuple):
@@ -93,16 +84,21 @@ def round_for(first, stop, states, inputs, maps, rounded):
 
 @shared_out
 @uncounted_part
-def _multiply(first, stop, grain, states, rounded, maps, layer, out):
-    """Panels of a layer's map, so many for each of ``first`` to ``stop``."""
-    rows, bias, begin = states.shape[0], maps.bias[layer], first * grain
-    if maps.rounded.size:
-        inputs, weight = _rows_of(rounded, maps, rows), maps.rounded[layer]
-        of_rows, end = (rounded.begins, rounded.sizes), min(stop * grain, weight.shape[0])
-        by_tiles(begin, end, inputs, weight, *of_rows, maps.scales[layer], bias, out)
-    else:
-        weight = maps.weight[layer]
-        plain_panels(begin, min(stop * grain, weight.shape[0]), states, weight, bias, out)
+def _multiply(first, stop, grain, grains, states, rounded, maps, layer, out):
+    """A layer's map, by blocks of rows, and of each block so many panels at a time."""
+    rows, bias, is_rounded = states.shape[0], maps.bias[layer], maps.rounded.size > 0
+    while first < stop:
+        block = first // grains
+        begin, end = (first - block * grains) * grain, (stop - block * grains) * grain
+        at, to = block * _ROWS, min(rows, (block + 1) * _ROWS)
+        if is_rounded:
+            inputs, weight = _rows_of(rounded, maps, rows)[at:to], maps.rounded[layer]
+            of_rows, end = (rounded.begins[at:to], rounded.sizes[at:to]), min(end, len(weight))
+            by_tiles(begin, end, inputs, weight, *of_rows, maps.scales[layer], bias, out[at:to])
+        else:
+            weight = maps.weight[layer]
+            plain_panels(begin, min(end, len(weight)), states[at:to], weight, bias, out[at:to])
+        first = (block + 1) * grains
 
 
 @uncounted_part
@@ -112,11 +108,13 @@ def project_in_team(team, states, rounded, maps, layer, out):
     panels = maps.rounded.shape[1] if is_rounded else maps.weight.shape[1]
     size = maps.rounded.shape[2] * OUTPUTS * INPUTS if is_rounded else maps.weight.shape[2] * LANES
     grain = 4 if rows == 1 else 2 if is_rounded else 3
-    grains, tasks = -(-panels // grain), 1
+    grains, blocks, tasks = -(-panels // grain), -(-rows // _ROWS), 1
     if team.threads > 1:
-        fewest = max(_LEAST_WORK // (rows * size), panels // (_CHUNKS * team.threads), 1)
-        tasks = -(-grains // -(-fewest // grain))
-    _multiply(team, tasks, 0, grains, (grain, states, rounded, maps, layer, out))
+        even = blocks * panels // (_CHUNKS * team.threads)
+        fewest = max(_LEAST_WORK // (min(rows, _ROWS) * size), even, 1)
+        tasks = -(-blocks * grains // -(-fewest // grain))
+    arguments = (grain, grains, states, rounded, maps, layer, out)
+    _multiply(team, tasks, 0, blocks * grains, arguments)
 
 
 @inlined

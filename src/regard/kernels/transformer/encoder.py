@@ -1,9 +1,11 @@
-"""An encoder's pass over texts, and the memory of a decoder, in one compiled loop.
+"""An encoder's pass over texts, with a decoder's memory or a prompt's past, in one compiled loop.
 
-Tokens of all sources stand row after row, without padding. The states of a source do not depend
-on the others.
+Tokens of all texts stand row after row, without padding. The states of a text do not depend on the
+others. Threads have a block of texts each, or share out each part of a layer: panels of a product,
+rows, or heads of a text.
 
-It reads the sources of ``benchmarks/records/decoding_speed.json``; no record has it alone.
+It reads the sources of ``benchmarks/records/decoding_speed.json`` and the texts of
+``benchmarks/records/answering_speed.json``.
 """
 
 from typing import NamedTuple
@@ -11,28 +13,30 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from regard.kernels.compiling import inlined, shared
+from regard.kernels.compiling import inlined, shared, uncounted_part
 from regard.kernels.elementary import copy, fill, to_weights
+from regard.kernels.products.int8 import INPUTS, ROUNDED
 from regard.kernels.products.packed import OUTPUTS, fetch_rows, plain_rows
 from regard.kernels.products.projections import (
     NO_PROJECTIONS,
     EmbeddingTable,
     Projections,
+    RoundedRows,
     embed,
-    project,
+    project_in_team,
+    round_for,
 )
-from regard.kernels.team import parallel
+from regard.kernels.team import parallel, shared_out
 from regard.kernels.transformer.layers import (
-    activate,
+    activate_in_team,
     activated_width,
-    add_norm_rows,
+    norm_in_team,
     norm_rows,
     rotate,
+    round_in_team,
 )
 
 f32, i64 = np.float32, np.int64
-# Tokens that go through all layers together, where they are many texts.
-_ROWS = 256
 
 
 class Layers(NamedTuple):
@@ -52,8 +56,7 @@ class Embeddings(NamedTuple):
     embedding: EmbeddingTable
     embedding_norm: Float32[np.ndarray, " C"]
     embedding_norm_bias: Float32[np.ndarray, " C"]
-    key: Projections = NO_PROJECTIONS
-    value: Projections = NO_PROJECTIONS
+    memory: Projections = NO_PROJECTIONS
 
 
 class EncoderPositions(NamedTuple):
@@ -70,8 +73,20 @@ class Sources(NamedTuple):
     tokens: Int64[np.ndarray, " N"]
     begins: Int64[np.ndarray, " B+1"]
     places: Float32[np.ndarray, "P C"]
+    embedded: Float32[np.ndarray, "N C"] = np.zeros((0, 0), f32)  # in the place of tokens
     skipped: int = 0  # positions at the beginning of each source that a decoder does not see
     mixes_embeddings: bool = False  # values are made of embeddings, not of states
+
+
+class Answers(NamedTuple):
+    """Arrays that are written, of zeros before; those without entries are not asked for."""
+
+    states: Float32[np.ndarray, "B N C"] = np.zeros((0, 0, 0), f32)
+    memory: Float32[np.ndarray, "L B M W"] = np.zeros((0, 0, 0, 0), f32)
+    # Keys and values of prompts, each in its slot at the last positions before ``stop``.
+    past: Float32[np.ndarray, "L T S W"] = np.zeros((0, 0, 0, 0), f32)
+    stop: int = 0
+    slots: Int64[np.ndarray, " B"] = np.zeros(0, i64)
 
 
 @shared
@@ -151,142 +166,38 @@ def _attend_head(h, shares_key, projected, seen, options, room, mixed):
         copy(out[n], mixed[n, h * D : (h + 1) * D])
 
 
-@inlined
-def _rotate_source(projected, rotary, options):
-    """Rotate queries and keys of one source."""
-    for n in range(projected.shape[0]):
-        rotate(projected[n], options.heads + options.key_heads, rotary[n], options)
-
-
-@shared
-def _attend_source(projected, positions, options, mixed):
-    """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
-    room = _head_buffers(projected.shape[0], options)
-    _rotate_source(projected, positions.rotary, options)
-    for h in range(options.heads):
-        shares_key = h % (options.heads // options.key_heads) > 0
-        _attend_head(h, shares_key, projected, positions, options, room, mixed)
-
-
-@shared
-def _embed_all(first, stop, sources, embeddings, options, x, embedded):
-    """Vectors of a block's tokens, with positions and without."""
-    begins, row = sources.begins, 0
+@shared_out
+@uncounted_part
+def _embed(first, stop, begins, sources, embeddings, states, norms, options, maps, rounded):
+    """Vectors of some texts, their norms where those come first, and these rounded for a map."""
+    (tokens, places, given), (x, embedded, normed), (weights, biases) = sources, states, norms
     for b in range(first, stop):
-        for n in range(begins[b], begins[b + 1]):
-            token, position = sources.tokens[n], sources.places[n - begins[b]]
-            embed(embeddings.embedding, token, position, x[row])
-            if sources.mixes_embeddings:
-                embed(embeddings.embedding, token, embedded[row], embedded[row])
-            row += 1
-    if embeddings.embedding_norm.size:
-        norm_rows(x, embeddings.embedding_norm, embeddings.embedding_norm_bias, options, x)
-
-
-@shared
-def _store(first, stop, sources, numbers, side, memory):
-    """Write keys (side 0) or values (1) of a layer to the memory, (B, M, W)."""
-    width, row = numbers.shape[1], 0
-    for b in range(first, stop):
-        for position in range(sources.begins[b + 1] - sources.begins[b]):
-            if position >= sources.skipped:
-                row_of_memory = memory[b, position - sources.skipped]
-                copy(numbers[row], row_of_memory[side * width : (side + 1) * width])
-            row += 1
-
-
-@shared
-def _project(first, stop, states, embedded, sources, embeddings, memory):
-    """Keys and values of the memory for every decoder layer."""
-    (rows, C), values = states.shape, embedded if sources.mixes_embeddings else states
-    projected = np.empty((rows, embeddings.key.outputs), np.float32)
-    for layer in range(memory.shape[0]):
-        project(states, C, embeddings.key, layer, projected)
-        _store(first, stop, sources, projected, 0, memory[layer])
-        project(values, C, embeddings.value, layer, projected)
-        _store(first, stop, sources, projected, 1, memory[layer])
-
-
-@shared
-def _apply_layers(first, stop, begins, positions, layers, options, x):
-    """Apply all layers to a block's vectors, in place."""
-    begin, rows, C = begins[first], x.shape[0], x.shape[1]
-    normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, layers.self_in.outputs), np.float32)
-    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
-    change = np.empty((rows, C), np.float32)
-    inner = np.empty((rows, layers.inner.outputs), np.float32)
-    width = activated_width(inner.shape[1], options.activation)
-    norms, biases, norm = layers.norms, layers.norm_biases, 0
+        for row in range(begins[b], begins[b + 1]):
+            if given.size:
+                copy(given[row], x[row])
+            else:
+                embed(embeddings.embedding, tokens[row], places[row - begins[b]], x[row])
+            if embedded.size:
+                fill(embedded[row], f32(0))
+                embed(embeddings.embedding, tokens[row], embedded[row], embedded[row])
+    at, to = begins[first], begins[stop]
+    some, norm = x[at:to], embeddings.embedding_norm
+    if norm.size and not given.size:
+        norm_rows(some, norm, embeddings.embedding_norm_bias, options, some)
     if options.is_pre:
-        norm_rows(x, norms[0], biases[0], options, normed)
-        norm = 1
-    for layer in range(norms.shape[0] // 2):
-        project(normed, C, layers.self_in, layer, projected)
-        for b in range(first, stop):
-            at, to = begins[b] - begin, begins[b + 1] - begin
-            if to > at:
-                _attend_source(projected[at:to], positions, options, mixed[at:to])
-        project(mixed, mixed.shape[1], layers.self_out, layer, change)
-        add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
-        project(normed, C, layers.inner, layer, inner)
-        activate(inner, width, options.activation)
-        project(inner, width, layers.outer, layer, change)
-        norm += 1
-        add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
-        norm += 1
-    return normed
+        norm_rows(some, weights[0], biases[0], options, normed[at:to])
+    round_for(at, to, normed, normed.shape[1], maps, rounded)
 
 
-@parallel
-def encode_sources(first, stop, sources, positions, embeddings, layers, options, memory):
-    """Read a block of sources, and project them for every layer of the decoder."""
-    begins = sources.begins
-    rows, C = begins[stop] - begins[first], layers.norms.shape[1]
-    if rows == 0:
-        return
-    x, embedded = np.empty((rows, C), np.float32), np.zeros((rows, C), np.float32)
-    _embed_all(first, stop, sources, embeddings, options, x, embedded)
-    states = _apply_layers(first, stop, begins, positions, layers, options, x)
-    _project(first, stop, states, embedded, sources, embeddings, memory)
-
-
-@parallel
-def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, options, states):
-    """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
-    begins, C = texts.begins, layers.norms.shape[1]
-    while first < stop:
-        last = first + 1
-        while last < stop and begins[last + 1] - begins[first] <= _ROWS:
-            last += 1
-        begin, rows = begins[first], begins[last] - begins[first]
-        x = np.empty((rows, C), np.float32)
-        if embedded.size:
-            for n in range(rows):
-                copy(embedded[begin + n], x[n])
-        else:
-            _embed_all(first, last, texts, embeddings, options, x, x)
-        normed_states = _apply_layers(first, last, begins, positions, layers, options, x)
-        for b in range(first, last):
-            at, length = begins[b] - begin, begins[b + 1] - begins[b]
-            for n in range(length):
-                copy(normed_states[at + n], states[b, n])
-            states[b, length:] = f32(0)
-        first = last
-
-
-@parallel
-def embed_sources(first, stop, sources, embeddings, options, x, embedded):
-    """``_embed_all`` of sources ``first`` to ``stop``."""
-    at, to = sources.begins[first], sources.begins[stop]
-    _embed_all(first, stop, sources, embeddings, options, x[at:to], embedded[at:to])
-
-
-@parallel
-def rotate_sources(first, stop, begins, positions, options, projected):
-    """Queries and keys of some sources turned by their places."""
-    for b in range(first, stop):
-        _rotate_source(projected[begins[b] : begins[b + 1]], positions.rotary, options)
+@shared_out
+@uncounted_part
+def _rotate(first, stop, begins, rotary, options, projected):
+    """Rotate queries and keys of rows ``first`` to ``stop`` by their positions in their texts."""
+    b = 0
+    for row in range(first, stop):
+        while begins[b + 1] <= row:
+            b += 1
+        rotate(projected[row], options.heads + options.key_heads, rotary[row - begins[b]], options)
 
 
 @inlined
@@ -298,13 +209,13 @@ def _fetch_head(h, projected, options):
         fetch_rows(begin + 4 * head * D, 4 * width, N, 4 * D)
 
 
-@parallel
-def attend_by_heads(first, stop, begins, positions, options, projected, mixed):
-    """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
+@shared_out
+def _attend(first, stop, begins, positions, options, projected, mixed):
+    """Self-attention of heads ``first`` to ``stop``, those of a text one after the other."""
     length, heads = i64(0), options.heads
     room = _head_buffers(length, options)
     for task in range(first, stop):
-        source, after = task // heads, (task + 1) // heads
+        source, after, h = task // heads, (task + 1) // heads, task % heads
         at, to = begins[source], begins[source + 1]
         if task + 1 < stop:
             of_next = projected[begins[after] : begins[after + 1]]
@@ -313,5 +224,102 @@ def attend_by_heads(first, stop, begins, positions, options, projected, mixed):
             length = to - at
             room = _head_buffers(length, options)
         if length:
+            shares_key = task > first and h % (heads // options.key_heads) > 0
             seen = (projected[at:to], positions, options, room, mixed[at:to])
-            _attend_head(task % heads, False, *seen)
+            _attend_head(h, shares_key, *seen)
+
+
+@shared
+def _keep_past(first, begins, numbers, column, answers, layer):
+    """Write keys and values of prompts from ``first`` on to a layer's past."""
+    past, width = answers.past[layer], answers.past.shape[3]
+    for b in range(begins.size - 1):
+        slot, length = answers.slots[first + b], begins[b + 1] - begins[b]
+        for n in range(length):
+            pairs = numbers[begins[b] + n, column : column + width]
+            copy(pairs, past[answers.stop - length + n, slot])
+
+
+@shared
+def _keep(first, begins, numbers, column, skipped, kept):
+    """Write columns of texts' numbers, without skipped positions, as those from ``first`` on."""
+    for b in range(begins.size - 1):
+        for row in range(begins[b] + skipped, begins[b + 1]):
+            position = row - begins[b] - skipped
+            copy(numbers[row, column : kept.shape[2]], kept[first + b, position, column:])
+
+
+@shared
+def _keep_pairs(team, tasks, first, begins, states, maps, rounded, column, skipped, memory):
+    """Keys and values of texts for every layer of a decoder, from a column on."""
+    pairs = np.empty((states.shape[0], maps.bias.shape[1]), f32)
+    round_in_team(team, tasks, states, maps, rounded)
+    for layer in range(memory.shape[0]):
+        project_in_team(team, states, rounded, maps, layer, pairs)
+        _keep(first, begins, pairs, column, skipped, memory[layer])
+
+
+@shared
+def _read(first, stop, embeddings, layers, options, team, sources, positions, answers):
+    """Read texts ``first`` to ``stop`` together."""
+    begin, end, C = sources.begins[first], sources.begins[stop], layers.norms.shape[1]
+    begins, rows, texts = sources.begins[first : stop + 1] - begin, end - begin, stop - first
+    x, embedded = np.empty((rows, C), f32), np.empty((rows * sources.mixes_embeddings, C), f32)
+    normed = np.empty((rows, C), f32) if options.is_pre else x
+    projected = np.empty((rows, layers.self_in.bias.shape[1]), f32)
+    mixed = np.empty((rows, options.heads * options.head_dim), f32)
+    change = np.empty((rows, layers.self_out.bias.shape[1]), f32)
+    inner = np.empty((rows, layers.inner.bias.shape[1]), f32)
+    of_ins = max(layers.self_in.rounded.shape[2], layers.self_out.rounded.shape[2])
+    steps = max(of_ins, layers.outer.rounded.shape[2])
+    values = np.empty(INPUTS * steps * rows, ROUNDED)
+    rounded = RoundedRows(values, np.empty(rows, np.int32), np.empty(rows, f32))
+    norms, met, kind = (layers.norms, layers.norm_biases), i64(options.is_pre), options.activation
+    of_texts, of_rows, of_heads = i64(1), i64(1), i64(1)
+    if team.threads > 1:
+        most = 4 * team.threads
+        of_texts, of_rows = min(most, texts), min(most, -(-rows // 4))
+        of_heads = min(2 * most, texts * options.heads)
+    given = (sources.tokens[begin:end], sources.places, sources.embedded[begin:end])
+    normed_for = ((x, embedded, normed), norms, options, layers.self_in, rounded)
+    _embed(team, of_texts, 0, texts, (begins, given, embeddings, *normed_for))
+    added_to, seen = (x, change, *norms, options, normed), (positions, options, projected, mixed)
+    for layer in range(norms[0].shape[0] // 2):
+        project_in_team(team, normed, rounded, layers.self_in, layer, projected)
+        if positions.rotary.size:
+            _rotate(team, of_rows, 0, rows, (begins, positions.rotary, options, projected))
+        if answers.past.size:
+            _keep_past(first, begins, projected, mixed.shape[1], answers, layer)
+            if layer == answers.past.shape[0] - 1:
+                return
+        _attend(team, of_heads, 0, texts * options.heads, (begins, *seen))
+        round_in_team(team, of_rows, mixed, layers.self_out, rounded)
+        project_in_team(team, mixed, rounded, layers.self_out, layer, change)
+        norm_in_team(team, of_rows, 0, rows, (added_to, met, layers.inner, rounded))
+        project_in_team(team, normed, rounded, layers.inner, layer, inner)
+        width = activated_width(layers.inner.outputs, kind)
+        activate_in_team(team, of_rows, 0, rows, (inner, width, kind, layers.outer, rounded))
+        project_in_team(team, inner, rounded, layers.outer, layer, change)
+        norm_in_team(team, of_rows, 0, rows, (added_to, met + 1, layers.self_in, rounded))
+        met += 2
+    if answers.states.size:
+        _keep(first, begins, normed, 0, 0, answers.states)
+    here, of_memory = (team, of_rows, first, begins), (embeddings.memory, rounded)
+    _keep_pairs(*here, normed, *of_memory, 0, sources.skipped, answers.memory)
+    if sources.mixes_embeddings:
+        values_from = answers.memory.shape[3] // 2
+        _keep_pairs(*here, embedded, *of_memory, values_from, sources.skipped, answers.memory)
+
+
+@parallel
+def encode(first, stop, embeddings, layers, options, team, most, sources, positions, answers):
+    """Read texts, as many together as have ``most`` tokens; the team's threads share each part."""
+    begins = sources.begins
+    while first < stop:
+        last = first + 1
+        while last < stop and begins[last + 1] - begins[first] <= most:
+            last += 1
+        if begins[last] > begins[first]:
+            arguments = (embeddings, layers, options, team, sources, positions, answers)
+            _read(first, last, *arguments)
+        first = last

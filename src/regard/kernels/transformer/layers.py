@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from regard.kernels.compiling import inlined, shared
+from regard.kernels.compiling import inlined, shared, uncounted_part
 from regard.kernels.elementary import copy, exp, largest, sigmoid
-from regard.kernels.products.projections import EmbeddingTable, Projections
-from regard.kernels.team import parallel
+from regard.kernels.products.projections import EmbeddingTable, Projections, round_for
+from regard.kernels.team import parallel, shared_out
 
-f32 = np.float32
+f32, i64 = np.float32, np.int64
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 GROUP = 32
@@ -166,16 +166,14 @@ def best_of(row, banned, tops, values, tokens):
         values[k] -= normaliser
 
 
-@parallel
-def add_norm(first, stop, states, change, weight, bias, options, normed):
-    """Add the change to the states; their norm goes to ``normed``, or in place (post)."""
-    add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
-
-
-@parallel
-def activate_rows(first, stop, inner, kind):
-    """Apply the activation in place."""
-    activate(inner[first:stop], activated_width(inner.shape[1], kind), kind)
+@shared_out
+@uncounted_part
+def norm_in_team(first, stop, states, norm, maps, rounded):
+    """Add the change to the states, norm them, post-norm in place, and round them for a map."""
+    x, change, weights, biases, options, normed = states
+    some, more, out = x[first:stop], change[first:stop], normed[first:stop]
+    add_norm_rows(some, more, weights[norm], biases[norm], options, out)
+    round_for(first, stop, normed, normed.shape[1], maps, rounded)
 
 
 @parallel
@@ -226,6 +224,23 @@ def _gelu(x):
     p = p * t + f32(0.254829592)
     tail = f32(0.5) * p * t * exp(-z * z)
     return x * (f32(1) - tail) if x >= f32(0) else x * tail
+
+
+@shared_out
+@uncounted_part
+def activate_in_team(first, stop, inner, inputs, kind, maps, rounded):
+    """Apply the activation, if ``kind`` is one, and round the rows for a map."""
+    if kind >= 0:
+        activate(inner[first:stop], inputs, kind)
+    round_for(first, stop, inner, inputs, maps, rounded)
+
+
+@inlined
+def round_in_team(team, tasks, states, maps, rounded):
+    """Round the rows for a map in int8."""
+    if maps.rounded.size:
+        arguments = (states, states.shape[1], i64(-1), maps, rounded)
+        activate_in_team(team, tasks, 0, states.shape[0], arguments)
 
 
 @parallel

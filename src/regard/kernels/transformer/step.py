@@ -27,12 +27,13 @@ from regard.kernels.transformer.layers import (
     GROUP,
     LayerOptions,
     Weights,
-    activate,
+    activate_in_team,
     activated_width,
-    add_norm_rows,
     best_of,
+    norm_in_team,
     norm_rows,
     rotate,
+    round_in_team,
 )
 
 f32, i64 = np.float32, np.int64
@@ -79,33 +80,6 @@ def _embed(
     if options.is_pre:
         norm_rows(some, norms[0][0], norms[1][0], options, normed[begin:stop])
     round_for(begin, stop, normed, normed.shape[1], maps, rounded)
-
-
-@shared_out
-@uncounted_part
-def _norm(first, stop, states, norm, maps, rounded):
-    """Add the change to the states, and norm them for a map."""
-    x, change, weights, biases, options, normed = states
-    some, more, out = x[first:stop], change[first:stop], normed[first:stop]
-    add_norm_rows(some, more, weights[norm], biases[norm], options, out)
-    round_for(first, stop, normed, normed.shape[1], maps, rounded)
-
-
-@shared_out
-@uncounted_part
-def _activate(first, stop, inner, inputs, kind, maps, rounded):
-    """Apply the activation, if ``kind`` is one, and round the rows for a map."""
-    if kind >= 0:
-        activate(inner[first:stop], inputs, kind)
-    round_for(first, stop, inner, inputs, maps, rounded)
-
-
-@inlined
-def _round(team, tasks, states, maps, rounded):
-    """Round the rows for a map in int8."""
-    if maps.rounded.size:
-        arguments = (states, states.shape[1], i64(-1), maps, rounded)
-        _activate(team, tasks, 0, states.shape[0], arguments)
 
 
 @shared_out
@@ -201,23 +175,23 @@ def decode_step(first, stop, weights, options, team, inputs, queries, ranking, r
             project_in_team(team, normed, rounded, weights.self_in, layer, projected)
             seen = (projected, past.store[layer], past, rotary, now, options, mixed)
             _attend_to_past(team, of_heads, 0, heads, (first, parts, *seen))
-            _round(team, of_rows, mixed, weights.self_out, rounded)
+            round_in_team(team, of_rows, mixed, weights.self_out, rounded)
             project_in_team(team, mixed, rounded, weights.self_out, layer, change)
             if weights.cross_in.outputs > 0:
-                _norm(team, of_rows, 0, rows, (added_to, met, weights.cross_in, rounded))
+                norm_in_team(team, of_rows, 0, rows, (added_to, met, weights.cross_in, rounded))
                 met += 1
                 project_in_team(team, normed, rounded, weights.cross_in, layer, projected)
                 memory = (projected, past.memory[layer], past, options, queries[layer], mixed)
                 _attend_to_memory(team, of_heads, 0, heads, (first, parts, *memory))
-                _round(team, of_rows, mixed, weights.cross_out, rounded)
+                round_in_team(team, of_rows, mixed, weights.cross_out, rounded)
                 project_in_team(team, mixed, rounded, weights.cross_out, layer, change)
-            _norm(team, of_rows, 0, rows, (added_to, met, weights.inner, rounded))
+            norm_in_team(team, of_rows, 0, rows, (added_to, met, weights.inner, rounded))
             met += 1
             project_in_team(team, normed, rounded, weights.inner, layer, inner)
             width = activated_width(weights.inner.outputs, kind)
-            _activate(team, of_rows, 0, rows, (inner, width, kind, weights.outer, rounded))
+            activate_in_team(team, of_rows, 0, rows, (inner, width, kind, weights.outer, rounded))
             project_in_team(team, inner, rounded, weights.outer, layer, change)
-            _norm(team, of_rows, 0, rows, (added_to, met, weights.self_in, rounded))
+            norm_in_team(team, of_rows, 0, rows, (added_to, met, weights.self_in, rounded))
             met += 1
         project_in_team(team, normed, rounded, weights.table, i64(0), logits)
         if values.size:

@@ -22,7 +22,7 @@ from regard.kernels.products.int8 import HAS_BYTES
 from regard.kernels.search import Written
 from regard.kernels.threads import FEWEST_ROWS, MOST_ROWS, parallel_blocks, team
 from regard.kernels.transformer import layers as kernels
-from regard.kernels.transformer.encoder import Embeddings
+from regard.kernels.transformer.encoder import Embeddings, Layers
 from regard.kernels.transformer.step import Going, decode_step, step_width
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
@@ -32,18 +32,17 @@ from regard.models.decoder import Decoder
 from regard.models.transformer import Transformer
 from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import (
+    BYTES_A_THREAD,
     MOST_BYTES,
     Int8Embedding,
-    Linear,
     bytes_of,
     embedding_table,
     pack_projections,
     part_of,
-    projection_of,
     size_of,
 )
 from regard.runtime.state import PreparedState, trim_memory
-from regard.runtime.transformer.encoder import LayerwiseEncoder, PromptReader, projections_of
+from regard.runtime.transformer.encoder import EncoderLoop, PromptReader, projections_of
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
@@ -54,9 +53,6 @@ from regard.runtime.transformer.layers import (
 
 # Rounded weights up to so many bytes are gone through for each block of rows: of a base model.
 _MOST_BYTES_OF_BYTES = 2**26
-# Bytes of weights, once a row, for which a thread more is worth its start and its waits: a small
-# model's sentence takes up to six times as long by two threads.
-_BYTES_A_THREAD = 2**24
 # Rows from which each thread goes through the weights of a large model by itself: products take
 # most of the time then, and threads that share out each part wait for one another.
 _FEWEST_ROWS_OF_LARGE = 64
@@ -155,21 +151,11 @@ class DecoderStack(DecoderSteps[PreparedState]):
     def prompt_reader(self) -> PromptReader:
         """A reader of prompts, by the same weights."""
         weights = self._weights
-        kinds = [weights.self_in, weights.self_out, weights.inner, weights.outer]
-        maps = [
-            [
-                Linear(*weight_bias, kind.outputs)
-                for weight_bias in zip(kind.weight, kind.bias, strict=True)
-            ]
-            if kind.weight.size
-            else list(map(projection_of, layers))
-            for kind, layers in zip(kinds, filter(None, projections_of(self._blocks)), strict=True)
-        ]
+        maps = (weights.self_in, weights.self_out, weights.inner, weights.outer)
         norm = (weights.embedding_norm, weights.embedding_norm_bias)
-        embeddings = Embeddings(weights.embedding, *norm)
-        layers = LayerwiseEncoder(maps, self._norms, self._options)
-        tables = (self._positions, self._rotary)
-        return PromptReader(layers, embeddings, *tables, window=self._window)
+        embeddings, layers = Embeddings(weights.embedding, *norm), Layers(*maps, *self._norms)
+        loop = EncoderLoop(embeddings, layers, self._options)
+        return PromptReader(loop, self._positions, self._rotary, window=self._window)
 
     def _takes_blocks(self, rows: int) -> bool:
         """Whether blocks of rows go through all weights, each by a thread."""
@@ -184,7 +170,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
 
     def _threads(self, rows: int) -> int:
         """Threads that share out a step of so many rows."""
-        return min(torch.get_num_threads(), max(1, rows * self._bytes // _BYTES_A_THREAD))
+        return min(torch.get_num_threads(), max(1, rows * self._bytes // BYTES_A_THREAD))
 
     def _is_worth_dividing(self, rows: int) -> bool:
         is_cheap = self._fits_a_core or self._is_in_bytes

@@ -2,20 +2,19 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float32
-from torch import Tensor, nn
+from torch import nn
 
 from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
-from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import layers as kernels
 from regard.kernels.transformer.layers import LayerOptions
 from regard.layers import MultiHeadAttention
-from regard.layers.block import ACTIVATIONS, GATED, TransformerBlock
+from regard.layers.block import ACTIVATIONS, TransformerBlock
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.runtime.base import why_not_packed
@@ -65,18 +64,6 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> L
         _KNOWN.index(blocks[0].feed.activation),
         attend.head_dim // 2 if _is_in_halves(attend.rotary) else 1,
     )
-
-
-def activation_of(options: LayerOptions) -> Callable[[Tensor], Tensor]:
-    """Activation between two maps, maybe in place; torch's differs with a state's neighbours."""
-    kind = options.activation
-
-    def activate(inner: Tensor) -> Tensor:
-        (rows, width), numbers = inner.shape, inner.numpy()
-        parallel_rows(rows, 8 * width, kernels.activate_rows, numbers, kind)
-        return inner[:, : width // 2].contiguous() if kernels.ACTIVATIONS[kind] in GATED else inner
-
-    return activate
 
 
 def norms_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> tuple[np.ndarray, np.ndarray]:

@@ -113,8 +113,9 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         }
         is_plain = current_observer() is None
         short = {row: ids for row, ids in texts.items() if is_plain and len(ids) <= LONGEST}
+        if short:
+            self._reader(short, state.store.cache, past_length)
         past = state.store.cache[:, :past_length]
-        self._reader(short, past)
         for row in texts.keys() - short.keys():
             nothing_read = DecoderState(self.model.layers.empty_caches(1))
             _, after = self.model.read(torch.from_numpy(texts[row])[None], nothing_read)

@@ -8,14 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.threads import parallel_blocks
-from regard.kernels.transformer import encoder as kernels
+from regard.kernels.transformer.encoder import Answers, Embeddings, EncoderPositions, Sources
 from regard.layers.heads import Packing
 from regard.layers.inputs import rows_of_ids, texts, valid_ids
 from regard.models.interfaces import TextReader
 from regard.models.readers import Encoder
 from regard.runtime.products import embedding_table, size_of
-from regard.runtime.transformer.encoder import LONGEST, LayerwiseEncoder, layers_of
+from regard.runtime.transformer.encoder import LONGEST, EncoderLoop, layers_of
 from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
@@ -26,7 +25,7 @@ from regard.runtime.transformer.layers import (
 
 
 class PreparedReader(TextReader):
-    """An encoder without padding, in one compiled loop if small; see ``PreparedSeq2Seq``."""
+    """An encoder without padding, in one compiled loop; see ``PreparedSeq2Seq``."""
 
     reads_features = True
 
@@ -37,9 +36,10 @@ class PreparedReader(TextReader):
         self.embedding = encoder.embedding  # a head may predict words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
         table = embedding_table(encoder.embedding)
-        self._embeddings = kernels.Embeddings(table, *weights_of(encoder.embedding_norm))
-        self._options, self._rotary = options_of(blocks, None), RotaryTable(blocks[0].attend.rotary)
-        self._layers = layers_of(blocks, encoder.norm, self._options)
+        embeddings = Embeddings(table, *weights_of(encoder.embedding_norm))
+        layers, options = layers_of(blocks, encoder.norm), options_of(blocks, None)
+        self._loop = EncoderLoop(embeddings, layers, options)
+        self._rotary = RotaryTable(blocks[0].attend.rotary)
         self._positions = PositionTable(encoder.positions, encoder.embedding.weight.shape[1])
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
@@ -78,17 +78,10 @@ class PreparedReader(TextReader):
         if self._first_segment is not None:
             places = places + self._first_segment
         begins = np.array([0, *accumulate(lengths.tolist())])
-        sources = kernels.Sources(packing.pack(ids).numpy(), begins, places)
-        positions = kernels.EncoderPositions(self._rotary.until(N), N, N)
-        if isinstance(self._layers, LayerwiseEncoder):
-            layers, width = self._layers, self.output_dim
-            x = inputs.copy() if inputs.size else layers.embed(sources, self._embeddings, width)[0]
-            read = layers(x, sources.begins, positions)
-            return packing.pad(torch.from_numpy(read))
-        states = torch.empty(B, N, self.output_dim)
-        weights = (self._embeddings, self._layers, self._options)
-        arguments = (sources, inputs, positions, *weights, states.numpy())
-        parallel_blocks(B, kernels.encode_texts, *arguments)
+        sources = Sources(packing.pack(ids).numpy(), begins, places, inputs)
+        states = torch.zeros(B, N, self.output_dim)
+        positions = EncoderPositions(self._rotary.until(N), N, N)
+        self._loop(sources, positions, Answers(states=states.numpy()))
         return states
 
     def _one_by_one(

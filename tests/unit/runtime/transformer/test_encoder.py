@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from regard.attention import observe
-from regard.kernels.transformer import encoder as encoder_kernels
 from regard.runtime import in_precision
 from regard.runtime.transformer import encoder
 from regard.runtime.transformer.models import PreparedTransformer
@@ -17,8 +16,17 @@ pytestmark = pytest.mark.usefixtures("as_users_have_it")
 PRECISIONS = ["float32", "int8"]
 
 
-# In one loop, and layer by layer.
-WAYS = [encoder.MOST_BYTES, 0]
+# Blocks of texts, each of one thread, and parts of layers, which all threads share.
+WAYS = ["blocks", "parts"]
+
+
+@pytest.fixture
+def way(request, monkeypatch):
+    """How threads share the loop, whatever the size of a model."""
+    if request.param == "parts":
+        monkeypatch.setattr(encoder, "MOST_BYTES", 0)
+        monkeypatch.setattr(encoder, "BYTES_A_THREAD", 1)
+    return request.param
 
 
 def random_ids(lengths, *, longer=0):
@@ -39,9 +47,9 @@ def check_real(states, expected, lengths, *, atol):
 
 
 def test_it_is_one_loop_unless_observed(monkeypatch):
-    calls, share = [], encoder_kernels.encode_sources.share
+    calls, read = [], encoder.EncoderLoop.__call__
     monkeypatch.setattr(
-        encoder_kernels.encode_sources, "share", lambda *all: calls.append(all) or share(*all)
+        encoder.EncoderLoop, "__call__", lambda *all: calls.append(all) or read(*all)
     )
     runtime, inputs, observed = PreparedTransformer(translator()), random_ids([3, 2]), []
     runtime.start(*inputs)
@@ -53,9 +61,8 @@ def test_it_is_one_loop_unless_observed(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"source_begin": True}], ids=str)
-@pytest.mark.parametrize("most", WAYS)
-def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatch):
-    monkeypatch.setattr(encoder, "MOST_BYTES", most)
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+def test_sources_without_tokens_leave_the_others_alone(options, way):
     runtime = PreparedTransformer(translator(**options))
     source, lengths = random_ids([0, 4, 0, 2])
     states = read(runtime, (source, lengths))
@@ -74,9 +81,8 @@ def test_sources_may_be_longer_than_the_table_of_positions(positions):
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("most", WAYS)
-def test_a_source_has_the_same_states_in_any_batch_and_on_any_threads(precision, most, monkeypatch):
-    monkeypatch.setattr(encoder, "MOST_BYTES", most)
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+def test_a_source_has_the_same_states_in_any_batch_and_on_any_threads(precision, way):
     runtime = PreparedTransformer(in_precision(translator(num_encoder_layers=2), precision))
     random = torch.Generator().manual_seed(3)
     lengths = torch.randint(1, 20, (40,), generator=random)

@@ -9,7 +9,6 @@ from regard.errors import ShapeError
 from regard.layers import RotaryPositions
 from regard.runtime import base, in_precision, prepared
 from regard.runtime.transformer import decoder, encoder, models
-from regard.runtime.transformer.encoder import PromptReader
 from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
 from ..conftest import VOCAB, check_steps, language_model, prompts, rounded_copies, translator
@@ -92,15 +91,9 @@ def test_a_prompt_is_read_as_by_itself(positions, precision, monkeypatch):
     runtime = PreparedDecoder(
         in_precision(language_model(positions=positions, window=6), precision)
     )
-    read = []
-    monkeypatch.setattr(encoder, "_MOST_TOKENS", 20)  # in parts of two or three
-    by_loops = PromptReader._read
-    monkeypatch.setattr(
-        PromptReader, "_read", lambda self, part, past: read.append(by_loops(self, part, past))
-    )
+    monkeypatch.setattr(encoder, "_TOKENS", 20)  # in parts of two or three
     ids, lengths = prompts([9, 4, 1, 17, 12])
     together = runtime.start(ids, lengths)
-    assert len(read) == 3
     for row, length in enumerate(lengths.tolist()):
         alone = runtime.start(ids[row : row + 1, :length], lengths[row : row + 1])
         past = together.store.cache[:, together.length + 1 - length : together.length, row]
@@ -212,7 +205,7 @@ def test_what_a_sentence_gets_from_large_weights_does_not_depend_on_the_others(
     activation, count, monkeypatch
 ):
     torch.set_num_threads(count)
-    monkeypatch.setattr(decoder, "_BYTES_A_THREAD", 1)
+    monkeypatch.setattr(decoder, "BYTES_A_THREAD", 1)
     for each in (decoder, encoder):
         monkeypatch.setattr(each, "MOST_BYTES", 0)
     runtime = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))

@@ -7,7 +7,6 @@ from tests.cases import two_by_two
 from regard.attention import observe
 from regard.errors import ShapeError
 from regard.interop import edit
-from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import (
     Classifier,
     ClassifierConfig,
@@ -53,34 +52,41 @@ def random_ids(lengths):
 
 
 @torch.no_grad()
-def check_reads(runtime, reader, ids, lengths, **inputs):
+def check_reads(runtime, reader, ids, lengths, atol=3e-5, **inputs):
     """States of what is no padding; of padding zeros."""
     states, expected = runtime(ids, lengths, **inputs), reader(ids, lengths, **inputs)
     real = torch.arange(ids.shape[1]) < lengths[:, None]
-    torch.testing.assert_close(states[real], expected[real], atol=3e-5, rtol=0)
+    torch.testing.assert_close(states[real], expected[real], atol=atol, rtol=0)
     assert states[~real].eq(0).all()
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    calls, share = [], encoder_kernels.encode_texts.share
+    calls, read = [], encoders.EncoderLoop.__call__
     monkeypatch.setattr(
-        encoder_kernels.encode_texts, "share", lambda *all: calls.append(all) or share(*all)
+        encoders.EncoderLoop, "__call__", lambda *all: calls.append(all) or read(*all)
     )
     return calls
 
 
+@pytest.fixture(params=["blocks", "parts"])
+def way(request, monkeypatch):
+    """Blocks of texts, each of one thread, or parts of layers, which all threads share."""
+    if request.param == "parts":
+        monkeypatch.setattr(encoders, "MOST_BYTES", 0)
+        monkeypatch.setattr(encoders, "BYTES_A_THREAD", 1)
+    return request.param
+
+
 @pytest.mark.parametrize("options", two_by_two(OPTIONS), ids=lambda each: str(each["positions"]))
-@pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
-def test_it_reads_as_the_encoder_does_in_one_loop_or_layer_by_layer(
-    options, most, calls, monkeypatch
-):
-    monkeypatch.setattr(encoders, "MOST_BYTES", most)
+@pytest.mark.usefixtures("way", "threads")
+def test_it_reads_as_the_encoder_does_in_blocks_or_in_parts(options, calls):
+    torch.set_num_threads(2)
     reader = encoder(**options)
     runtime = PreparedReader(reader)
     for lengths in LENGTHS:
         check_reads(runtime, reader, *random_ids(lengths))
-    assert bool(calls) == (most > 0)
+    assert len(calls) == len(LENGTHS)
 
 
 @pytest.mark.parametrize("name", ["segments", "parts", "features"])
@@ -109,11 +115,8 @@ def test_without_lengths_all_is_read():
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
-def test_what_a_text_gets_depends_neither_on_the_others_nor_on_the_threads(
-    precision, most, threads, monkeypatch
-):
-    monkeypatch.setattr(encoders, "MOST_BYTES", most)
+@pytest.mark.usefixtures("way", "threads")
+def test_what_a_text_gets_depends_neither_on_the_others_nor_on_the_threads(precision):
     runtime = PreparedReader(in_precision(encoder(), precision))
     ids, lengths = random_ids([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
     states = runtime(ids, lengths)
@@ -191,10 +194,12 @@ def test_choices_are_read_by_what_is_prepared(calls):
 
 
 @torch.no_grad()
-def test_what_one_loop_cannot_take_is_read_layer_by_layer(calls):
+@pytest.mark.usefixtures("threads")
+def test_large_layers_are_read_in_parts_of_many_tokens(calls):
+    torch.set_num_threads(2)
     model = HEADS["tagger"](encoder(num_heads=4, num_layers=6, model_dim=384, ffn_dim=1536)).eval()
-    runtime, (ids, lengths) = prepared(model), random_ids([9, 4, 20])
-    states, expected = runtime.reader(ids, lengths), model.reader(ids, lengths)
-    real = torch.arange(20) < lengths[:, None]
-    torch.testing.assert_close(states[real], expected[real], atol=1e-4, rtol=0)
-    assert not calls
+    runtime, (ids, lengths) = prepared(model), random_ids([90, 4, 249] * 9)
+    assert runtime.reader._loop._bytes > encoders.MOST_BYTES
+    assert lengths.sum() > encoders._TOKENS_OF_LARGE
+    check_reads(runtime.reader, model.reader, ids, lengths, atol=3e-4)
+    assert calls
