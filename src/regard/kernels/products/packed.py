@@ -3,7 +3,7 @@
 Panels of eight or sixteen outputs side by side, input after input: a sum needs no adding up of
 lanes, and a tile of some states by some panels fills the registers. Each number of the result is
 added up in the same order whatever the tile, so that a state's product does not depend on its
-neighbours. Weights come from memory: each tile fetches those of the next.
+neighbours. Weights come from memory: the first tile of some panels fetches those of the next.
 
 ``int8`` rounds states and weights that are multiplied in int8, and packs them. The gain of float32
 over torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
@@ -148,14 +148,14 @@ _PANELS_OF_ONE = 4
 _LINE = 64
 
 
-def _add_step(builder, kind, totals, fetches, index, states, width, weights, stride) -> None:
-    """Add the products of one step to the sums of a tile; fetch those weights of the next."""
+def _add_step(builder, kind, totals, fetches, index, states, width, weights, stride, ahead) -> None:
+    """Add the products of one step to the sums of a tile; fetch weights so far ahead."""
     loaded, panels = [], len(totals[0])
     for panel in range(panels):
         at = offset(builder, offset(builder, weights, panel, stride), kind.step, index)
         loaded.append(read(builder, at, kind.weights))
         if fetches:
-            _fetch(builder, offset(builder, at, panels, stride))
+            _fetch(builder, builder.add(at, ahead))
     for row, of_row in enumerate(totals):
         at = offset(builder, offset(builder, states, row, width), 4, index)
         state = read_everywhere(builder, at, kind.sums)
@@ -228,7 +228,7 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
     def generate(context, builder, signature, arguments):
         first, stop, states, width, begins, sizes, *of_panels, out, out_width = arguments
         weights, stride, steps, scales, biases = of_panels
-        row, wide = first, ir.Constant(_SIZE, 4 * kind.sums.count)
+        row, wide, nowhere = first, ir.Constant(_SIZE, 4 * kind.sums.count), ir.Constant(_SIZE, 0)
         initial = ir.Constant(kind.sums, None)  # zeros
         for height in heights:
             count = builder.udiv(builder.sub(stop, row), ir.Constant(_SIZE, height))
@@ -243,7 +243,10 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
                     sums = [cgutils.alloca_once_value(builder, initial) for _ in range(panels)]
                     totals.append(sums)
                 some = builder.add(states, builder.mul(at, width))
-                _add_steps(builder, kind, totals, steps, some, width, weights, stride)
+                # The first tile fetches those of the next panels, where the others would find them.
+                is_first = builder.icmp_unsigned("==", loop.index, nowhere)
+                ahead = builder.select(is_first, offset(builder, nowhere, panels, stride), nowhere)
+                _add_steps(builder, kind, totals, steps, some, width, weights, stride, ahead)
                 for row_index, of_row in zip(rows, totals, strict=True):
                     target = builder.add(out, builder.mul(row_index, out_width))
                     size = offset(builder, sizes, 4, row_index)
