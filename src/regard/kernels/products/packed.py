@@ -3,7 +3,7 @@
 Panels of eight or sixteen outputs side by side, input after input: a sum needs no adding up of
 lanes, and a tile of some states by some panels fills the registers. Each number of the result is
 added up in the same order whatever the tile, so that a state's product does not depend on its
-neighbours. Weights come from memory: the first tile of some panels fetches those of the next.
+neighbours. Weights come from memory: tiles of some panels fetch those of the next.
 
 ``int8`` rounds states and weights that are multiplied in int8, and packs them. The gain of float32
 over torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
@@ -148,14 +148,12 @@ _PANELS_OF_ONE = 4
 _LINE = 64
 
 
-def _add_step(builder, kind, totals, fetches, index, states, width, weights, stride, ahead) -> None:
-    """Add the products of one step to the sums of a tile; fetch weights so far ahead."""
-    loaded, panels = [], len(totals[0])
-    for panel in range(panels):
+def _add_step(builder, kind, totals, index, states, width, weights, stride) -> None:
+    """Add the products of one step to the sums of a tile."""
+    loaded = []
+    for panel in range(len(totals[0])):
         at = offset(builder, offset(builder, weights, panel, stride), kind.step, index)
         loaded.append(read(builder, at, kind.weights))
-        if fetches:
-            _fetch(builder, builder.add(at, ahead))
     for row, of_row in enumerate(totals):
         at = offset(builder, offset(builder, states, row, width), 4, index)
         state = read_everywhere(builder, at, kind.sums)
@@ -163,20 +161,25 @@ def _add_step(builder, kind, totals, fetches, index, states, width, weights, str
             builder.store(kind.add(builder, builder.load(total), state, weight), total)
 
 
-def _add_steps(builder, kind, totals, steps, *where) -> None:
-    """Add the products of all steps; ``where`` are addresses and distances in bytes."""
+def _add_steps(builder, kind, totals, steps, ahead, share, *where) -> None:
+    """Add the products of all steps, each of which fetches a share of the bytes ``ahead``.
+
+    ``where`` are addresses and distances in bytes.
+    """
     # Where a tile is little work, the steps of a cache line together, which need one fetch.
     count = max(1, _LINE // kind.step) if len(totals) < 4 else 1
-    together = ir.Constant(_SIZE, count)
+    together, some = ir.Constant(_SIZE, count), builder.mul(share, ir.Constant(_SIZE, count))
     lines = builder.udiv(steps, together)
     with cgutils.for_range(builder, lines) as loop:
-        begin = builder.mul(loop.index, together)
+        begin, at = builder.mul(loop.index, together), builder.mul(loop.index, some)
+        for panel in range(len(totals[0])):
+            _fetch(builder, offset(builder, builder.add(ahead, at), panel, where[-1]))
         for line_step in range(count):
             index = builder.add(begin, ir.Constant(_SIZE, line_step))
-            _add_step(builder, kind, totals, line_step == 0, index, *where)
+            _add_step(builder, kind, totals, index, *where)
     begin = builder.mul(lines, together)
     with cgutils.for_range(builder, builder.sub(steps, begin)) as loop:
-        _add_step(builder, kind, totals, False, builder.add(begin, loop.index), *where)
+        _add_step(builder, kind, totals, builder.add(begin, loop.index), *where)
 
 
 def _finish(builder, total, size, scale, bias) -> ir.Value:
@@ -228,7 +231,8 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
     def generate(context, builder, signature, arguments):
         first, stop, states, width, begins, sizes, *of_panels, out, out_width = arguments
         weights, stride, steps, scales, biases = of_panels
-        row, wide, nowhere = first, ir.Constant(_SIZE, 4 * kind.sums.count), ir.Constant(_SIZE, 0)
+        row, wide = first, ir.Constant(_SIZE, 4 * kind.sums.count)
+        of_step, one = (ir.Constant(_SIZE, size) for size in (kind.step - 1, 1))
         initial = ir.Constant(kind.sums, None)  # zeros
         for height in heights:
             count = builder.udiv(builder.sub(stop, row), ir.Constant(_SIZE, height))
@@ -243,10 +247,12 @@ def _in_tiles(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., 
                     sums = [cgutils.alloca_once_value(builder, initial) for _ in range(panels)]
                     totals.append(sums)
                 some = builder.add(states, builder.mul(at, width))
-                # The first tile fetches those of the next panels, where the others would find them.
-                is_first = builder.icmp_unsigned("==", loop.index, nowhere)
-                ahead = builder.select(is_first, offset(builder, nowhere, panels, stride), nowhere)
-                _add_steps(builder, kind, totals, steps, some, width, weights, stride, ahead)
+                # Each tile fetches its share of the next panels, at an even pace.
+                share = builder.add(builder.udiv(of_step, count), one)
+                begin = builder.mul(loop.index, builder.mul(share, steps))
+                ahead = builder.add(offset(builder, weights, panels, stride), begin)
+                where = (some, width, weights, stride)
+                _add_steps(builder, kind, totals, steps, ahead, share, *where)
                 for row_index, of_row in zip(rows, totals, strict=True):
                     target = builder.add(out, builder.mul(row_index, out_width))
                     size = offset(builder, sizes, 4, row_index)
