@@ -117,16 +117,6 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
         weights, row, values, rows, count, width, key_heads, per, dim, out = arguments
         steps, remainder = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
-
-        def add(kind: ir.Type, weight: ir.Value, value: ir.Value, to: ir.Value) -> None:
-            total, number = read(builder, to, kind), read(builder, value, kind)
-            if kind is _VECTOR:
-                share = read_everywhere(builder, weight, _VECTOR)
-                added = fused(builder, total, share, number)
-            else:
-                added = builder.fadd(total, builder.fmul(read(builder, weight, kind), number))
-            _write(builder, added, to)
-
         # Key by key, since values of keys lie apart: neighbours in memory are read together.
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(values, _offset_of(builder, rows, of_key.index, width))
@@ -135,15 +125,16 @@ def _mix(typing, weights, row, values, rows, count, width, key_heads, per, dim, 
                 value = builder.add(begin, builder.mul(g, size))
                 both = (value, builder.add(out, builder.mul(h, size)))
                 with cgutils.for_range(builder, steps) as step:
-                    here = (offset(builder, start, _WIDE, step.index) for start in both)
-                    add(_VECTOR, weight, *here)
+                    number, total = _read_both(builder, both, _WIDE, step.index, _VECTOR)
+                    share = read_everywhere(builder, weight, _VECTOR)
+                    added = fused(builder, total, share, number)
+                    _write(builder, added, offset(builder, both[1], _WIDE, step.index))
                 behind = [offset(builder, start, _WIDE, steps) for start in both]
                 with cgutils.for_range(builder, remainder) as tail:
-                    add(
-                        _NUMBER,
-                        weight,
-                        *(offset(builder, start, 4, tail.index) for start in behind),
-                    )
+                    number, total = _read_both(builder, behind, 4, tail.index, _NUMBER)
+                    product = builder.fmul(read(builder, weight, _NUMBER), number)
+                    added = builder.fadd(total, product)
+                    _write(builder, added, offset(builder, behind[1], 4, tail.index))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 10), generate
