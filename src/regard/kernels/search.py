@@ -107,34 +107,26 @@ class Written(NamedTuple):
     counts: Int64[np.ndarray, "2"]  # open rows, and steps of the last loop
 
 
-@inlined
-def take_likeliest(position, values, best, written):
+def _take(position, values, best, written):
     """Append the likeliest token of each row to its answer."""
-    tokens, lengths, totals, finished = (
-        written.tokens,
-        written.lengths,
-        written.totals,
-        written.finished,
-    )
-    is_open, going = written.is_open, 0
-    for r in range(written.answers.size):
-        answer, value = written.answers[r], values[r, 0]
+    eos_id, limits, answers, is_open, tokens, lengths, totals, finished, counts = written
+    going = 0
+    for r in range(answers.size):
+        answer, value = answers[r], values[r, 0]
         if not is_open[r] or value == -np.inf:
             is_open[r] = False
             continue
         tokens[answer, position] = best[r, 0]
         lengths[answer] += 1
         totals[answer] += value
-        finished[answer] = best[r, 0] == written.eos_id
-        is_open[r] = not finished[answer] and written.limits[answer] > position + 1
+        finished[answer] = best[r, 0] == eos_id
+        is_open[r] = not finished[answer] and limits[answer] > position + 1
         going += is_open[r]
-    written.counts[0] = going
+    counts[0] = going
 
 
-@compiled
-def take(position, values, best, written):
-    """Append the likeliest token of each row, by a loop of its own."""
-    take_likeliest(position, values, best, written)
+# As a part of the loop that found the tokens, and as a loop of its own.
+take_likeliest, take = inlined(_take), compiled(_take)
 
 
 @in_order
