@@ -12,12 +12,14 @@ positions of queries and keys; tensors are contiguous, but for those with stride
 Their times on a GPU: ``benchmarks/records/gpu_attention.json``.
 """
 
+# mypy: disable-error-code="untyped-decorator"
+
 # Annotations stay text: without Triton the module can be read, though nothing in it can be run.
 from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, no_type_check
+from typing import Any
 
 try:
     import triton.language as tl
@@ -42,7 +44,6 @@ Noise = namedtuple("Noise", "seed threshold growth")
 
 
 @jit
-@no_type_check
 def _reciprocal(x, IS_FAST: tl.constexpr):
     """``1 / x`` for 1 ≤ x ≤ 2^126, to a bit or two."""
     if IS_FAST:
@@ -54,7 +55,6 @@ def _reciprocal(x, IS_FAST: tl.constexpr):
 
 
 @jit
-@no_type_check
 def _grown(a, b, FORM: tl.constexpr):
     """``x = 1 + e^2(q + k)`` from the factors or terms of a query and a key."""
     if FORM == 2:
@@ -65,7 +65,6 @@ def _grown(a, b, FORM: tl.constexpr):
 
 
 @jit
-@no_type_check
 def _mixed(bits):
     """The mixer of ``kernels.attention.dropout``."""
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
@@ -74,7 +73,6 @@ def _mixed(bits):
 
 
 @jit
-@no_type_check
 def _dropout_factors(noise, b, h, rows, keys):
     """Dropout factors of a tile, those of ``noise.kept``."""
     golden = 0x9E3779B9
@@ -87,7 +85,6 @@ def _dropout_factors(noise, b, h, rows, keys):
 
 
 @jit
-@no_type_check
 def _scores(
     query, key, w, bias, mask, ranges, b, h, rows, keys, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
@@ -126,7 +123,6 @@ def _scores(
 
 
 @jit
-@no_type_check
 def _ranges_of(ranges, b, rows, sizes):
     """The first key and the one after the last of each query; none of a row that is not there."""
     offsets = b * ranges.b + rows
@@ -136,7 +132,6 @@ def _ranges_of(ranges, b, rows, sizes):
 
 
 @jit
-@no_type_check
 def _keys_of(ranges, b, rows, sizes, KEYS: tl.constexpr):
     """From which block of keys to which place a block of queries has to look."""
     start, stop = 0, sizes.keys
@@ -148,7 +143,6 @@ def _keys_of(ranges, b, rows, sizes, KEYS: tl.constexpr):
 
 
 @jit
-@no_type_check
 def _rows_of(panel, sizes, ROWS: tl.constexpr):
     """The batch row, the head, both as one number for queries and for keys, and the queries."""
     lane = tl.program_id(0) // panel.blocks
@@ -159,7 +153,6 @@ def _rows_of(panel, sizes, ROWS: tl.constexpr):
 
 
 @jit(do_not_specialize=["noise"])
-@no_type_check
 def forward(
     query, key, value, w, bias, mask, ranges, noise, out, lse, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
@@ -213,14 +206,12 @@ def forward(
 
 
 @jit
-@no_type_check
 def _row_offsets(panel, bh, rows, ROWS: tl.constexpr):
     """Offsets of the rows of a panel in its buffer."""
     return (bh * panel.blocks * ROWS + (rows - panel.start)) * panel.width
 
 
 @jit(do_not_specialize=["noise"])
-@no_type_check
 def score_gradient(
     query, key, value, w, bias, mask, ranges, noise, lse, d_out, delta,
     weights, d_scores, panel, sizes,
@@ -266,7 +257,6 @@ def score_gradient(
 
 
 @jit
-@no_type_check
 def _add_slopes(
     slopes, sums, vectors, one, two, d_one, d_two, FORM: tl.constexpr, IS_FAST: tl.constexpr
 ):  # fmt: skip
@@ -282,7 +272,6 @@ def _add_slopes(
 
 
 @jit
-@no_type_check
 def query_gradient(
     query, key, w, ranges, d_scores, d_query, d_w, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
@@ -315,7 +304,6 @@ def query_gradient(
 
 
 @jit
-@no_type_check
 def _block_of_keys(row_ranges, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constexpr):
     """Batch row, head of keys, both as one, the first key, and the panel's rows that look at it."""
     blocks = tl.cdiv(sizes.keys, KEYS)
@@ -330,7 +318,6 @@ def _block_of_keys(row_ranges, panel, sizes, ROWS: tl.constexpr, KEYS: tl.conste
 
 
 @jit
-@no_type_check
 def key_gradient(
     query, key, w, ranges, row_ranges, d_scores, d_key, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
@@ -371,7 +358,6 @@ def key_gradient(
 
 
 @jit
-@no_type_check
 def value_gradient(
     ranges, row_ranges, d_out, weights, d_value, panel, sizes,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
