@@ -46,6 +46,7 @@ class Subroutine:
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
         self.function: Callable[..., Any] = unwrap(function)  # of checks in tests
+        self.py_func = self.function  # where numba looks for its lines
         self._options = options
         self._dispatcher: Any = None
 
@@ -72,11 +73,6 @@ class Subroutine:
     def targetoptions(self) -> Any:
         """Options of numba, which asks whether to inline."""
         return self.dispatcher().targetoptions
-
-    @property
-    def py_func(self) -> Callable[..., Any]:
-        """The function, by the name at which numba looks for its lines."""
-        return self.function
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it alone, by numba."""
@@ -106,8 +102,16 @@ class Loop(Subroutine):
         self._entries: dict[Hashable, Callable[..., None]] = {}
 
     def _make(self) -> Any:
-        with _cached_in(_writable_folder()) as is_cached:
-            return _numba().njit(cache=is_cached, **self._options)(self.function)
+        """Make it with a cache in our folder, unless users chose another."""
+        numba, folder = _numba(), _writable_folder()
+        chosen = numba.config.CACHE_DIR
+        if not chosen and folder is not None:
+            numba.config.CACHE_DIR = str(folder)
+        try:
+            is_cached = bool(numba.config.CACHE_DIR)
+            return numba.njit(cache=is_cached, **self._options)(self.function)
+        finally:
+            numba.config.CACHE_DIR = chosen
 
     def __call__(self, *arguments: Any) -> None:
         """Run it for these arguments, compiled if it has to be."""
@@ -255,19 +259,6 @@ def _writable_folder() -> Path | None:
             return folder
     except (OSError, RuntimeError):  # RuntimeError: there is no home
         return None
-
-
-@contextmanager
-def _cached_in(folder: Path | None) -> Iterator[bool]:
-    """While it lasts, numba caches in ``folder``, unless users chose another."""
-    config = _numba().config
-    chosen = config.CACHE_DIR
-    if not chosen and folder is not None:
-        config.CACHE_DIR = str(folder)
-    try:
-        yield bool(chosen) or folder is not None
-    finally:
-        config.CACHE_DIR = chosen
 
 
 @cache

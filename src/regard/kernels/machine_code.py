@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -170,10 +170,8 @@ def _extension(name: str) -> ModuleType:
         return import_module(full)
     root = _root()
     assert root is not None
-    *folders, last = name.split(".")
-    files = (root.joinpath(*folders, last + suffix) for suffix in EXTENSION_SUFFIXES)
-    file = next(file for file in files if file.exists())
-    spec = spec_from_file_location(full, file)
+    folders = name.split(".")[:-1]
+    spec = PathFinder.find_spec(full, [str(root.joinpath(*folders))])
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
