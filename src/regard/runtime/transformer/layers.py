@@ -13,10 +13,8 @@ from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels.transformer import layers as kernels
 from regard.kernels.transformer.layers import LayerOptions
-from regard.layers import MultiHeadAttention
 from regard.layers.block import ACTIVATIONS, TransformerBlock
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from regard.layers.residual import Residual
 from regard.runtime.base import why_not_packed
 
 NORMS = (nn.LayerNorm, nn.RMSNorm)
@@ -26,31 +24,21 @@ _KNOWN = [ACTIVATIONS[name] for name in kernels.ACTIVATIONS]
 def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     """Reason why layers like these cannot be prepared, or None."""
     block = blocks[0]
-    scores = [type(attention.score) for attention in attentions(block)]
+    attentions = (block.attend, block.cross_attend)
+    scores = {type(attention.score) for attention in attentions if attention is not None}
     reasons = {
         "its positions are relative": block.distances is not None,
-        "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
-        "its norm is that of a batch": not isinstance(residuals(block)[0].norm, NORMS),
+        "its score is no dot product": not scores <= {Dot, ScaledDot},
+        "its norm is that of a batch": not isinstance(block.attend_residual.norm, NORMS),
         "its activation is one of your own": block.feed.activation not in _KNOWN,
     }
     return why_not_packed(block.parameters(), reasons)
 
 
-def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
-    """Attentions of a layer: to itself, and to a memory."""
-    return [block.attend] if block.cross_attend is None else [block.attend, block.cross_attend]
-
-
-def residuals(block: TransformerBlock) -> list[Residual]:
-    """Residual connections of a layer, in their order."""
-    all_three = (block.attend_residual, block.cross_attend_residual, block.feed_residual)
-    return [residual for residual in all_three if residual is not None]
-
-
 def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> LayerOptions:
     """Settings that layers share, with ALiBi's slopes of so many heads."""
-    attend, residual = attentions(blocks[0])[0], blocks[0].attend_residual
-    norm = residual.norm
+    attend, residual = blocks[0].attend, blocks[0].attend_residual
+    norm, rotary = residual.norm, attend.rotary
     assert isinstance(norm, NORMS)
     return LayerOptions(
         attend.num_heads,
@@ -62,15 +50,21 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> L
         isinstance(norm, nn.RMSNorm),
         residual.order == "pre",
         _KNOWN.index(blocks[0].feed.activation),
-        attend.head_dim // 2 if _is_in_halves(attend.rotary) else 1,
+        attend.head_dim // 2 if rotary is not None and rotary.pairs == "halves" else 1,
     )
 
 
 def norms_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> tuple[np.ndarray, np.ndarray]:
     """The norms of all layers, in the order they are applied; of pre-norm, with the last."""
-    norms = [residual.norm for block in blocks for residual in residuals(block)]
-    is_pre = blocks[0].attend_residual.order == "pre"
-    weights, biases = zip(*map(weights_of, [*norms, *([last] if is_pre else [])]), strict=True)
+    norms = [
+        residual.norm
+        for block in blocks
+        for residual in (block.attend_residual, block.cross_attend_residual, block.feed_residual)
+        if residual is not None
+    ]
+    if blocks[0].attend_residual.order == "pre":
+        norms.append(last)
+    weights, biases = zip(*map(weights_of, norms), strict=True)
     return np.stack(weights), np.stack(biases)
 
 
@@ -140,12 +134,8 @@ class RotaryTable(_Table):
         count = max(first, 64)
         if self._rotary is None:
             return np.zeros((count, 2, 0), np.float32)
-        numbers = torch.arange(self._rotary.head_dim)
-        is_first = numbers < len(numbers) // 2 if _is_in_halves(self._rotary) else numbers % 2 == 0
+        numbers, in_halves = torch.arange(self._rotary.head_dim), self._rotary.pairs == "halves"
+        is_first = numbers < len(numbers) // 2 if in_halves else numbers % 2 == 0
         ones = is_first.float().expand(count, -1)
         rotated = self._rotary(ones, first=first).numpy()
         return np.stack([rotated[:, ~is_first.numpy()], rotated[:, is_first.numpy()]], axis=1)
-
-
-def _is_in_halves(rotary: RotaryPositions | None) -> bool:
-    return rotary is not None and rotary.pairs == "halves"
