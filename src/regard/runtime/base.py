@@ -121,8 +121,8 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         ranking = RankedTokens(self._hidden(hidden), values, tokens)
         logits, after = self._advance(ids, state, ranking)
         if logits is not None:
-            operations = 4 * logits.shape[1]
-            parallel_rows(len(ids), operations, best_tokens, logits.numpy(), *ranking)
+            outputs = logits.shape[1]
+            parallel_rows(len(ids), 4 * outputs, best_tokens, logits.numpy(), outputs, *ranking)
         return torch.from_numpy(values), torch.from_numpy(tokens), after
 
     def divide(

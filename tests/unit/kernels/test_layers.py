@@ -14,9 +14,9 @@ def draw(*shape):
 
 
 def best(logits, count, hidden=()):
-    rows = len(logits)
+    (rows, outputs), banned = logits.shape, np.array(hidden, np.int64)
     values, tokens = np.full((rows, count), 5, f32), np.full((rows, count), -7, np.int64)
-    kernels.best_tokens(0, rows, logits.copy(), np.array(hidden, np.int64), values, tokens)
+    kernels.best_tokens(0, rows, logits.copy(), outputs, banned, values, tokens)
     return values, tokens
 
 

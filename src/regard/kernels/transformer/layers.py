@@ -20,7 +20,7 @@ from regard.kernels.team import parallel, shared_out
 f32, i64 = np.float32, np.int64
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
-GROUP = 32
+_GROUP = 32
 
 
 class Weights(NamedTuple):
@@ -138,12 +138,12 @@ def _insert(values, tokens, value, token):
 
 
 @shared
-def best_of(row, banned, tops, values, tokens):
+def _best_of(row, banned, tops, values, tokens):
     """``best_tokens`` of one row."""
     V, K, groups = row.size, values.size, tops.size
     top = f32(-np.inf)
     for g in range(groups):
-        tops[g] = largest(row[g * GROUP : min(V, (g + 1) * GROUP)])
+        tops[g] = largest(row[g * _GROUP : min(V, (g + 1) * _GROUP)])
         top = max(top, tops[g])
     total = f32(0)
     for v in range(V):
@@ -157,7 +157,7 @@ def best_of(row, banned, tops, values, tokens):
     worst = f32(-np.inf)
     for g in range(groups):
         if tops[g] > worst:
-            for v in range(g * GROUP, min(V, (g + 1) * GROUP)):
+            for v in range(g * _GROUP, min(V, (g + 1) * _GROUP)):
                 x = row[v]
                 if x > worst:
                     _insert(values, tokens, x, v)
@@ -176,12 +176,15 @@ def norm_in_team(first, stop, states, norm, maps, rounded):
     round_for(first, stop, normed, normed.shape[1], maps, rounded)
 
 
-@parallel
-def best_tokens(first, stop, logits, banned, values, tokens):
+@shared
+def _best_part(first, stop, logits, outputs, banned, values, tokens):
     """Log-probabilities and ids of each row's likeliest tokens, of equals the lowest id first."""
-    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
+    tops = np.empty((outputs + _GROUP - 1) // _GROUP, np.float32)
     for r in range(first, stop):
-        best_of(logits[r], banned, tops, values[r], tokens[r])
+        _best_of(logits[r, :outputs], banned, tops, values[r], tokens[r])
+
+
+best_tokens, best_in_team = parallel(_best_part), shared_out(_best_part)
 
 
 @inlined

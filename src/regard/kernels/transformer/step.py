@@ -24,12 +24,11 @@ from regard.kernels.products.projections import (
 from regard.kernels.search import Written, take_likeliest
 from regard.kernels.team import parallel, shared_out
 from regard.kernels.transformer.layers import (
-    GROUP,
     LayerOptions,
     Weights,
     activate_in_team,
     activated_width,
-    best_of,
+    best_in_team,
     norm_in_team,
     norm_rows,
     rotate,
@@ -127,14 +126,6 @@ def _attend_to_memory(begin, stop, first, parts, query, memory, past, options, q
         attend_one_query(query[r], *seen, *heads, options, slopes, scores, out[r])
 
 
-@shared_out
-def _rank(begin, stop, first, logits, outputs, banned, values, tokens):
-    """``best_tokens`` of rows, counted from ``first`` on."""
-    tops = np.empty((outputs + GROUP - 1) // GROUP, np.float32)
-    for r in range(begin, stop):
-        best_of(logits[r, :outputs], banned, tops, values[first + r], tokens[first + r])
-
-
 @parallel
 @uncounted_part
 def decode_step(first, stop, weights, options, team, inputs, queries, ranking, room, logits, going):
@@ -195,8 +186,9 @@ def decode_step(first, stop, weights, options, team, inputs, queries, ranking, r
             met += 1
         project_in_team(team, normed, rounded, weights.table, i64(0), logits)
         if values.size:
-            ranking = (first, logits, weights.table.outputs, banned, values, tokens)
-            _rank(team, rows if team.threads > 1 else 1, 0, rows, ranking)
+            best = (values[first:stop], tokens[first:stop])
+            ranked = (logits, weights.table.outputs, banned, *best)
+            best_in_team(team, rows if team.threads > 1 else 1, 0, rows, ranked)
         if several:
             take_likeliest(going.position + step, values, tokens, going.written)
             going.written.counts[1] = step + 1

@@ -185,7 +185,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         weights = (self._weights, memory, self._options)
         parallel_blocks(rows, kernels.step, *inputs, *weights, after, answers, logits)
         if ranking is not None and self._has_logits:
-            parallel_blocks(rows, best_tokens, logits, *ranking)
+            parallel_blocks(rows, best_tokens, logits, self._outputs, *ranking)
         successor = replace(state, carried=after, indices=np.arange(rows), pending=None)
         if self._announce is not None:
             self._announce(state, successor)
