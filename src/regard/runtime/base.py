@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from regard.kernels.transformer.layers import best_tokens
 from regard.layers import TokenEmbedding
 from regard.layers.inputs import check_state, is_within, step_tokens, unknown_ids
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT
-from regard.runtime.products import Linear
+from regard.runtime.products import Int8Embedding, Linear
 
 
 def why_not_packed(parameters: Iterable[Tensor], reasons: Mapping[str, bool]) -> str | None:
@@ -29,37 +30,23 @@ def why_not_packed(parameters: Iterable[Tensor], reasons: Mapping[str, bool]) ->
     return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
 
-T = TypeVar("T")
+@dataclass(frozen=True, eq=False)
+class PackedState(ABC):
+    """State of a decoder whose step is compiled, between two tokens."""
 
-
-@runtime_checkable
-class OutputLayer(Protocol):
-    """A last layer."""
-
-    def logits(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
-        """How well each state matches each token."""
-        ...
-
-
-@runtime_checkable
-class PackedState(Protocol):
-    """State of a decoder whose step is compiled."""
-
-    @property
-    def owner(self) -> nn.Module:
-        """The model whose state it is."""
+    sentences: Int64[np.ndarray, " R"]  # the source of each row
+    owner: nn.Module  # the model whose state it is
+    # The last tokens of prompts, which take the place of the next step's.
+    pending: Int[Tensor, " R"] | None = field(default=None, kw_only=True)
 
     @property
     def num_rows(self) -> int:
         """Rows of the batch."""
+        return len(self.sentences)
 
-    @property
-    def pending(self) -> Tensor | None:
-        """The last tokens of prompts, which take the place of the next step's."""
-
-    def divided(self: T, rows: Int[Tensor, " K"]) -> T:
+    @abstractmethod
+    def divided(self, rows: Int[Tensor, " K"]) -> Self:
         """The state of these rows, whose steps write nothing that those of others read."""
-        ...
 
 
 PackedStateT = TypeVar("PackedStateT", bound=PackedState)
@@ -87,7 +74,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         owner: nn.Module,
         state_type: type[PackedStateT],
         vocab_size: int,
-        output: OutputLayer,
+        output: TokenEmbedding | Int8Embedding,
         output_bias: Tensor | None,
     ) -> None:
         self._owner, self._state_type, self.vocab_size = owner, state_type, vocab_size

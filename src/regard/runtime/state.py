@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int, Int32, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.layers import gather
 from regard.layers.inputs import valid_row_array
+from regard.runtime.base import PackedState
 
 # Positions of a new store; they double as answers grow. Memory is taken as they are written.
 _POSITIONS = 64
@@ -60,20 +61,21 @@ class Store:
             parallel_rows(rows, operations, gather, self.cache, ancestors, store.cache)
         return store
 
+    def new_ancestors(self) -> Int32[np.ndarray, "S T"]:
+        """The ancestors of rows that have been in their slots from the beginning."""
+        return np.repeat(self.slots[:, None], self.cache.shape[1], axis=1)
+
 
 @dataclass(frozen=True, eq=False)
-class PreparedState:
+class PreparedState(PackedState):
     """Decoder state between two tokens."""
 
     store: Store
     ancestors: Int32[np.ndarray, "R T"]  # the slot of each row at each position
     starts: Int32[np.ndarray, " R"]  # the first position that each row sees, after padding
     length: int
-    sentences: Int64[np.ndarray, " R"]  # the source of each row
     memory: Float32[np.ndarray, "L B M W"]  # keys and values of the sources
     lengths: Int64[np.ndarray, " B"]  # of the sources
-    owner: nn.Module  # the model whose state it is
-    pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
     is_padded: bool = False  # whether any row starts later than at 0
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
@@ -97,24 +99,13 @@ class PreparedState:
     def _moved(self) -> "PreparedState":
         """The state in a store of its own, with room for one more position."""
         store = self.store.of_rows(self.ancestors[:, : self.length])
-        return self._with(store=store, ancestors=_new_ancestors(store))
+        return self._with(store=store, ancestors=store.new_ancestors())
 
     def _with(self, **changes: object) -> "PreparedState":
         """The state with some fields changed, sooner than dataclasses do it."""
         state = object.__new__(PreparedState)
         vars(state).update(vars(self), **changes)
         return state
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the batch."""
-        return len(self.sentences)
-
-    @property
-    def room(self) -> int:
-        """Positions that can be written before the state has to grow."""
-        positions: int = self.store.cache.shape[1]
-        return positions - self.length
 
     def after(self) -> "PreparedState":
         """The state once position ``length`` is written."""
@@ -125,33 +116,3 @@ class PreparedState:
         """The state once so many positions are written, with their slots."""
         self.store.filled = self.length + positions
         return self._with(length=self.length + positions, pending=None)
-
-
-def begin(
-    rows: int,
-    layers: int,
-    width: int,
-    *,
-    owner: nn.Module,
-    memory: Float32[np.ndarray, "L B M W"],
-    lengths: Int[Tensor, " B"] | None = None,
-    length: int = 0,
-) -> PreparedState:
-    """The state before the first token, a row a source; the caller fills ``length`` positions."""
-    store = Store(layers, rows, width, filled=length)
-    return PreparedState(
-        store=store,
-        ancestors=_new_ancestors(store),
-        starts=np.zeros(rows, np.int32),
-        length=length,
-        sentences=np.arange(rows),
-        memory=memory,
-        lengths=np.zeros(0, np.int64) if lengths is None else lengths.numpy(),
-        owner=owner,
-    )
-
-
-def _new_ancestors(store: Store) -> Int32[np.ndarray, "S T"]:
-    """The ancestors of rows that have been in their slots from the beginning."""
-    positions = store.cache.shape[1]
-    return np.repeat(store.slots[:, None], positions, axis=1)

@@ -4,12 +4,10 @@ import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from regard.runtime.state import begin, empty
+from regard.runtime.state import empty
 from regard.runtime.transformer.models import PreparedTransformer
 
 from .conftest import VOCAB, translator
@@ -51,8 +49,7 @@ def test_a_step_is_the_same_however_often_and_harms_no_successor(way, length):
 
 
 def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
-    memory, lengths = np.zeros((1, 3, 1, 2), np.float32), torch.ones(3).long()
-    state = begin(3, 1, 2, owner=nn.Identity(), memory=memory, lengths=lengths)
+    _, state = beginning(0)
     state.starts[:] = [4, 5, 6]
     chosen = state.select(torch.tensor([2, 0, 2, 1]))
     assert chosen.sentences.tolist() == [2, 0, 2, 1]

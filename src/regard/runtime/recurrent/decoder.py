@@ -17,7 +17,7 @@ from regard.kernels.transformer.layers import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.layers.inputs import row_lengths, valid_row_array
 from regard.layers.recurrent import gates_of_lstm
-from regard.runtime.base import DecoderSteps, RankedTokens
+from regard.runtime.base import DecoderSteps, PackedState, RankedTokens
 from regard.runtime.products import MOST_BYTES
 
 
@@ -99,15 +99,12 @@ class RecurrentMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class RecurrentState:
+class RecurrentState(PackedState):
     """Decoder state between two tokens."""
 
     carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
     indices: Int64[np.ndarray, " R"]  # of each row in ``carried``
     sources: RecurrentMemory
-    sentences: Int64[np.ndarray, " R"]  # the source of each row
-    owner: nn.Module  # the model whose state it is
-    pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
     @classmethod
     def begin(
@@ -119,7 +116,7 @@ class RecurrentState:
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
         rows = np.arange(len(carried))
-        return cls(carried.contiguous().numpy(), rows, sources, rows, owner, pending)
+        return cls(rows, owner, carried.contiguous().numpy(), rows, sources, pending=pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order; their tensors are not copied."""
@@ -134,11 +131,6 @@ class RecurrentState:
     def divided(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows: a step changes nothing of the state before it."""
         return self.select(rows)
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the batch."""
-        return len(self.indices)
 
     def rows(self) -> Float[Tensor, "R W"]:
         """State of each row."""

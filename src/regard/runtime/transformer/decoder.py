@@ -41,7 +41,7 @@ from regard.runtime.products import (
     part_of,
     size_of,
 )
-from regard.runtime.state import PreparedState, trim_memory
+from regard.runtime.state import PreparedState, Store, trim_memory
 from regard.runtime.transformer.encoder import EncoderLoop, PromptReader, projections_of
 from regard.runtime.transformer.layers import (
     PositionTable,
@@ -61,7 +61,7 @@ _FEWEST_ROWS_OF_LARGE = 64
 _MOST_STEPS = 16
 
 _NO_IDS, _NO_FLAGS = np.zeros(0, np.int64), np.zeros(0, bool)
-_NO_TABLE = np.zeros((0, 0), np.int64)
+_NO_TABLE, _NO_MEMORY = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0, 0), np.float32)
 _NO_RANKING = RankedTokens(_NO_IDS, np.zeros((0, 0), np.float32), _NO_TABLE)
 _NOTHING = (_NO_IDS, _NO_IDS, _NO_FLAGS, _NO_TABLE, _NO_IDS, np.zeros(0), _NO_FLAGS, _NO_IDS)
 _ONE_STEP = Going(1, 0, 0, np.zeros(0, np.int32), Written(0, *_NOTHING))
@@ -90,8 +90,29 @@ class DecoderStack(DecoderSteps[PreparedState]):
         has_alibi = model.config.positions == "alibi"
         self._options = options_of(self._blocks, model.config.num_heads if has_alibi else None)
         self._num_cross = sum(block.cross_attend is not None for block in blocks)
-        self.layers, self.width = len(self._blocks), 2 * attend.num_key_heads * attend.head_dim
+        self._cache_width = 2 * attend.num_key_heads * attend.head_dim
         self._norms = norms_of(self._blocks, norm)
+
+    def begin(
+        self,
+        rows: int,
+        memory: Float32[np.ndarray, "L B M W"] = _NO_MEMORY,
+        lengths: Int64[np.ndarray, " B"] = _NO_IDS,
+        *,
+        length: int = 0,
+    ) -> PreparedState:
+        """The state before the first token, a row a source; callers fill ``length`` positions."""
+        store = Store(len(self._blocks), rows, self._cache_width, filled=length)
+        return PreparedState(
+            sentences=np.arange(rows),
+            owner=self._owner,
+            store=store,
+            ancestors=store.new_ancestors(),
+            starts=np.zeros(rows, np.int32),
+            length=length,
+            memory=memory,
+            lengths=lengths,
+        )
 
     def _advance(
         self, token: Int64[np.ndarray, " R"], state: PreparedState, ranking: RankedTokens | None
@@ -135,7 +156,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         if steps < 1 or not is_one or not is_plain:
             return None
         state = state.with_room()
-        steps = min(steps, state.room)
+        steps = min(steps, state.store.cache.shape[1] - state.length)
         end = state.length + steps
         positions = self._positions.until(end)[state.length : end]
         past = self._past(state)._replace(rotary=self._rotary.until(end)[state.length : end])
@@ -148,6 +169,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self._decode(0, rows, team(self._threads(rows)), *arguments)
         return torch.from_numpy(likeliest[:, 0]), state.advanced(int(written.counts[1]))
 
+    @cached_property
     def prompt_reader(self) -> PromptReader:
         """A reader of prompts, by the same weights."""
         weights = self._weights
@@ -224,7 +246,6 @@ class DecoderStack(DecoderSteps[PreparedState]):
     @cached_property
     def _bytes(self) -> int:
         """Bytes of all weights that a row is multiplied with."""
-        assert isinstance(self._output, TokenEmbedding | Int8Embedding)
         return bytes_of([self._output, *chain.from_iterable(projections_of(self._blocks))])
 
     @property
@@ -249,12 +270,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
     @cached_property
     def _weights(self) -> kernels.Weights:
         """All weights packed at the first step."""
-        output, embedding = self._output, self._embedding
-        assert isinstance(output, TokenEmbedding | Int8Embedding)
         maps = [pack_projections(list(map(part_of, kind))) for kind in projections_of(self._blocks)]
-        table = pack_projections([part_of(output, bias=self._output_bias)])
+        table = pack_projections([part_of(self._output, bias=self._output_bias)])
         norm = weights_of(self._embedding_norm)
-        parts = [*maps, *self._norms, table, embedding_table(embedding), *norm]
+        parts = [*maps, *self._norms, table, embedding_table(self._embedding), *norm]
         weights = kernels.Weights._make(parts)
         trim_memory()  # of the weights that were packed
         return weights

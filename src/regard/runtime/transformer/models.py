@@ -1,7 +1,6 @@
 """Transformers and decoder-only language models, packed for many answers."""
 
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -16,9 +15,9 @@ from regard.models.interfaces import AlignedPrompt
 from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq, check_unedited
 from regard.runtime.products import size_of
-from regard.runtime.state import PreparedState, begin, trim_memory
+from regard.runtime.state import PreparedState, trim_memory
 from regard.runtime.transformer.decoder import DecoderStack
-from regard.runtime.transformer.encoder import LONGEST, PromptReader, TransformerEncoder
+from regard.runtime.transformer.encoder import LONGEST, TransformerEncoder
 from regard.runtime.transformer.layers import why_not_prepared
 
 
@@ -58,12 +57,8 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
         valid_ids("token ids", source, size_of(self.model.source_embedding))
         read = self._encoder if current_observer() is None else self._read
         memory = read(source, source_lengths)
-        layers, width = self._steps.layers, self._steps.width
-        return begin(
-            len(source), layers, width, owner=self.model, memory=memory, lengths=source_lengths
-        )
+        return self._steps.begin(len(source), memory, source_lengths.numpy())
 
-    @torch.no_grad()
     def _read(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> Float32[np.ndarray, "L B M W"]:
@@ -96,12 +91,10 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     @torch.no_grad()
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
         check_unedited()
-        layers, width = self._steps.layers, self._steps.width
-        nothing = np.zeros((0, 0, 0, width), np.float32)
         cut = AlignedPrompt.of(prompt, prompt_lengths)
         rows, past_length = cut.aligned.shape
         valid_ids("token ids", prompt, self._steps.vocab_size)
-        state = begin(rows, layers, width, owner=self.model, memory=nothing, length=past_length)
+        state = self._steps.begin(rows, length=past_length)
         if cut.last is None:
             return state
         starts = cut.padding.numpy().astype(np.int32)
@@ -114,7 +107,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         is_plain = current_observer() is None
         short = {row: ids for row, ids in texts.items() if is_plain and len(ids) <= LONGEST}
         if short:
-            self._reader(short, state.store.cache, past_length)
+            self._steps.prompt_reader(short, state.store.cache, past_length)
         past = state.store.cache[:, :past_length]
         for row in texts.keys() - short.keys():
             nothing_read = DecoderState(self.model.layers.empty_caches(1))
@@ -122,10 +115,6 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
             for layer, cache in zip(past, after.past, strict=True):
                 layer[-len(texts[row]) :, row] = _side_by_side(cache)[0]
         return state
-
-    @cached_property
-    def _reader(self) -> PromptReader:
-        return self._steps.prompt_reader()
 
 
 def _side_by_side(cache: KeyValueCache) -> Float32[np.ndarray, "B M W"]:
