@@ -22,17 +22,25 @@ f32 = np.float32
 # In the order of ``Options.cell``, as torch calls them.
 CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
 
+_NOTHING = np.zeros((0, 0, 0), f32)
+
+
+class LayerWeights(NamedTuple):
+    """Packed weights of layers; of an encoder, those of its two directions one on the other."""
+
+    first: Float32[np.ndarray, "*way g I p"]  # of embedding and context, or the last answer
+    later: Float32[np.ndarray, "*way L-1 g i p"]
+    input_biases: Float32[np.ndarray, "*way L gp"]
+    hidden: Float32[np.ndarray, "*way L g h p"]
+    hidden_biases: Float32[np.ndarray, "*way L gp"]
+
 
 class RecurrentWeights(NamedTuple):
     """Packed weights of layers, embedding, attention and output; without entries, none."""
 
     embedding: Float32[np.ndarray, "V X"]
     embedding_scale: np.float32
-    first: Float32[np.ndarray, "g I p"]  # of embedding and context, or the last answer
-    later: Float32[np.ndarray, "L-1 g h p"]
-    input_biases: Float32[np.ndarray, "L gp"]
-    hidden: Float32[np.ndarray, "L g h p"]
-    hidden_biases: Float32[np.ndarray, "L gp"]
+    layers: LayerWeights
     query_map: Float32[np.ndarray, "a h p"]
     units: Float32[np.ndarray, " A"]  # of an additive score; else the score is a dot product
     readout: Float32[np.ndarray, "o J p"]  # of state, embedding (Bahdanau) and context
@@ -50,12 +58,11 @@ class RecurrentOptions(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Memory that rows attend to."""
+    """Memory of the sources, constant over the steps; without entries, none."""
 
-    keys: Float32[np.ndarray, "B M A"]
-    values: Float32[np.ndarray, "B M E"]
-    lengths: Int64[np.ndarray, " B"]
-    sentences: Int64[np.ndarray, " R"]  # the source of each row
+    keys: Float32[np.ndarray, "B M A"] = _NOTHING  # projected for the score
+    values: Float32[np.ndarray, "B M E"] = _NOTHING  # without width, nothing is attended to
+    lengths: Int64[np.ndarray, " B"] = np.zeros(0, np.int64)
 
 
 @inlined
@@ -99,8 +106,8 @@ def mix_row(values, weights, context):
 
 
 @shared
-def _attend(first, queries, weights, memory, contexts):
-    """Context of each row's query; both begin with row ``first``."""
+def _attend(queries, weights, memory, sentences, contexts):
+    """Context of each row's query, over the source that is its sentence."""
     projected = queries
     if weights.query_map.size:
         projected = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
@@ -108,7 +115,7 @@ def _attend(first, queries, weights, memory, contexts):
         plain_rows(queries, weights.query_map, nothing, projected)
     scores = np.empty(memory.keys.shape[1], np.float32)
     for r in range(queries.shape[0]):
-        sentence = memory.sentences[first + r]
+        sentence = sentences[r]
         keys, values = memory.keys[sentence], memory.values[sentence]
         row = scores[: memory.lengths[sentence]]
         attend_row(projected[r], keys, values, weights.units, row, contexts[r])
@@ -215,26 +222,28 @@ def _read(options, embedded, context, top, weights, answers):
 
 
 @parallel
-def step(first, stop, token, before, indices, weights, memory, options, after, answers, logits):
+def step(
+    first, stop, token, before, indices, sentences, weights, memory, options, after, answers, logits
+):
     """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
-    L, _, h, _ = weights.hidden.shape
+    L, _, h, _ = weights.layers.hidden.shape
     embedded = np.empty((rows, X), np.float32)
-    inputs = np.empty((rows, weights.first.shape[1]), np.float32)
+    inputs = np.empty((rows, weights.layers.first.shape[1]), np.float32)
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
     carried, outputs = after[first:stop], answers[first:stop]
-    row_indices = indices[first:stop]
+    row_indices, sources = indices[first:stop], sentences[first:stop]
     _begin(token[first:stop], before, row_indices, weights, options, carried, embedded, states)
     if options.attends_before:
-        _attend(first, states[L - 1], weights, memory, context)
+        _attend(states[L - 1], weights, memory, sources, context)
         _copy_all(context, inputs[:, X:])
     elif options.attends_after:
         _copy_all(carried[:, carried.shape[1] - (inputs.shape[1] - X) :], inputs[:, X:])
     _copy_all(embedded, inputs[:, :X])
-    _advance_all(options.cell, inputs, weights, carried, states)
+    _advance_all(options.cell, inputs, weights.layers, carried, states)
     if options.attends_after:
-        _attend(first, states[L - 1], weights, memory, context)
+        _attend(states[L - 1], weights, memory, sources, context)
     if weights.readout.size:
         _read(options, embedded, context, states[L - 1], weights, outputs)
     else:
@@ -243,16 +252,6 @@ def step(first, stop, token, before, indices, weights, memory, options, after, a
         _copy_all(outputs, carried[:, carried.shape[1] - outputs.shape[1] :])
     if logits.shape[1]:
         plain_rows(outputs, weights.table, weights.table_bias, logits[first:stop])
-
-
-class EncoderWeights(NamedTuple):
-    """The weights of an encoder, its two directions one on the other; see ``RecurrentWeights``."""
-
-    first: Float32[np.ndarray, "2 g I p"]
-    later: Float32[np.ndarray, "L-1 2 g 2h p"]
-    input_biases: Float32[np.ndarray, "L 2 gp"]
-    hidden: Float32[np.ndarray, "L 2 g h p"]
-    hidden_biases: Float32[np.ndarray, "L 2 gp"]
 
 
 @inlined
@@ -286,7 +285,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):
 @parallel
 def encode(first, stop, inputs, lengths, order, weights, kind, states, last):
     """Read a block of sentences, longest first in ``order``, in both directions."""
-    L, _, panels, h, _ = weights.hidden.shape
+    _, L, panels, h, _ = weights.hidden.shape
     sentences = order[first:stop]
     begins = _begins(lengths[sentences])
     total = begins[begins.size - 1]
@@ -298,9 +297,9 @@ def encode(first, stop, inputs, lengths, order, weights, kind, states, last):
     for layer in range(L):
         out = np.empty((total, 2 * h), np.float32)
         for way in range(2):
-            weight = weights.first[way] if layer == 0 else weights.later[layer - 1, way]
-            plain_rows(below, weight, weights.input_biases[layer, way], of_inputs)
-            hidden, bias = weights.hidden[layer, way], weights.hidden_biases[layer, way]
+            weight = weights.first[way] if layer == 0 else weights.later[way, layer - 1]
+            plain_rows(below, weight, weights.input_biases[way, layer], of_inputs)
+            hidden, bias = weights.hidden[way, layer], weights.hidden_biases[way, layer]
             _read_along(kind, way, begins, of_inputs, hidden, bias, out)
         below = out
     for t in range(begins.size - 1):

@@ -10,6 +10,7 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.errors import ShapeError
+from regard.kernels import numbers
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed
 from regard.kernels.threads import FEWEST_ROWS, parallel_blocks
@@ -44,58 +45,44 @@ def layers_of(recurrence: nn.RNNBase, suffix: str = "") -> list[Layer]:
     ]
 
 
-class LinearMap(NamedTuple):
-    """A linear map; without entries it is none."""
-
-    weight: Float[Tensor, "O I"] = torch.zeros(0, 0)
-    bias: Float[Tensor, " O"] = torch.zeros(0)
-
-
-def pack_weights(
-    layers: Sequence[Layer],
-    *,
-    embedding: TokenEmbedding,
-    readout: LinearMap,
-    query_map: Float[Tensor, "A h"] | None = None,
-    units: Float[Tensor, " A"] | None = None,
-) -> kernels.RecurrentWeights:
-    """Pack all weights but the output's; ``units`` weigh the hidden units of additive scores."""
+def _pack_layers(layers: Sequence[Layer]) -> kernels.LayerWeights:
+    """Pack the weights of layers."""
     inputs, input_biases, hidden, hidden_biases = (
-        [_numbers(weight) for weight in of] for of in zip(*layers, strict=True)
+        [numbers(weight) for weight in of] for of in zip(*layers, strict=True)
     )
-    return kernels.RecurrentWeights(
-        embedding=_numbers(embedding.weight),
-        embedding_scale=np.float32(embedding.scale),
+    return kernels.LayerWeights(
         first=packed.pack(inputs[0]),
         later=packed.stack_packed(inputs[1:], hidden[0].shape[1]),
         input_biases=packed.stack_padded(input_biases),
         hidden=packed.stack_packed(hidden),
         hidden_biases=packed.stack_padded(hidden_biases),
-        query_map=packed.pack(_numbers(torch.zeros(0, 0) if query_map is None else query_map)),
-        units=_numbers(torch.zeros(0) if units is None else units),
-        readout=packed.pack(_numbers(readout.weight)),
-        readout_bias=packed.pad(_numbers(readout.bias)),
     )
 
 
-def _numbers(tensor: Tensor) -> Float32[np.ndarray, "..."]:
-    numbers: np.ndarray = tensor.detach().contiguous().numpy()
-    return numbers
+def pack_weights(
+    layers: Sequence[Layer],
+    embedding: TokenEmbedding,
+    readout: Float[Tensor, "O J"] | None,
+    readout_bias: Float[Tensor, " O"] | None,
+    *,
+    query_map: Float[Tensor, "A h"] | None = None,
+    units: Float[Tensor, " A"] | None = None,
+) -> kernels.RecurrentWeights:
+    """Pack all weights but the output's; ``units`` weigh the hidden units of additive scores."""
+    return kernels.RecurrentWeights(
+        embedding=numbers(embedding.weight),
+        embedding_scale=np.float32(embedding.scale),
+        layers=_pack_layers(layers),
+        query_map=packed.pack(_or_nothing(query_map, axes=2)),
+        units=_or_nothing(units, axes=1),
+        readout=packed.pack(_or_nothing(readout, axes=2)),
+        readout_bias=packed.pad(_or_nothing(readout_bias, axes=1)),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class RecurrentMemory:
-    """Memory of recurrent decoders; constant over the steps."""
-
-    keys: Float32[np.ndarray, "B M A"]  # projected for the score
-    values: Float32[np.ndarray, "B M E"]  # without width, nothing is attended to
-    lengths: Int64[np.ndarray, " B"]
-
-    @classmethod
-    def none(cls) -> "RecurrentMemory":
-        """No memory."""
-        nothing = np.zeros((0, 0, 0), np.float32)
-        return cls(nothing, nothing, np.zeros(0, np.int64))
+def _or_nothing(tensor: Tensor | None, *, axes: int) -> Float32[np.ndarray, "..."]:
+    """The numbers of a tensor; of None, an array without entries."""
+    return numbers(torch.zeros((0,) * axes) if tensor is None else tensor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +91,14 @@ class RecurrentState(PackedState):
 
     carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
     indices: Int64[np.ndarray, " R"]  # of each row in ``carried``
-    sources: RecurrentMemory
+    sources: kernels.Memory
 
     @classmethod
     def begin(
         cls,
         owner: nn.Module,
         carried: Float[Tensor, "R W"],
-        sources: RecurrentMemory,
+        sources: kernels.Memory,
         pending: Int[Tensor, " R"] | None = None,
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
@@ -131,10 +118,6 @@ class RecurrentState(PackedState):
     def divided(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows: a step changes nothing of the state before it."""
         return self.select(rows)
-
-    def rows(self) -> Float[Tensor, "R W"]:
-        """State of each row."""
-        return torch.from_numpy(self.carried[self.indices])
 
 
 # Announces to an observer the attention of a step, given the states before it and after it.
@@ -159,22 +142,21 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         self._outputs, self._width = output.weight.shape
         # A large table is gone through once for all rows.
         self._has_logits = output.weight.nbytes <= MOST_BYTES
-        table = output.weight.detach().numpy()[: self._outputs if self._has_logits else 0]
-        bias = np.zeros(len(table), np.float32)
-        if output_bias is not None and self._has_logits:
-            bias = output_bias.detach().numpy()
-        self._weights = weights._replace(table=packed.pack(table), table_bias=packed.pad(bias))
+        self._weights = weights
+        if self._has_logits:
+            bias = torch.zeros(self._outputs) if output_bias is None else output_bias
+            table, table_bias = packed.pack(numbers(output.weight)), packed.pad(numbers(bias))
+            self._weights = weights._replace(table=table, table_bias=table_bias)
 
     def _advance(
         self, token: Int64[np.ndarray, " R"], state: RecurrentState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, RecurrentState]:
-        rows, sources = len(token), state.sources
+        rows = len(token)
         after = np.empty((rows, state.carried.shape[1]), np.float32)
         answers = np.empty((rows, self._width), np.float32)
         logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
-        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
-        inputs = (token, state.carried, state.indices)
-        weights = (self._weights, memory, self._options)
+        inputs = (token, state.carried, state.indices, state.sentences)
+        weights = (self._weights, state.sources, self._options)
         parallel_blocks(rows, kernels.step, *inputs, *weights, after, answers, logits)
         if ranking is not None and self._has_logits:
             parallel_blocks(rows, best_tokens, logits, self._outputs, *ranking)
@@ -197,22 +179,8 @@ class PreparedEncoder(nn.Module):
         recurrence = encoder.recurrence
         self.input_dim, self.hidden_dim = recurrence.input_size, encoder.hidden_dim
         self._cell = kernels.CELLS.index(recurrence.mode)
-        ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
-        # Of each kind, that of each layer: of both directions one on the other.
-        inputs, input_biases, hidden, hidden_biases = (
-            [[weight.detach().numpy() for weight in pair] for pair in of]
-            for of in zip(*(zip(*both, strict=True) for both in ways), strict=True)
-        )
-        first, *later = (packed.stack_packed(pair) for pair in inputs)
-        none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, packed.OUTPUTS), np.float32)
-        recurrent_weights = np.stack([packed.stack_packed(pair) for pair in hidden])
-        of_inputs, of_hidden = (
-            np.stack([packed.stack_padded(pair) for pair in of])
-            for of in (input_biases, hidden_biases)
-        )
-        self._weights = kernels.EncoderWeights(
-            first, np.stack(later) if later else none, of_inputs, recurrent_weights, of_hidden
-        )
+        directions = [_pack_layers(layers_of(recurrence, suffix)) for suffix in ("", "_reverse")]
+        self._weights = kernels.LayerWeights(*map(np.stack, zip(*directions, strict=True)))
 
     @torch.no_grad()
     def forward(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
-from regard.attention.scores import Additive, Bilinear, Dot, Score
+from regard.attention.scores import Additive, Bilinear, Dot
 from regard.kernels import recurrent as kernels
 from regard.layers import AdditiveAttention, BilinearAttention, ScoredAttention, TokenEmbedding
 from regard.layers.inputs import texts, valid_ids
@@ -28,10 +28,8 @@ from regard.runtime.modules import with_packed_modules
 from regard.runtime.products import MOST_BYTES
 from regard.runtime.recurrent.decoder import (
     Layer,
-    LinearMap,
     PreparedEncoder,
     RecurrentDecoder,
-    RecurrentMemory,
     RecurrentState,
     layers_of,
     pack_weights,
@@ -72,10 +70,11 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             model,
             pack_weights(
                 [layers[0]._replace(input=with_context), *layers[1:]],
-                embedding=model.target_embedding,
-                readout=LinearMap(readout, model.readout.bias),
+                model.target_embedding,
+                readout,
+                model.readout.bias,
                 query_map=_query_map(model.attention),
-                units=_units(model.attention),
+                units=model.attention.w if isinstance(model.attention, AdditiveAttention) else None,
             ),
             kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.encoder.recurrence.mode),
@@ -94,7 +93,8 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it copies words"
         if model.way is not None and not isinstance(model.way, Soft):
             return "it does not look at all positions alike"
-        if model.attention is not None and not isinstance(_score_of(model.attention), _SCORES):
+        attention = model.attention
+        if attention is not None and not isinstance(attention.score(torch.float32), _SCORES):
             return "its score is neither additive nor a dot product"
         return _refuse(model)
 
@@ -110,14 +110,14 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
         return RecurrentState.begin(self.model, carried, self._sources(read))
 
-    def _sources(self, read: RnnState) -> RecurrentMemory:
+    def _sources(self, read: RnnState) -> kernels.Memory:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim
         if isinstance(memory, Tensor):  # one position, at which every step looks
             values = memory.unsqueeze(1)
             keys, real = values.new_zeros(len(values), 1, hidden_dim), torch.ones(len(values))
         else:
             keys, values, real = memory.keys, memory.values, memory.lengths
-        return RecurrentMemory(
+        return kernels.Memory(
             keys.contiguous().numpy(), values.contiguous().numpy(), real.to(torch.int64).numpy()
         )
 
@@ -126,7 +126,8 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         attention = self.model.attention
         if attention is None or current_observer() is None:
             return
-        carried = (before if self._attends_before else after).rows()
+        state = before if self._attends_before else after
+        carried = torch.from_numpy(state.carried[state.indices])
         begin = (len(self.model.cells) - 1) * self._state_dim
         top = carried[:, begin : begin + self.model.config.hidden_dim]
         query, sources = attention.ask(top)[:, None], before.sources
@@ -134,7 +135,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             torch.from_numpy(of[before.sentences]) for of in (sources.keys, sources.lengths)
         )
         with at("cross", 0):
-            announce(query, keys, CallOptions(_score_of(attention), lengths(real)))
+            announce(query, keys, CallOptions(attention.score(torch.float32), lengths(real)))
 
 
 class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
@@ -147,12 +148,12 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 
     def __init__(self, model: RecurrentLm) -> None:
         super().__init__(model)
-        readout = LinearMap()
+        readout, bias = None, None
         if isinstance(model.readout, nn.Linear):
-            readout = LinearMap(model.readout.weight, model.readout.bias)
+            readout, bias = model.readout.weight, model.readout.bias
         self._steps = RecurrentDecoder(
             model,
-            pack_weights(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
+            pack_weights(layers_of(model.recurrence), model.embedding, readout, bias),
             kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.recurrence.mode),
                 attends_before=False,
@@ -181,17 +182,12 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         ]
         carried = torch.cat([torch.cat(read.layers, dim=-1).flatten(1) for read in reads])
         last = [read.pending for read in reads if read.pending is not None]
-        return RecurrentState.begin(
-            self.model, carried, RecurrentMemory.none(), torch.cat(last) if last else None
-        )
+        pending = torch.cat(last) if last else None
+        return RecurrentState.begin(self.model, carried, kernels.Memory(), pending)
 
 
 # Scores that a step can compute.
 _SCORES = (Additive, Bilinear, Dot)
-
-
-def _score_of(attention: ScoredAttention) -> Score:
-    return attention.score(torch.float32)
 
 
 def _query_map(attention: ScoredAttention | None) -> Tensor | None:
@@ -199,7 +195,3 @@ def _query_map(attention: ScoredAttention | None) -> Tensor | None:
     if isinstance(attention, AdditiveAttention):
         return attention.query.weight
     return attention.w.T if isinstance(attention, BilinearAttention) else None
-
-
-def _units(attention: ScoredAttention | None) -> Tensor | None:
-    return attention.w if isinstance(attention, AdditiveAttention) else None
