@@ -53,7 +53,7 @@ def test_steps_of_a_translator_are_the_models(options, monkeypatch):
     model = translator(**options)
     copies = rounded_copies(model)
     check_steps(model, PreparedTransformer(model), source(), count=9, copies=copies)
-    for each in (decoder, encoder):  # all rows in one block, and layer by layer
+    for each in (decoder, encoder):  # all rows in one block, and in parts
         monkeypatch.setattr(each, "MOST_BYTES", 0)
     check_steps(model, PreparedTransformer(model), source(), count=4, copies=copies)
 
