@@ -60,12 +60,13 @@ class EncoderLoop:
         """Read the sources into ``answers``; each has from 0 to ``LONGEST`` tokens."""
         texts, fits_a_core = len(sources.begins) - 1, self._bytes <= MOST_BYTES
         most = _TOKENS if fits_a_core else _TOKENS_OF_LARGE
-        if fits_a_core and texts >= 2 * FEWEST_ROWS:
-            parallel_blocks(texts, self._encode, team(1), most, sources, positions, answers)
-            return
         worth = max(1, len(sources.tokens) * self._bytes // BYTES_A_THREAD)
         threads = team(min(torch.get_num_threads(), worth))
-        self._encode(0, texts, threads, most, sources, positions, answers)
+        # Without GNU's OpenMP threads share out blocks, but not the parts of a layer.
+        if texts >= 2 * FEWEST_ROWS and (fits_a_core or not threads.begin):
+            parallel_blocks(texts, self._encode, team(1), most, sources, positions, answers)
+        else:
+            self._encode(0, texts, threads, most, sources, positions, answers)
 
 
 def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:

@@ -7,6 +7,7 @@ from tests.cases import two_by_two
 from regard.attention import observe
 from regard.errors import ShapeError
 from regard.interop import edit
+from regard.kernels import threads as kernel_threads
 from regard.models import (
     Classifier,
     ClassifierConfig,
@@ -203,3 +204,19 @@ def test_large_layers_are_read_in_parts_of_many_tokens(calls):
     assert lengths.sum() > encoders._TOKENS_OF_LARGE
     check_reads(runtime.reader, model.reader, ids, lengths, atol=3e-4)
     assert calls
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("threads")
+def test_without_gnus_openmp_threads_have_blocks_of_texts_whatever_the_weights(monkeypatch):
+    monkeypatch.setattr(encoders, "MOST_BYTES", 0)
+    monkeypatch.setattr(kernel_threads, "_begin", lambda: 0)
+    torch.set_num_threads(2)
+    blocks, share_out = [], encoders.parallel_blocks
+    monkeypatch.setattr(
+        encoders, "parallel_blocks", lambda *all: blocks.append(all[0]) or share_out(*all)
+    )
+    reader = encoder()
+    for count in (3, 20):
+        check_reads(PreparedReader(reader), reader, *random_ids([9] * count))
+    assert blocks == [20]
