@@ -196,6 +196,13 @@ def recipe_of(job: Job, work: Path, pretrained: Path | None, seed: int = 1) -> R
     return resolve(job.recipe, settings=settings)
 
 
+def trainings(work: Path) -> dict[str, Recipe]:
+    """The trainings of the record, by the names of its rows."""
+    work.mkdir(parents=True, exist_ok=True)
+    keep_apart(work)
+    return {name: recipe_of(job, work, None) for name, job in JOBS.items()}
+
+
 def quality(name: str, work: Path, pretrained: Path | None, seed: int) -> dict[str, Any]:
     """Figures of one training: of the validation part, and of each test part."""
     trained = train(recipe_of(JOBS[name], work, pretrained, seed), work / "runs" / f"{name}-{seed}")
@@ -330,6 +337,7 @@ def job_figure(
         ours=" / ".join(means),
         beside=beside,
         note=f"`{job.recipe}`, {', '.join(named)}, {count}, {learned} in {minutes:.0f} min",
+        training=name,
     )
 
 

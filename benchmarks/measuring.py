@@ -193,6 +193,7 @@ class Figure:
     ours: str  # our value with its unit
     beside: str  # what it is to be read beside: a peer, a trivial baseline, or the bar
     note: str = ""  # how it was measured, where that is not plain from the rest
+    training: str = ""  # whose fingerprint says whether it holds; "": the record's, as a whole
 
 
 def write_record(
@@ -240,6 +241,13 @@ def write_record(
     if second.exists() and _kind_of(second) == kind(when["machine"]):
         second.unlink()
     return first
+
+
+def holds(record: Mapping[str, Any], figure: Mapping[str, str]) -> bool:
+    """Whether a figure has been found to hold: with its whole record, or by its own training."""
+    own = record.get("fingerprint", {}).get(figure.get("training"), {"is_recorded": False})
+    agrees = own["is_recorded"] and own.get("compared", {}).get("agrees", True)
+    return bool(record.get("held")) or agrees
 
 
 def _kind_of(record: Path) -> str:

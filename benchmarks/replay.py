@@ -5,8 +5,9 @@
 The record of a training keeps a fingerprint: losses at updates 10, 50 and 200 by seed 1 and one
 thread, as ``regard train`` writes them down (the last is a mean of 50), and digests of the recipe
 and of its data. A missing one is taken by the code as it is, or by that of ``CHECKOUT``, a clone at
-the record's commit. Only a fingerprint of the record's own code says whether the record holds: its
-losses are compared with those of the code as it is. Budgets in minutes become a thousand updates.
+the commit that the training was recorded of. Only a fingerprint of that code says whether a record
+holds: its losses are compared with those of the code as it is. Budgets in minutes become a thousand
+updates.
 
 Losses agree within ``SAME`` of each other on the same kind of machine, and within ``OTHER`` on
 another, which ``benchmarks/README.md`` says how to find. What is there of a commit is not made
@@ -23,13 +24,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring, occasion
-from benchmarks.training import settings_of, shortened
+from benchmarks.training import PLACES, settings_of, shortened
 from regard.config import write_toml
 from regard.tasks import Recipe
 
@@ -38,6 +39,7 @@ SCRIPTS = (
     *("attention_mechanisms", "classification", "documents", "language_modelling", "pretraining"),
     *("question_answering", "summarisation", "tagging", "translation"),
 )
+ENCODERS = ("fine_tuning",)  # these begin with pretrained encoders, and are replayed if named
 # Scripts that measure again, in minutes, and what each is told besides a folder to work in.
 MEASURED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("start_up", "additive_attention", "inspection", "attention"), ()),
@@ -48,7 +50,7 @@ MEASURED: Mapping[str, tuple[str, ...]] = {
 UPDATES = measuring.sized((10, 50, 200), (1, 2))
 SAME, OTHER = 1e-3, 1e-2
 _TIMED = 1000  # updates in the place of minutes
-_SPLITS = ("train", "valid", "test")
+_SPLITS = PLACES["data"]
 
 
 def replay(record: dict[str, Any], work: Path, code: Path, jobs: int) -> None:
@@ -60,20 +62,22 @@ def replay(record: dict[str, Any], work: Path, code: Path, jobs: int) -> None:
     }
     trainings = importlib.import_module(f"benchmarks.{record['name']}").trainings(work)
     prints = record.setdefault("fingerprint", {})
+    parts = {name: part for name in trainings if (part := part_of(record, name)) is not None}
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
         for number, (name, whole) in enumerate(trainings.items()):
             recipe = whole if measuring.TINY is None else shortened(whole)
-            if (part := part_of(record, name)) is not None:
+            if (part := parts.get(name)) is not None:
                 part = {"commit": record["commit"], **part, **part.get("measured", {})}
                 folder, known = work / f"{record['name']}-{number}", prints.get(name)
                 job = pool.submit(fingerprint, known, part, recipe, folder, code, now)
                 waiting[job] = name
         for job in as_completed(waiting):
-            prints[waiting[job]] = found = job.result()
-            print(f"{record['name']}, {waiting[job]}: {describe(found)}", flush=True)
-            measuring.store(record)
-    judge(record, now)
+            if (found := job.result()) is not None:
+                prints[waiting[job]] = found
+                print(f"{record['name']}, {waiting[job]}: {describe(found)}", flush=True)
+                measuring.store(record)
+    judge(record, now, parts)
     measuring.store(record)
 
 
@@ -84,14 +88,19 @@ def fingerprint(
     folder: Path,
     code: Path,
     now: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The fingerprint of a training, taken if there is none, compared with the code as it is."""
+) -> dict[str, Any] | None:
+    """The fingerprint of a training, taken if there is none, compared with the code as it is.
+
+    None where there is none and the checkout is not of the commit that the training is recorded of.
+    """
     is_here = code == occasion.ROOT
     commit = now["commit"] if is_here else commit_in(code)
-    if known is None or (not is_here and known["commit"] != commit):
+    is_recorded = is_same(commit, part["commit"])
+    if known is None and not is_here and not is_recorded:
+        return None
+    if known is None or (not is_here and is_recorded and known["commit"] != commit):
         table = recipe.table() if is_here else recorded_table(part, recipe)
         losses = first_losses(table, folder, code)
-        is_recorded = is_same(commit, part["commit"])
         known = {**now, "commit": commit, "is_recorded": is_recorded, "losses": losses}
         known |= digests(recipe)
     if now["commit"] in (known["commit"], known.get("compared", {}).get("commit")):
@@ -112,9 +121,10 @@ def describe(found: Mapping[str, Any]) -> str:
     return "; ".join([*shown, *([] if agrees is None else ["agree" if agrees else "differ"])])
 
 
-def judge(record: dict[str, Any], now: Mapping[str, Any]) -> None:
-    """Note whether a record holds by the code as it is, and if not, why."""
+def judge(record: dict[str, Any], now: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Note whether a record of these trainings holds by the code as it is, and if not, why."""
     prints = record["fingerprint"]
+    missing = [name for name in names if name not in prints]
     compared = {name: each.get("compared", {}) for name, each in prints.items()}
     different = [name for name, each in compared.items() if not each.get("agrees", True)]
     late = [each["date"] for each in prints.values() if not each["is_recorded"]]
@@ -123,6 +133,8 @@ def judge(record: dict[str, Any], now: Mapping[str, Any]) -> None:
         record["unsure"] = f"losses differ: {'; '.join(different)}"
     elif late:
         record["unsure"] = f"losses are kept since {min(late)} only"
+    elif missing:
+        record["unsure"] = f"no losses of {'; '.join(missing)}"
     elif prints:
         record["held"] = {key: now[key] for key in ("date", "commit")}
 
@@ -197,19 +209,25 @@ def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     if "recipe" not in part:
         sys.exit("the record must keep the recipe for older code to train by it; it does not.")
     table = {name: each for name, each in part["recipe"].items() if name not in ("name", "set")}
-    table["data"] = {**table["data"], **{k: recipe.table()["data"].get(k) for k in _SPLITS}}
+    today = recipe.table()
+    for place, names in PLACES.items():
+        if place in table:
+            known = {name: today[place][name] for name in names if name in today[place]}
+            table[place] = {**table[place], **known}
     return table
 
 
 def part_of(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """The recorded training: the table of its name, or of its beginning."""
+    """The recorded training: the table of its name, or of its beginning; of seeds, the first."""
     waiting: list[Any] = [record["details"]]
     while waiting:
         table = waiting.pop()
         for key, each in table.items() if isinstance(table, Mapping) else ():
             if isinstance(each, Mapping):
                 if key == name or name.startswith(f"{key} "):
-                    return {**each, **each.get("part", {})}
+                    seeds = each.get("seeds")
+                    first = seeds.get("1", {}) if isinstance(seeds, Mapping) else {}
+                    return {**first, **each, **each.get("part", {})}
                 waiting.append(each)
     return None
 
@@ -253,7 +271,7 @@ def main() -> None:
         held = records.get(name, {}).get("held") or {}
         if held.get("commit") == commit is not None:
             print(f"{name}: holds at {commit}", flush=True)
-        elif name in SCRIPTS:
+        elif name in (*SCRIPTS, *ENCODERS):
             replay(records[name], work, options.code.resolve(), options.jobs)
         else:
             measure(name, work)

@@ -72,9 +72,14 @@ def say(sentence: str, quoted: Mapping[str, Any], *, holds: Sequence[str] = ()) 
 
 
 def is_old(records: Sequence[Table], sentence: str) -> bool:
-    """Whether a record that a sentence quotes has not been found to hold."""
-    names = {QUOTED[name].partition(":")[0] for name in re.findall(r"{(\w+)\.", sentence)}
-    return any(not each.get("held") for each in records if each["name"] in names)
+    """Whether a figure that a sentence quotes has not been found to hold."""
+    places = {QUOTED[name] for name in re.findall(r"{(\w+)\.", sentence)}
+    by_name = {each["name"]: each for each in records}
+    return any(
+        not measuring.holds(by_name[place.partition(":")[0]], figure)
+        for place in places
+        for figure in find(records, place)
+    )
 
 
 def no_better(records: Sequence[Table], trivial: Table) -> list[Mapping[str, str]]:
@@ -91,7 +96,7 @@ def no_better(records: Sequence[Table], trivial: Table) -> list[Mapping[str, str
 def sections(records: Sequence[Table], texts: Table, in_words: Callable[[str], str] = str) -> str:
     """The groups of figures: a heading, what they show, and a table; texts as in measured.toml."""
     quoted, parts = quotable(records), [texts["intro"]]
-    held = {record["name"]: record.get("held") for record in records}
+    by_name = {record["name"]: record for record in records}
     behind = [each for trivial in TRIVIAL for each in no_better(records, trivial)]
     left = [figure for record in records for figure in record["figures"]]
     for title, group in TEXTS["groups"].items():
@@ -103,7 +108,8 @@ def sections(records: Sequence[Table], texts: Table, in_words: Callable[[str], s
                 left.remove(figure)
                 cells = [in_words(figure[cell]) for cell in CELLS]
                 cells[1] += f" {NO_BETTER}" * (figure in behind)
-                rows.append(line([*cells, script + f" {OLD}" * (not held[name])]))
+                is_old = not measuring.holds(by_name[name], figure)
+                rows.append(line([*cells, script + f" {OLD}" * is_old]))
         try:
             says = say(said["says"], quoted, holds=group.get("holds", ()))
         except KeyError:

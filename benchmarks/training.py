@@ -13,7 +13,12 @@ from regard.training.session import fit
 
 _ENDS = ("minutes", "epochs", "updates", "patience")
 _SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
-_PLACES = {"data": ("train", "valid", "test"), "training": ["pretrained"], "tokenizer": ["folder"]}
+# Settings that name files and folders.
+PLACES: Mapping[str, Sequence[str]] = {
+    "data": ("train", "valid", "test"),
+    "training": ["pretrained"],
+    "tokenizer": ["folder"],
+}
 _TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
 _SHOWN = 8  # answers to read, the worst, and of all
 
@@ -26,7 +31,7 @@ def train(recipe: Recipe, run: str | Path) -> Trained:
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """A recipe as a record has it, without files and folders."""
     table: dict[str, Any] = {**recipe.table()}
-    for part, names in _PLACES.items():
+    for part, names in PLACES.items():
         if part in table:
             table[part] = {k: v for k, v in table[part].items() if k not in names}
     return table

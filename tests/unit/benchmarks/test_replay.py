@@ -102,6 +102,44 @@ def test_what_is_there_of_a_commit_is_not_made_again(begin):
     assert begin(record, commit="fff0000") == []
 
 
+def test_a_checkout_is_asked_for_the_trainings_recorded_of_its_commit(begin, tmp_path):
+    record = recorded()
+    parts = record["details"]["runs"]
+    parts["b"] = {**parts["b"], "measured": {"commit": "eee0000"}}
+    record["figures"] = [{"training": "a"}, {"training": "b"}, {}]
+    made = begin(record, commit="fff0000", code=tmp_path)
+    assert sorted(made, key=str) == sorted([tmp_path, occasion.ROOT], key=str)
+    assert (record["held"], record["unsure"]) == (None, "no losses of b")
+    holds = [measuring.holds(record, figure) for figure in record["figures"]]
+    assert holds == [True, False, False]
+    assert measuring.holds({"held": {"commit": "abc1234"}}, {})
+
+
+def test_a_figure_whose_losses_differ_does_not_hold(begin):
+    record = recorded()
+    begin(record, commit="abc1234")
+    begin(record, commit="fff0000", losses={**LOSSES, "200": 0.4})
+    assert not measuring.holds(record, {"training": "a"})
+
+
+def test_a_part_has_what_its_first_seed_has():
+    seeds = {"seeds": {"1": {"recipe": "x", "measured": {}}, "2": {"recipe": "y"}}}
+    assert replay.part_of({"details": {"a": seeds}}, "a")["recipe"] == "x"
+    assert replay.part_of({"details": {"a": {"seeds": [1, 2]}}}, "a 1") == {"seeds": [1, 2]}
+
+
+def test_a_recorded_recipe_reads_from_the_places_of_today():
+    places = {"data": {"train": ["x.tsv"]}, "training": {"pretrained": "bert", "seed": 1}}
+    today = recipe_from_table({"task": "classification", **places})
+    part = {"recipe": {"task": "classification", "data": {"text": 2}, "training": {"seed": 7}}}
+    table = replay.recorded_table(part, today)
+    assert (table["data"]["text"], table["training"]["seed"]) == (2, 7)
+    assert table["data"]["train"] == today.table()["data"]["train"]
+    assert table["training"]["pretrained"] == today.table()["training"]["pretrained"]
+    with pytest.raises(SystemExit, match="keep the recipe"):
+        replay.recorded_table({}, today)
+
+
 def test_a_training_that_is_not_in_the_record_is_left_out(begin):
     record = recorded()
     del record["details"]["runs"]["b"]
@@ -152,8 +190,10 @@ def test_losses_are_read_as_far_as_they_are_written(tmp_path):
     assert [*replay.written(tmp_path / "none")] == []
 
 
-def test_each_script_names_its_trainings(corpora, tmp_path):
-    for name in replay.SCRIPTS:
+def test_each_script_names_its_trainings(corpora, tmp_path, monkeypatch):
+    for name in (*replay.SCRIPTS, *replay.ENCODERS):
+        if name in replay.ENCODERS:  # random ones are written for a tiny run
+            monkeypatch.setattr(measuring, "TINY", tmp_path)
         recipes = importlib.import_module(f"benchmarks.{name}").trainings(tmp_path)
         assert recipes
         assert all(isinstance(recipe, Recipe) for recipe in recipes.values())
