@@ -214,6 +214,8 @@ def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
         if place in table:
             known = {name: today[place][name] for name in names if name in today[place]}
             table[place] = {**table[place], **known}
+    if table.get("tokenizer", {}).get("type") == "checkpoint":  # the encoder's, not the recipe's
+        table["tokenizer"] = today["tokenizer"]
     return table
 
 

@@ -131,10 +131,12 @@ def test_a_part_has_what_its_first_seed_has():
 def test_a_recorded_recipe_reads_from_the_places_of_today():
     places = {"data": {"train": ["x.tsv"]}, "training": {"pretrained": "bert", "seed": 1}}
     today = recipe_from_table({"task": "classification", **places})
-    part = {"recipe": {"task": "classification", "data": {"text": 2}, "training": {"seed": 7}}}
+    settings = {"data": {"text": 2}, "training": {"seed": 7}, "tokenizer": {"type": "checkpoint"}}
+    part = {"recipe": {"task": "classification", **settings}}
     table = replay.recorded_table(part, today)
     assert (table["data"]["text"], table["training"]["seed"]) == (2, 7)
     assert table["data"]["train"] == today.table()["data"]["train"]
+    assert table["tokenizer"] == today.table()["tokenizer"]
     assert table["training"]["pretrained"] == today.table()["training"]["pretrained"]
     with pytest.raises(SystemExit, match="keep the recipe"):
         replay.recorded_table({}, today)
