@@ -99,13 +99,13 @@ def fingerprint(
     if known is None and not is_here and not is_recorded:
         return None
     if known is None or (not is_here and is_recorded and known["commit"] != commit):
-        table = recipe.table() if is_here else recorded_table(part, recipe)
+        table = table_of(recipe) if is_here else recorded_table(part, recipe)
         losses = first_losses(table, folder, code)
         known = {**now, "commit": commit, "is_recorded": is_recorded, "losses": losses}
         known |= digests(recipe)
     if now["commit"] in (known["commit"], known.get("compared", {}).get("commit")):
         return {**known}
-    found = {**now, "losses": first_losses(recipe.table(), folder, occasion.ROOT)}
+    found = {**now, "losses": first_losses(table_of(recipe), folder, occasion.ROOT)}
     return {**known, "compared": {**found, "agrees": agree(known, {**found, **digests(recipe)})}}
 
 
@@ -204,18 +204,24 @@ def digests(recipe: Recipe) -> dict[str, str]:
     }
 
 
+def table_of(recipe: Recipe) -> dict[str, Any]:
+    """The table of a recipe, without what a pretrained encoder brings."""
+    given = recipe.given if recipe.training.get("pretrained") else None
+    return {**recipe.table(), **(given or {})}
+
+
 def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     """The recipe as a record keeps it, on the files of today's."""
     if "recipe" not in part:
         sys.exit("the record must keep the recipe for older code to train by it; it does not.")
     table = {name: each for name, each in part["recipe"].items() if name not in ("name", "set")}
-    today = recipe.table()
+    today = table_of(recipe)
     for place, names in PLACES.items():
         if place in table:
             known = {name: today[place][name] for name in names if name in today[place]}
             table[place] = {**table[place], **known}
-    if table.get("tokenizer", {}).get("type") == "checkpoint":  # the encoder's, not the recipe's
-        table["tokenizer"] = today["tokenizer"]
+    if today["training"].get("pretrained"):
+        table |= {name: today[name] for name in ("tokenizer", "model")}
     return table
 
 
