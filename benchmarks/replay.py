@@ -218,7 +218,8 @@ def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     today = table_of(recipe)
     for place, names in PLACES.items():
         if place in table:
-            known = {name: today[place][name] for name in names if name in today[place]}
+            now = today.get(place) or {}
+            known = {name: now[name] for name in names if now.get(name) is not None}
             table[place] = {**table[place], **known}
     if today["training"].get("pretrained"):
         table |= {name: today[name] for name in ("tokenizer", "model")}
@@ -229,7 +230,7 @@ def part_of(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The recorded training: the table of its name, or of its beginning; of seeds, the first."""
     waiting: list[Any] = [record["details"]]
     while waiting:
-        table = waiting.pop()
+        table = waiting.pop(0)
         for key, each in table.items() if isinstance(table, Mapping) else ():
             if isinstance(each, Mapping):
                 if key == name or name.startswith(f"{key} "):

@@ -128,6 +128,11 @@ def test_a_part_has_what_its_first_seed_has():
     assert replay.part_of({"details": {"a": {"seeds": [1, 2]}}}, "a 1") == {"seeds": [1, 2]}
 
 
+def test_a_part_is_looked_for_from_the_top():
+    details = {"runs": {"a": {"recipe": "x"}}, "simple": {"a": {"accuracy": 1}}}
+    assert replay.part_of({"details": details}, "a") == {"recipe": "x"}
+
+
 def test_a_recorded_recipe_reads_from_the_places_of_today():
     places = {"data": {"train": ["x.tsv"]}, "training": {"pretrained": "bert", "seed": 1}}
     today = recipe_from_table({"task": "classification", **places})
