@@ -214,7 +214,9 @@ def recorded_table(part: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     """The recipe as a record keeps it, on the files of today's."""
     if "recipe" not in part:
         sys.exit("the record must keep the recipe for older code to train by it; it does not.")
-    table = {k: each for k, each in part["recipe"].items() if k not in ("name", "set") and each != {}}
+    table = {
+        k: each for k, each in part["recipe"].items() if k not in ("name", "set") and each != {}
+    }
     today = table_of(recipe)
     for place, names in PLACES.items():
         if place in table:
