@@ -3,11 +3,12 @@
     python -m benchmarks.replay [NAME ...] --work FOLDER [--code CHECKOUT]
 
 The record of a training keeps a fingerprint: losses at updates 10, 50 and 200 by seed 1 and one
-thread, as ``regard train`` writes them down (the last is a mean of 50), and digests of the recipe
-and of its data. A missing one is taken by the code as it is, or by that of ``CHECKOUT``, a clone at
-the commit that the training was recorded of. Only a fingerprint of that code says whether a record
-holds: its losses are compared with those of the code as it is. Budgets in minutes become a thousand
-updates.
+thread, as ``regard train`` writes them down, that of the validation part after the last, and
+digests of the recipe and of its data. The loss at update 200 is a mean of 50, or by code before
+2a221a3d of one update: where both sides have the validation part's, that one is compared. A missing
+one is taken by the code as it is, or by that of ``CHECKOUT``, a clone at the commit that the
+training was recorded of. Only a fingerprint of that code says whether a record holds: its losses
+are compared with those of the code as it is. Budgets in minutes become a thousand updates.
 
 Losses agree within ``SAME`` of each other on the same kind of machine, and within ``OTHER`` on
 another, which ``benchmarks/README.md`` says how to find. What is there of a commit is not made
@@ -24,7 +25,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ MEASURED: Mapping[str, tuple[str, ...]] = {
     "simple_methods": ("--work", "WORK", "--sizes", "200"),
 }
 UPDATES = measuring.sized((10, 50, 200), (1, 2))
+_LAST, _VALIDATION = UPDATES[-1], "validation"
 SAME, OTHER = 1e-3, 1e-2
 _TIMED = 1000  # updates in the place of minutes
 _SPLITS = PLACES["data"]
@@ -142,7 +144,10 @@ def judge(record: dict[str, Any], now: Mapping[str, Any], names: Iterable[str]) 
 def agree(known: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Whether two fingerprints have the same data, and losses that differ by rounding only."""
     within = SAME if known["machine"] == found["machine"] else OTHER
-    pairs = [(known["losses"][update], found["losses"].get(update)) for update in known["losses"]]
+    losses, others = known["losses"], found["losses"]
+    both = _VALIDATION in losses and _VALIDATION in others
+    compared = losses.keys() - {str(_LAST) if both else _VALIDATION}
+    pairs = [(losses[name], others.get(name)) for name in compared]
     return known["data"] == found["data"] and all(
         other is not None and abs(one - other) <= within * abs(one) for one, other in pairs
     )
@@ -162,30 +167,45 @@ def first_losses(table: Mapping[str, Any], work: Path, code: Path) -> dict[str, 
             command, cwd=code, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
         try:
-            while started.poll() is None and UPDATES[-1] not in dict(written(run)):
+            while started.poll() is None and not is_complete(run):
                 time.sleep(0.2)
         finally:
             started.send_signal(signal.SIGTERM)
             started.wait()
-    losses = dict(written(run))
+    losses = losses_of(run)
     if not losses:
         raise RuntimeError(f"{command} wrote no losses: {log.read_text('utf-8')[-3000:]}")
     shutil.rmtree(run, ignore_errors=True)
-    return {str(update): losses[update] for update in UPDATES if update in losses}
+    return losses
 
 
-def written(run: Path) -> Iterator[tuple[int, float]]:
-    """Losses of training that a run has written down, with their updates."""
+def losses_of(run: Path) -> dict[str, float]:
+    """The losses of a fingerprint, as far as a run has written them down."""
+    found = {}
+    for line in written(run):
+        if line["split"] == "train" and line["update"] in UPDATES:
+            found[str(line["update"])] = line["loss"]
+        elif line["split"] == "valid" and line["update"] == _LAST:
+            found[_VALIDATION] = line["loss"]
+    return found
+
+
+def is_complete(run: Path) -> bool:
+    """Whether a run has written all losses of its fingerprint; not all have a validation part."""
+    is_past = any(line["update"] > _LAST for line in written(run))
+    return is_past or losses_of(run).keys() >= {str(_LAST), _VALIDATION}
+
+
+def written(run: Path) -> list[dict[str, Any]]:
+    """Whole lines of figures that a run has written down."""
     path = run / "metrics.jsonl"
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
-    for line in lines:
-        if line.endswith("\n") and (found := json.loads(line))["split"] == "train":
-            yield found["update"], found["loss"]
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def without_clock(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe whose end no clock decides: the losses are to be the same on every machine."""
-    training = dict(table["training"])
+    """A recipe whose end no clock decides, validated where its fingerprint ends."""
+    training = {**table["training"], "validate_every": _LAST}
     if training.get("minutes") is not None:
         training |= {"minutes": None, "updates": _TIMED}
     return {**table, "training": training}

@@ -161,10 +161,22 @@ def test_other_data_and_missing_updates_do_not_agree(change):
     assert not replay.agree(known, {**known, **other})
 
 
+def test_the_validation_part_stands_for_the_last_update_where_both_have_it():
+    known = {"machine": "x", "data": "0f", "losses": {**LOSSES, "validation": 1.0}}
+    one_update = {**known, "losses": {**LOSSES, "200": 0.7, "validation": 1.0}}
+    worse = {**known, "losses": {**LOSSES, "validation": 1.1}}
+    without = {**known, "losses": LOSSES}
+    assert replay.agree(known, one_update)
+    assert not replay.agree(known, worse)
+    assert replay.agree(known, without)
+    assert replay.agree(without, known)
+    assert not replay.agree(without, one_update)
+
+
 def test_time_ends_no_training_that_is_compared():
     training = replay.without_clock(recipe_from_table(RECIPE).table())["training"]
     assert (training["minutes"], training["updates"]) == (None, 1000)
-    updates = {"training": {"updates": 7, "minutes": None}}
+    updates = {"training": {"updates": 7, "minutes": None, "validate_every": 200}}
     assert replay.without_clock(updates) == updates
 
 
@@ -191,10 +203,18 @@ def test_names_of_a_commit_may_be_shorter(one, other, is_same):
 
 
 def test_losses_are_read_as_far_as_they_are_written(tmp_path):
-    lines = ['{"update": 10, "split": "train", "loss": 2.0}', '{"update": 10, "split": "valid"}']
-    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"update": 20, "sp']), "utf-8")
-    assert [*replay.written(tmp_path)] == [(10, 2.0)]
-    assert [*replay.written(tmp_path / "none")] == []
+    train = [f'{{"update": {n}, "split": "train", "loss": {n}.5}}\n' for n in (10, 20, 200)]
+    valid = '{"update": 200, "split": "valid", "loss": 3.0}\n'
+    figures = tmp_path / "metrics.jsonl"
+    figures.write_text("".join(train) + '{"update": 20, "sp', "utf-8")
+    assert replay.losses_of(tmp_path) == {"10": 10.5, "200": 200.5}
+    assert not replay.is_complete(tmp_path)
+    figures.write_text("".join([*train, valid]), "utf-8")
+    assert replay.losses_of(tmp_path) == {"10": 10.5, "200": 200.5, "validation": 3.0}
+    assert replay.is_complete(tmp_path)
+    figures.write_text("".join(train).replace("20,", "250,"), "utf-8")  # nothing to validate on
+    assert replay.is_complete(tmp_path)
+    assert replay.losses_of(tmp_path / "none") == {}
 
 
 def test_each_script_names_its_trainings(corpora, tmp_path, monkeypatch):
