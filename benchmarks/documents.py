@@ -109,6 +109,7 @@ def figures(results: dict[str, Any], trivial: dict[str, Any], minutes: float) ->
             beside=beside,
             note=f"{minutes:g} CPU minutes from scratch, {found['training']['updates']:,} updates, "
             f"{found['training']['parameters']:,} parameters",
+            parts=[name],
         )
         for name, found in results.items()
     ]

@@ -337,7 +337,7 @@ def job_figure(
         ours=" / ".join(means),
         beside=beside,
         note=f"`{job.recipe}`, {', '.join(named)}, {count}, {learned} in {minutes:.0f} min",
-        training=name,
+        parts=[name],
     )
 
 

@@ -193,7 +193,8 @@ class Figure:
     ours: str  # our value with its unit
     beside: str  # what it is to be read beside: a peer, a trivial baseline, or the bar
     note: str = ""  # how it was measured, where that is not plain from the rest
-    training: str = ""  # whose fingerprint says whether it holds; "": the record's, as a whole
+    # Whose fingerprints say whether it holds; by default those of all of the record.
+    parts: Sequence[str] = ()
 
 
 def write_record(
@@ -243,11 +244,12 @@ def write_record(
     return first
 
 
-def holds(record: Mapping[str, Any], figure: Mapping[str, str]) -> bool:
-    """Whether a figure has been found to hold: with its whole record, or by its own training."""
-    own = record.get("fingerprint", {}).get(figure.get("training"), {"is_recorded": False})
-    agrees = own["is_recorded"] and own.get("compared", {}).get("agrees", True)
-    return bool(record.get("held")) or agrees
+def holds(record: Mapping[str, Any], figure: Mapping[str, Any]) -> bool:
+    """Whether a figure has been found to hold: with its whole record, or by its own parts."""
+    prints, parts = record.get("fingerprint", {}), figure.get("parts")
+    own = [prints.get(part, {"is_recorded": False}) for part in parts or ()]
+    agree = [each["is_recorded"] and each.get("compared", {}).get("agrees", True) for each in own]
+    return bool(record.get("held")) or bool(agree and all(agree))
 
 
 def _kind_of(record: Path) -> str:

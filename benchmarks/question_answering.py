@@ -165,7 +165,7 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
                 beside=beside,
                 note=f"`{part['recipe']['name']}`, {summary['updates']:,} updates in "
                 f"{max(1, seconds / 60):.0f} min",
-                training=name,
+                parts=[name],
             )
         )
     return found

@@ -124,9 +124,10 @@ def describe(found: Mapping[str, Any]) -> str:
 
 
 def judge(record: dict[str, Any], now: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Note whether a record of these trainings holds by the code as it is, and if not, why."""
+    """Note whether a record of trainings holds by the code as it is, and if not, why."""
     prints = record["fingerprint"]
-    missing = [name for name in names if name not in prints]
+    every = [*names, *(part for figure in record["figures"] for part in figure.get("parts", ()))]
+    missing = [name for name in dict.fromkeys(every) if name not in prints]
     compared = {name: each.get("compared", {}) for name, each in prints.items()}
     different = [name for name, each in compared.items() if not each.get("agrees", True)]
     late = [each["date"] for each in prints.values() if not each["is_recorded"]]

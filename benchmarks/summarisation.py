@@ -219,6 +219,7 @@ def figure_of(corpus: str, model: str, row: Mapping[str, Any]) -> measuring.Figu
         note=f"bigrams new to the document {bigrams[1]:.0f} % (references {bigrams[2]:.0f} %), "
         f"said before {bigrams[3]:.0f} %; {row['training']['updates']:,} updates, "
         f"{row['training']['parameters']:,} parameters",
+        parts=[f"{corpus}, {model}"],
     )
 
 

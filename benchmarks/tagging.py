@@ -133,6 +133,7 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
                 ours=_both(words, "accuracy"),
                 beside=f"{baseline}: {_both_baselines(words, baseline, 'accuracy')}",
                 note=f"`tagging-words`, {_minutes(words)}",
+                parts=["words"],
             )
         )
     baseline = "entities met in training"
@@ -147,6 +148,7 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
                 ours=_both(crf, "f1"),
                 beside=f"{baseline}: {_both_baselines(crf, baseline, 'f1')}{beside}",
                 note=f"`{crf['recipe']['name']}`, {_minutes(crf)}",
+                parts=[f"{name}-crf", *([f"{name}-linear"] if linear else [])],
             )
         )
     if STEPS not in parts:
@@ -158,6 +160,7 @@ def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
             ours=" / ".join(f"{ratio['median']:.2f} ×" for ratio in ratios),
             beside="bar: at most 1.5 ×",
             note=f"±{100 * max(ratio['relative'] for ratio in ratios):.0f} %",
+            parts=[STEPS],
         )
     )
     return found

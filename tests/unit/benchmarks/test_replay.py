@@ -49,7 +49,7 @@ def begin(monkeypatch, tmp_path):
 def recorded():
     part = {"recipe": {**RECIPE, "name": "a recipe", "set": []}}
     details = {"runs": {"a": part, "b": part}}
-    return {"name": "made_up", "commit": "abc1234", "details": details}
+    return {"name": "made_up", "commit": "abc1234", "figures": [{}], "details": details}
 
 
 def test_a_fingerprint_of_the_records_own_commit_lets_it_hold(begin):
@@ -106,7 +106,7 @@ def test_a_checkout_is_asked_for_the_trainings_recorded_of_its_commit(begin, tmp
     record = recorded()
     parts = record["details"]["runs"]
     parts["b"] = {**parts["b"], "measured": {"commit": "eee0000"}}
-    record["figures"] = [{"training": "a"}, {"training": "b"}, {}]
+    record["figures"] = [{"parts": ["a"]}, {"parts": ["a", "b"]}, {}]
     made = begin(record, commit="fff0000", code=tmp_path)
     assert sorted(made, key=str) == sorted([tmp_path, occasion.ROOT], key=str)
     assert (record["held"], record["unsure"]) == (None, "no losses of b")
@@ -119,7 +119,14 @@ def test_a_figure_whose_losses_differ_does_not_hold(begin):
     record = recorded()
     begin(record, commit="abc1234")
     begin(record, commit="fff0000", losses={**LOSSES, "200": 0.4})
-    assert not measuring.holds(record, {"training": "a"})
+    assert not measuring.holds(record, {"parts": ["a"]})
+
+
+def test_speed_beside_trainings_is_not_found_to_hold(begin):
+    record = {**recorded(), "figures": [{"parts": ["a"]}, {"parts": ["steps"]}]}
+    begin(record, commit="abc1234")
+    assert (record["held"], record["unsure"]) == (None, "no losses of steps")
+    assert [measuring.holds(record, figure) for figure in record["figures"]] == [True, False]
 
 
 def test_a_part_has_what_its_first_seed_has():
