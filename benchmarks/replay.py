@@ -257,9 +257,10 @@ def part_of(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
         for key, each in table.items() if isinstance(table, Mapping) else ():
             if isinstance(each, Mapping):
                 if key == name or name.startswith(f"{key} "):
-                    seeds = each.get("seeds")
-                    first = seeds.get("1", {}) if isinstance(seeds, Mapping) else {}
-                    return {**first, **each, **each.get("part", {})}
+                    seeds = each.get("seeds") or {}
+                    first = seeds.get("1", {}) if isinstance(seeds, Mapping) else seeds[0]
+                    measured = first.get("measured", each.get("measured", {}))
+                    return {**first, **each, **each.get("part", {}), "measured": measured}
                 waiting.append(each)
     return None
 

@@ -175,6 +175,7 @@ def figures_of(row: str, found: Mapping[str, Any]) -> Iterator[measuring.Figure]
             ours=f"{mean(cased):.2f} / {mean(letters):.2f}",
             beside=beside,
             note=note,
+            parts=[row],
         )
         return
     spread = f"; {min(tokenised):.2f} to {max(tokenised):.2f}" if len(seeds) > 1 else ""
@@ -183,11 +184,13 @@ def figures_of(row: str, found: Mapping[str, Any]) -> Iterator[measuring.Figure]
         ours=f"{mean(tokenised):.2f}",
         beside=f"published for half its width: {PUBLISHED}",
         note=note + spread,
+        parts=[row],
     )
     yield measuring.Figure(
         what="Multi30k en→de, cased detokenised BLEU / chrF, test 2016",
         ours=f"{mean(cased):.2f} / {mean(letters):.2f}",
         beside=beside,
+        parts=[row],
     )
 
 

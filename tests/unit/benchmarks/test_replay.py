@@ -130,14 +130,19 @@ def test_speed_beside_trainings_is_not_found_to_hold(begin):
 
 
 def test_a_part_has_what_its_first_seed_has():
-    seeds = {"seeds": {"1": {"recipe": "x", "measured": {}}, "2": {"recipe": "y"}}}
-    assert replay.part_of({"details": {"a": seeds}}, "a")["recipe"] == "x"
-    assert replay.part_of({"details": {"a": {"seeds": [1, 2]}}}, "a 1") == {"seeds": [1, 2]}
+    seeds = {"seeds": {"1": {"recipe": "x", "measured": {"commit": "abc"}}, "2": {"recipe": "y"}}}
+    part = replay.part_of({"details": {"a": seeds}}, "a")
+    assert (part["recipe"], part["measured"]) == ("x", {"commit": "abc"})
+    again = {"recipe": "x", "measured": {"commit": "later"}, "seeds": [{"measured": {"commit": 1}}]}
+    assert replay.part_of({"details": {"a": again}}, "a 1")["measured"] == {"commit": 1}
+    assert replay.part_of({"details": {"a": {**again, "seeds": []}}}, "a")["measured"] == {
+        "commit": "later"
+    }
 
 
 def test_a_part_is_looked_for_from_the_top():
     details = {"runs": {"a": {"recipe": "x"}}, "simple": {"a": {"accuracy": 1}}}
-    assert replay.part_of({"details": details}, "a") == {"recipe": "x"}
+    assert replay.part_of({"details": details}, "a")["recipe"] == "x"
 
 
 def test_a_recorded_recipe_reads_from_the_places_of_today():
