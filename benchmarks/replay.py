@@ -5,10 +5,10 @@
 The record of a training keeps a fingerprint: losses at updates 10, 50 and 200 by seed 1 and one
 thread, as ``regard train`` writes them down, that of the validation part after the last, and
 digests of the recipe and of its data. The loss at update 200 is a mean of 50, or by code before
-2a221a3d of one update: where both sides have the validation part's, that one is compared. A missing
-one is taken by the code as it is, or by that of ``CHECKOUT``, a clone at the commit that the
-training was recorded of. Only a fingerprint of that code says whether a record holds: its losses
-are compared with those of the code as it is. Budgets in minutes become a thousand updates.
+2a221a3d of one update: one of the two last has to agree. A missing one is taken by the code as it
+is, or by that of ``CHECKOUT``, a clone at the commit that the training was recorded of. Only a
+fingerprint of that code says whether a record holds: its losses are compared with those of the code
+as it is. Budgets in minutes become a thousand updates.
 
 Losses agree within ``SAME`` of each other on the same kind of machine, and within ``OTHER`` on
 another, which ``benchmarks/README.md`` says how to find. What is there of a commit is not made
@@ -145,13 +145,15 @@ def judge(record: dict[str, Any], now: Mapping[str, Any], names: Iterable[str]) 
 def agree(known: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Whether two fingerprints have the same data, and losses that differ by rounding only."""
     within = SAME if known["machine"] == found["machine"] else OTHER
-    losses, others = known["losses"], found["losses"]
-    both = _VALIDATION in losses and _VALIDATION in others
-    compared = losses.keys() - {str(_LAST) if both else _VALIDATION}
-    pairs = [(losses[name], others.get(name)) for name in compared]
-    return known["data"] == found["data"] and all(
-        other is not None and abs(one - other) <= within * abs(one) for one, other in pairs
-    )
+
+    def is_near(name: str) -> bool:
+        one, other = known["losses"].get(name), found["losses"].get(name)
+        return one is not None and other is not None and abs(one - other) <= within * abs(one)
+
+    ends = {str(_LAST), _VALIDATION} & known["losses"].keys()
+    before = known["losses"].keys() - ends
+    is_same_end = not ends or any(map(is_near, ends))
+    return known["data"] == found["data"] and all(map(is_near, before)) and is_same_end
 
 
 def first_losses(table: Mapping[str, Any], work: Path, code: Path) -> dict[str, float]:

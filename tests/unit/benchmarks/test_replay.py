@@ -173,16 +173,19 @@ def test_other_data_and_missing_updates_do_not_agree(change):
     assert not replay.agree(known, {**known, **other})
 
 
-def test_the_validation_part_stands_for_the_last_update_where_both_have_it():
+def test_the_end_agrees_by_the_training_or_by_the_validation_loss():
     known = {"machine": "x", "data": "0f", "losses": {**LOSSES, "validation": 1.0}}
-    one_update = {**known, "losses": {**LOSSES, "200": 0.7, "validation": 1.0}}
-    worse = {**known, "losses": {**LOSSES, "validation": 1.1}}
-    without = {**known, "losses": LOSSES}
-    assert replay.agree(known, one_update)
-    assert not replay.agree(known, worse)
-    assert replay.agree(known, without)
-    assert replay.agree(without, known)
-    assert not replay.agree(without, one_update)
+
+    def others(**losses):
+        return {**known, "losses": {**LOSSES, **losses}}
+
+    assert replay.agree(known, others(**{"200": 0.7}, validation=1.0))  # that of one update
+    assert replay.agree(known, others(validation=1.1))
+    assert replay.agree(known, others())
+    assert replay.agree(others(), known)
+    assert not replay.agree(known, others(**{"200": 0.7}, validation=1.1))
+    assert not replay.agree(others(), others(**{"200": 0.7}, validation=1.0))
+    assert not replay.agree(known, others(**{"50": 1.1}, validation=1.0))
 
 
 def test_time_ends_no_training_that_is_compared():
