@@ -270,32 +270,34 @@ def measured(seed: int, work: Path) -> dict[str, Any]:
 def figures_of(rows: Mapping[str, Mapping[str, Any]]) -> list[measuring.Figure]:
     runs = [row["part"] for row in rows.values()]
     seeds = f"{len(runs)} seed{'s' * (len(runs) > 1)}, {runs[0]['texts']} texts"
-    accuracy, bayes = (mean_of(runs, "accuracy", part) for part in ("test", "naive Bayes"))
+    accuracy, bayes = (
+        of_seeds(runs, "accuracy", part, digits=1) for part in ("test", "naive Bayes")
+    )
     found = []
     for method, ours in (("attention", "attention"), ("leave_one_out", "leave-one-out")):
         value, random = (
-            mean_of(runs, "comprehensiveness", name, "mean") for name in (method, BASELINE)
+            of_seeds(runs, "comprehensiveness", name, "mean") for name in (method, BASELINE)
         )
         found.append(
             measuring.Figure(
                 what=f"sst2, minilm-en with a learned query: comprehensiveness of {ours}",
-                ours=f"{value:.2f}",
-                beside=f"a random order: {random:.2f}",
-                note=f"{seeds}; accuracy {accuracy:.1f} %, naive Bayes {bayes:.1f} %",
+                ours=value,
+                beside=f"a random order: {random}",
+                note=f"{seeds}; accuracy {accuracy} %, naive Bayes {bayes} %",
             )
         )
     ours, other = (
-        mean_of(runs, "correlation", f"{one} & leave_one_out", "mean")
+        of_seeds(runs, "correlation", f"{one} & leave_one_out", "mean")
         for one in ("attention", "integrated_gradients")
     )
     what = "sst2, minilm-en with a learned query: rank correlation of attention and leave-one-out"
-    beside = f"integrated gradients and leave-one-out: {other:.2f}"
-    found.append(measuring.Figure(what=what, ours=f"{ours:.2f}", beside=beside, note=seeds))
-    same = mean_of(runs, "labels that stay with even weights", "mean")
+    beside = f"integrated gradients and leave-one-out: {other}"
+    found.append(measuring.Figure(what=what, ours=ours, beside=beside, note=seeds))
+    same = of_seeds(runs, "labels that stay with even weights", "mean", digits=1, unit=100)
     found.append(
         measuring.Figure(
             what="sst2, minilm-en with a learned query: labels that stay with even weights, %",
-            ours=f"{100 * same:.1f}",
+            ours=same,
             beside="with its own weights: 100",
             note=seeds,
         )
@@ -303,9 +305,11 @@ def figures_of(rows: Mapping[str, Mapping[str, Any]]) -> list[measuring.Figure]:
     return found
 
 
-def mean_of(runs: Sequence[Mapping[str, Any]], *keys: str) -> float:
-    """The mean over seeds of a number of each run."""
-    return statistics.fmean(reduce(getitem, keys, run) for run in runs)
+def of_seeds(
+    runs: Sequence[Mapping[str, Any]], *keys: str, digits: int = 2, unit: float = 1
+) -> str:
+    """The mean over seeds of a number of each run, with half their range."""
+    return measuring.mean_of_seeds([unit * reduce(getitem, keys, run) for run in runs], digits)
 
 
 def _number(text: str) -> int:
