@@ -34,7 +34,7 @@ def test_a_record_holds_where_when_and_what(tmp_path):
     )
     record = json.loads(path.read_text("utf-8"))
     assert record["figures"] == [
-        {"what": "Speed", "ours": "2 ×", "beside": "peer: 1", "note": "±1 %"}
+        {"what": "Speed", "ours": "2 ×", "beside": "peer: 1", "note": "±1 %", "parts": []}
     ]
     assert set(record["machine"]) >= {"cpu", "cores", "flags", "memory_gib", "load_at_start"}
     assert record["versions"]["torch"]
