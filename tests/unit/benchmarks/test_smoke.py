@@ -123,7 +123,7 @@ def test_a_script_runs(script, beginnings, folder):
         path = folder / "tiny" / "records" / "classification.json"
         record = json.loads(path.read_text("utf-8"))
         (fingerprint,) = record["fingerprint"].values()
-        assert fingerprint["losses"].keys() == {"1", "2"}
+        assert fingerprint["losses"].keys() == {"1", "2", "validation"}
         assert record["unsure"].startswith("losses are kept since")
     assert _record_times() == before, "a tiny run must leave records, figures and README alone"
 
